@@ -1,0 +1,201 @@
+"""The daemon: what it is made of, and its life.
+
+Opening, in this order, because each step needs the one before: the lock on the data directory (two daemons never
+share one) → thread pools → language model → fleet (takes up work left behind) → servers.
+
+Closing, in the reverse order, for these reasons: readiness off first, so that nobody sends more; then the
+servers, so that requests in flight still find their agents; then the fleet, whose agents finish the job in hand
+and close their environments while threads still run; then the model and the pools; the lock last, when nothing
+of ours touches the directory any more. What waits in inboxes stays there. A step that fails is logged and the
+next one runs.
+
+The daemon owns the signals; the servers do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import resource
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from ebbtide import __version__
+from ebbtide.clock import Clock, SystemClock
+from ebbtide.errors import Precondition
+from ebbtide.fleet.agent import AgentNeeds
+from ebbtide.fleet.digest import DigestPolicy
+from ebbtide.fleet.fleet import Fleet
+from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.gate import Gate
+from ebbtide.language.port import LanguageModel
+from ebbtide.language.retry import Asking, Patience
+from ebbtide.rest.server import RestServer
+from ebbtide.settings import Settings
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.telemetry import get_log
+from ebbtide.verbs.service import Service
+
+LANGUAGE_THREADS = 2
+"""Threads for the built-in model; more would only wait for the interpreter."""
+
+SWITCH_INTERVAL_S = 0.0005
+"""How soon a busy thread lets another one run. With Python's 5 ms a short read beside a busy thread takes 20 ms."""
+
+DESCRIPTORS_PER_AGENT = 4
+DESCRIPTORS_KEPT = 256
+"""File descriptors for an open agent, and for everything else: sockets, logs, listings."""
+
+MOST_OPEN_BY_DEFAULT = 1000
+
+ModelMaker = Callable[[Settings, ThreadPoolExecutor], LanguageModel]
+
+
+def make_model(settings: Settings, pool: ThreadPoolExecutor) -> LanguageModel:
+    """The language model that the settings name."""
+    assert settings.language.model == "builtin"
+    return BuiltinModel(pool)
+
+
+def refuse_insecure_bind(settings: Settings) -> None:
+    """INSECURE_BIND for an address beyond this machine, unless it was allowed explicitly."""
+    host = settings.server.host
+    if settings.server.allow_insecure or host == "localhost":
+        return
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise Precondition(
+            f"listening on {host} would let anyone who reaches this machine read and erase every memory, "
+            "since nothing authenticates callers; listen on 127.0.0.1, or set server.allow_insecure",
+            reason="INSECURE_BIND",
+        )
+
+
+def open_agent_limit(configured: int) -> int:
+    """Most agents open at once: as configured, else what the file-descriptor limit leaves room for."""
+    if configured:
+        return configured
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    kept = min(DESCRIPTORS_KEPT, soft // 2)
+    return max(1, min(MOST_OPEN_BY_DEFAULT, (soft - kept) // DESCRIPTORS_PER_AGENT))
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    settings: Settings, *, clock: Clock | None = None, make: ModelMaker = make_model
+) -> AsyncIterator[Service]:
+    """The daemon without servers: every verb works on the service it yields."""
+    clock = clock or SystemClock()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    async with contextlib.AsyncExitStack() as life:
+        data = DataDirectory(
+            settings.store.data_dir,
+            initial_map_bytes=settings.store.initial_map_bytes,
+            max_map_bytes=settings.store.max_map_bytes,
+        )
+        data.acquire()
+        life.callback(_careful("lock", data.release))
+        job_pool = ThreadPoolExecutor(settings.fleet.job_threads, "job")
+        life.callback(_careful("job pool", job_pool.shutdown))
+        language_pool = ThreadPoolExecutor(LANGUAGE_THREADS, "language")
+        life.callback(_careful("language pool", language_pool.shutdown))
+        model = make(settings, language_pool)
+        life.push_async_callback(model.close)
+        asking = Asking(model, Gate(settings.language.model_concurrency), _patience(settings))
+        needs = AgentNeeds(
+            pool=job_pool,
+            data=data,
+            asking=asking,
+            fallback=BuiltinModel(language_pool),
+            clock=clock,
+            digest_policy=DigestPolicy(
+                settings.language.park_after_attempts,
+                settings.store.batch_status_keep,
+                settings.store.batch_status_keep_h,
+            ),
+            mailbox_size=settings.fleet.mailbox_size,
+            slice_s=settings.fleet.time_slice_ms / 1000,
+            request_timeout_s=settings.server.request_timeout_ms / 1000,
+        )
+        fleet = Fleet(
+            needs,
+            settings.memory,
+            max_open=open_agent_limit(settings.fleet.max_open_agents),
+            compression_concurrency=settings.fleet.compression_concurrency,
+        )
+        fleet.start()
+        life.push_async_callback(fleet.stop)
+        service = Service(fleet, asking, settings, clock)
+        try:
+            yield service
+        finally:
+            service.is_accepting = False
+
+
+def _careful(what: str, close: Callable[[], object]) -> Callable[[], None]:
+    def run() -> None:
+        try:
+            close()
+        except Exception as error:
+            get_log("daemon").error("closing failed", what=what, exc_info=error)
+
+    return run
+
+
+def _patience(settings: Settings) -> Patience:
+    language = settings.language
+    return Patience(
+        timeout_s=language.model_timeout_ms / 1000,
+        max_retries=language.max_retries,
+        max_bad_replies=language.max_bad_replies,
+        base_s=language.retry_base_ms / 1000,
+        cap_s=language.retry_cap_ms / 1000,
+    )
+
+
+async def serve(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; everything is closed on return.
+
+    Raises Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND) and OSError when the port cannot be had.
+    """
+    refuse_insecure_bind(settings)
+    log = get_log("daemon")
+    stop = asyncio.Event()
+    server = RestServer(settings.server)
+    try:
+        async with opened(settings) as service:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, stop.set)
+            log.info("settings in force", **_printable(settings))
+            async with asyncio.TaskGroup() as servers:
+                serving = servers.create_task(server.serve(service))
+                await server.started(serving)
+                log.info("listening", url=server.url, version=__version__)
+                if on_ready is not None:
+                    on_ready(server.url)
+                stopping = servers.create_task(stop.wait())
+                await asyncio.wait([stopping, serving], return_when=asyncio.FIRST_COMPLETED)
+                stopping.cancel()
+                log.info("stopping")
+                service.is_accepting = False
+                service.fleet.wake_waiters()
+                server.stop()
+    finally:
+        server.release()
+    log.info("stopped")
+
+
+def _printable(settings: Settings) -> dict[str, object]:
+    tree: dict[str, object] = settings.model_dump(mode="json")
+    return tree

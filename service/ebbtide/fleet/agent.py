@@ -1,0 +1,221 @@
+"""An open agent: its workspace, its mailbox with one worker, its digest, its turns at compression.
+
+Life cycle, as a table:
+
+    state      what may happen                         next
+    open       jobs run, digest and slices run         closing
+    closing    no new jobs; the digest is cancelled    closed
+               (a model call in flight too: its batch
+               stays at the head), the slice is cut
+               off, waiting jobs finish, the store
+               closes
+    closed     nothing; a verb opens a new Agent       -
+
+`users` counts requests that hold the agent: one with users, jobs or work in hand is not idle and is never
+closed to make room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from ebbtide.clock import Clock
+from ebbtide.fleet.digest import Digest, DigestPolicy
+from ebbtide.fleet.mailbox import Mailbox
+from ebbtide.fleet.slice import Compressor
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.port import LanguageModel
+from ebbtide.language.retry import Asking
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.port import ReadTransaction
+from ebbtide.telemetry import get_log
+from ebbtide.vocabulary import AgentCounts, AgentId, Batch, MessageRecord
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentNeeds:
+    """What every agent of a daemon shares."""
+
+    pool: Executor
+    data: DataDirectory
+    asking: Asking
+    fallback: LanguageModel
+    clock: Clock
+    digest_policy: DigestPolicy
+    mailbox_size: int
+    slice_s: float
+    request_timeout_s: float
+
+
+class Agent:
+    """One open agent. Made on the event loop; its workspace was opened on the pool."""
+
+    def __init__(
+        self,
+        agent_id: AgentId,
+        workspace: Workspace,
+        counts: AgentCounts,
+        needs: AgentNeeds,
+        ask_for_turn: Callable[[AgentId], None],
+    ) -> None:
+        self.id = agent_id
+        self.workspace = workspace
+        self.mailbox = Mailbox(needs.pool, size=needs.mailbox_size)
+        self.digest = Digest(
+            workspace,
+            self.mailbox,
+            needs.asking,
+            needs.fallback,
+            needs.clock,
+            needs.digest_policy,
+            on_digested=lambda: ask_for_turn(agent_id),
+        )
+        self.users = 0
+        self.last_used_s = needs.clock.monotonic_s()
+        self.counts = counts
+        """As of the latest look; what a listing tells of an open agent."""
+        self._needs = needs
+        self._ask_for_turn = ask_for_turn
+        self._compressor = Compressor(
+            workspace, self.mailbox, needs.asking, needs.fallback, needs.clock, needs.slice_s
+        )
+        self._is_marked = False
+        self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
+        self._digesting = asyncio.create_task(self._digest_guarded())
+        if counts.owed_passes > 0:
+            ask_for_turn(agent_id)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody uses the agent and nothing is left to do for it."""
+        return self.users == 0 and self.mailbox.is_idle and not self._has_work
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """Run a job when its turn comes, within the daemon's request time-out."""
+        return await self.mailbox.run(job, timeout_s=self._needs.request_timeout_s)
+
+    async def accept(
+        self, batch: Batch, records: Sequence[MessageRecord], texts: Sequence[str], body_hash: bytes
+    ) -> tuple[Batch, int]:
+        """Store a batch durably, note that there is work, wake the digest."""
+        accepted = await self.run(partial(self._accept, batch, records, texts, body_hash))
+        self.digest.notice()
+        return accepted
+
+    def _accept(
+        self, batch: Batch, records: Sequence[MessageRecord], texts: Sequence[str], body_hash: bytes
+    ) -> tuple[Batch, int]:
+        self._mark()
+        return self.workspace.accept(batch, records, texts, body_hash)
+
+    async def last_accepted(self) -> int:
+        """Number of the latest accepted batch, 0 for none."""
+        store = self.workspace.store
+        return await self.run(lambda: store.read(lambda txn: txn.next_batch_number())) - 1
+
+    async def caught_up(self, patience_s: float) -> None:
+        """Wait until what was accepted before is digested, unless that would take too long.
+
+        Not at all while the digest is held up by a failure, while all that is left is put off, or when this
+        agent's recent digests take longer than the patience.
+        """
+        clock, digest = self._needs.clock, self.digest
+        deadline_s = clock.monotonic_s() + patience_s
+        last: int | None = None
+        while patience_s > 0:
+            progressed = digest.progressed.next_beat()
+            if digest.is_held_up or self._needs.asking.troubled or digest.recent_s > patience_s:
+                return
+            if last is None:
+                last = await self.last_accepted()
+            left_s = deadline_s - clock.monotonic_s()
+            if left_s <= 0 or not await self._is_behind(last):
+                return
+            await progressed.wait(left_s)
+
+    async def _is_behind(self, last: int) -> bool:
+        now_ms = self._needs.clock.now_ms()
+
+        def read(txn: ReadTransaction) -> bool:
+            return any(b.number <= last and b.not_before_ms <= now_ms for b in txn.waiting())
+
+        return await self.run(lambda: self.workspace.store.read(read))
+
+    async def owe_passes(self, count: int) -> AgentCounts:
+        """Owe passes and ask for a turn."""
+
+        def owe() -> AgentCounts:
+            self._mark()
+            return self.workspace.owe_passes(count)
+
+        counts = await self.run(owe)
+        self._ask_for_turn(self.id)
+        return counts
+
+    async def retry(self, number: int) -> Batch | None:
+        """Put a parked batch back into the inbox and wake the digest."""
+
+        def retry() -> Batch | None:
+            self._mark()
+            return self.workspace.retry(number)
+
+        batch = await self.run(retry)
+        self.digest.notice()
+        return batch
+
+    def _mark(self) -> None:
+        # Before the first commit that makes the agent busy: a missing marker would lose the work at a start.
+        if not self._is_marked:
+            self._needs.data.mark(self.id)
+            self._is_marked = True
+        self._has_work = True
+
+    async def run_slice(self) -> bool:
+        """One turn at compression; whether more is owed. Afterwards look whether anything is left to do."""
+        owes_more = await self._compressor.run_slice()
+        if not owes_more:
+            await self.mailbox.run(self._settle)
+        self.digest.progressed.beat()
+        return owes_more
+
+    def _settle(self) -> None:
+        counts = self.workspace.counts()
+        self.counts = counts
+        if counts.pending_batches == 0 and counts.owed_passes == 0:
+            self._needs.data.unmark(self.id)
+            self._is_marked = False
+            self._has_work = False
+
+    async def _digest_guarded(self) -> None:
+        try:
+            await self.digest.run()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            get_log("agent").error("digest stopped", agent_id=self.id, exc_info=error)
+            raise
+
+    async def close(self) -> None:
+        """End the job in hand and everything that waits, then close the store. The inbox stays on disk."""
+        self._digesting.cancel()
+        await asyncio.gather(self._digesting, return_exceptions=True)
+        await self.mailbox.close()
+        self.digest.progressed.beat()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._needs.pool, self._close_store)
+
+    def _close_store(self) -> None:
+        try:
+            self._needs.data.write_meta(self.workspace.identity, self.workspace.counts())
+        except Exception as error:
+            # What meta.json says of counts is a courtesy; the store must be closed whatever happens.
+            get_log("agent").warning("meta.json not written", agent_id=self.id, exc_info=error)
+        finally:
+            self.workspace.store.close()

@@ -1,0 +1,268 @@
+"""The digest: one agent's inbox worked off in order (memory model, section 4).
+
+Read the head of the inbox (job) → ask the model (nothing held meanwhile) → commit what the batch became (job),
+after checking that the focus is still the one the relations were named for.
+
+What a failure means. No *server*: the batch stays at the head, nothing is counted, and the digest sleeps; the
+order of a conversation survives an outage. An unusable *reply*: a failed round; the batch goes to the tail with
+a pause, and after `park_after_attempts` rounds it is parked, kept and listed. What the model has answered so
+far is remembered while the batch stays at the head, so a shaky server makes progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ebbtide.clock import Clock
+from ebbtide.errors import EbbtideError
+from ebbtide.fleet.mailbox import Mailbox
+from ebbtide.fleet.pulse import Pulse
+from ebbtide.fleet.segments import label_of, memory_of, told_messages, utterances
+from ebbtide.fleet.workspace import DigestTask, Draftable, Retention, Workspace
+from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, Segment, Utterance
+from ebbtide.language.retry import Asking
+from ebbtide.memory.digestion import partners
+from ebbtide.telemetry import get_log
+from ebbtide.vocabulary import NodeId, batch_text_id
+
+SMOOTHING = 0.3
+"""Weight of the latest digest in the running average of how long one takes."""
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class DigestPolicy:
+    """Bounds of the digest."""
+
+    park_after_attempts: int
+    status_keep: int
+    status_keep_h: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the model has answered about one batch so far."""
+
+    batch: int
+    heard: list[Utterance]
+    indices: list[int]
+    segments: list[Segment] | None = None
+    processed: list[Processed] = field(default_factory=list)
+    focus: list[tuple[NodeId, str]] | None = None
+    names: dict[tuple[int, int], str] = field(default_factory=dict)
+    named_count: int = 0
+
+
+class Digest:
+    """Works off one agent's inbox until it is cancelled."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        mailbox: Mailbox,
+        asking: Asking,
+        fallback: LanguageModel,
+        clock: Clock,
+        policy: DigestPolicy,
+        on_digested: Callable[[], None],
+    ) -> None:
+        self._workspace = workspace
+        self._mailbox = mailbox
+        self._asking = asking
+        self._fallback = fallback
+        self._clock = clock
+        self._policy = policy
+        self._on_digested = on_digested
+        self._progress: Progress | None = None
+        self._arrived = asyncio.Event()
+        self._failures = 0
+        self._oldest_ms: int | None = None
+        self._log = get_log("digest").bind(agent_id=workspace.identity.agent_id)
+        self.in_hand: int | None = None
+        """Number of the batch being digested."""
+        self.recent_s = 0.0
+        """Running average of how long a digest takes."""
+        self.is_held_up = False
+        """Whether the digest sleeps over a failure: nobody should wait for it."""
+        self.progressed = Pulse()
+        """Beats whenever a batch is digested, put off or parked."""
+
+    @property
+    def lag_s(self) -> float:
+        """How long the batch in hand, or the one held up, has waited since it was accepted."""
+        if self._oldest_ms is None:
+            return 0.0
+        return max(0.0, (self._clock.now_ms() - self._oldest_ms) / 1000)
+
+    def notice(self) -> None:
+        """A batch has arrived, or may go on."""
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Digest for ever."""
+        while True:
+            try:
+                await self._once()
+                self._failures = 0
+                self.is_held_up = False
+            except ModelUnavailable as error:
+                await self._hold(error.retry_after_s, "no model server answers", str(error))
+            except EbbtideError as error:
+                # Not the batch's fault: a full disk, for instance. It stays at the head.
+                await self._hold(error.retry_after_s, "the store refused", error.reason)
+
+    async def _hold(self, pause_s: float | None, why: str, detail: str) -> None:
+        self._failures += 1
+        self.is_held_up = True
+        self.in_hand = None
+        pause_s = pause_s or self._asking.patience.pause_s(self._failures)
+        self._log.warning("digest waits", why=why, detail=detail, pause_s=pause_s)
+        self.progressed.beat()
+        await asyncio.sleep(pause_s)
+
+    async def _once(self) -> None:
+        self._arrived.clear()
+        task = await self._mailbox.run(lambda: self._workspace.next_task(self._clock.now_ms()))
+        if isinstance(task, DigestTask):
+            self._oldest_ms = task.batch.accepted_at_ms
+            await self._digest(task)
+            return
+        self._oldest_ms = None
+        self.progressed.beat()
+        try:
+            async with asyncio.timeout(None if task is None else task / 1000):
+                await self._arrived.wait()
+        except TimeoutError:
+            return
+
+    async def _digest(self, task: DigestTask) -> None:
+        self.in_hand = task.batch.number
+        begun_s = self._clock.monotonic_s()
+        try:
+            count = await self._turn_into_memories(task)
+        except (ModelUnavailable, EbbtideError):
+            raise
+        except BadReply as error:
+            await self._put_off(task, str(error))
+        except Exception as error:
+            # A fault of ours must neither stop the digest nor lose the batch.
+            self._log.error("digest failed", batch_id=batch_text_id(task.batch.number), exc_info=error)
+            await self._put_off(task, f"internal error: {type(error).__name__}")
+        else:
+            took_s = self._clock.monotonic_s() - begun_s
+            self.recent_s += SMOOTHING * (took_s - self.recent_s) if self.recent_s else took_s
+            self._log.debug(
+                "batch digested",
+                batch_id=batch_text_id(task.batch.number),
+                nodes=count,
+                took_ms=round(took_s * 1000),
+            )
+            self._progress = None
+        finally:
+            self.in_hand = None
+        self._on_digested()
+        self.progressed.beat()
+
+    async def _turn_into_memories(self, task: DigestTask) -> int:
+        """Segment, process, relate, commit; how many memories the batch became."""
+        progress = self._resume(task)
+        await self._segment(progress)
+        drafts = await self._process(progress, task)
+        while True:
+            await self._relate(progress, drafts)
+            assert progress.focus is not None
+            now_ms = self._clock.now_ms()
+            commit = partial(
+                self._workspace.digest,
+                task.batch,
+                drafts,
+                progress.names,
+                [node_id for node_id, _ in progress.focus],
+                now_ms,
+                Retention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
+            )
+            if await self._mailbox.run(commit):
+                return len(drafts)
+            progress.focus, progress.names, progress.named_count = None, {}, 0
+
+    def _resume(self, task: DigestTask) -> Progress:
+        if self._progress is None or self._progress.batch != task.batch.number:
+            parameters = self._workspace.parameters
+            indices = told_messages(task, parameters)
+            heard = utterances(task, indices, parameters)
+            self._progress = Progress(task.batch.number, heard, indices)
+        return self._progress
+
+    async def _segment(self, progress: Progress) -> None:
+        if progress.segments is None:
+            progress.segments = []
+            if progress.heard:
+                limit = self._workspace.parameters.segment_max_chars
+                try:
+                    progress.segments = await self._asking.segment(progress.heard, max_chars=limit)
+                except BaseException:
+                    progress.segments = None
+                    raise
+
+    async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
+        assert progress.segments is not None
+        for segment in progress.segments[len(progress.processed) :]:
+            prefix = label_of(segment, progress.heard)
+            text = prefix + segment.text
+            try:
+                processed = await self._asking.process(text, prefix=prefix)
+            except BadReply:
+                # The segment is the content, and the built-in model derives the rest.
+                processed = await self._fallback.process(text, prefix=prefix)
+            progress.processed.append(processed)
+        records = [task.records[i] for i in progress.indices]
+        return [
+            memory_of(segment, processed, progress.heard, records)
+            for segment, processed in zip(progress.segments, progress.processed, strict=True)
+        ]
+
+    async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
+        if progress.focus is None:
+            progress.focus = await self._mailbox.run(self._workspace.focus_texts)
+        ids = [node_id for node_id, _ in progress.focus]
+        texts = [d.memory.content.removeprefix(d.memory.prefix) for d in drafts]
+        focus_limit = self._workspace.parameters.focus_limit
+        everyone = partners(ids, len(drafts), focus_limit)
+        old = [text for _, text in progress.focus]
+        for index in range(progress.named_count, len(drafts)):
+            others = [old[p.position] if p.index is None else texts[p.index] for p in everyone[index]]
+            if others:
+                names = await self._names(texts[index], others)
+                for partner, name in zip(everyone[index], names, strict=True):
+                    progress.names[index, partner.position] = name
+            progress.named_count = index + 1
+
+    async def _names(self, text: str, others: list[str]) -> list[str]:
+        try:
+            return await self._asking.relate(text, others)
+        except BadReply:
+            return [""] * len(others)
+
+    async def _put_off(self, task: DigestTask, error: str) -> None:
+        attempts = task.batch.attempts + 1
+        pause_ms = round(self._asking.patience.pause_s(attempts) * 1000)
+        job: Any = partial(
+            self._workspace.put_off,
+            task.batch,
+            error,
+            self._clock.now_ms() + pause_ms,
+            self._policy.park_after_attempts,
+        )
+        parked = await self._mailbox.run(job)
+        self._progress = None
+        self._log.warning(
+            "batch parked" if parked else "batch put off",
+            batch_id=batch_text_id(task.batch.number),
+            attempts=attempts,
+            detail=error,
+        )

@@ -1,0 +1,318 @@
+"""The fleet: agent id to open agent, on demand, a bounded number at a time.
+
+An agent is opened by the first verb that needs it and stays open; when `max_open_agents` are open the least
+recently used idle one is closed to make room, and when none is idle the verb is refused (TOO_MANY_AGENTS).
+Opening, closing and erasing one agent never overlap: who comes meanwhile waits for the end of it.
+
+At a start only agents with a work marker are opened, however many lie on disk. An agent closed by a verb rests:
+its marker stays, and its work goes on with the next verb or the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
+from ebbtide.fleet.agent import Agent, AgentNeeds
+from ebbtide.fleet.pulse import Pulse
+from ebbtide.fleet.scheduler import Scheduler
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.parameters import AgentParameters
+from ebbtide.store import layout
+from ebbtide.store.data_directory import DataDirectory, directory_name
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.telemetry import get_log
+from ebbtide.vocabulary import AgentCounts, AgentId, AgentSummary
+
+T = TypeVar("T")
+
+ROOM_PATIENCE_S = 2.0
+"""How long an opening waits for an idle agent before it is refused."""
+
+
+class Fleet:
+    """Every agent of one daemon."""
+
+    def __init__(
+        self,
+        needs: AgentNeeds,
+        defaults: AgentParameters,
+        *,
+        max_open: int,
+        compression_concurrency: int,
+    ) -> None:
+        self.needs = needs
+        self.data: DataDirectory = needs.data
+        self.defaults = defaults
+        self.max_open = max_open
+        self.scheduler = Scheduler(self._run_slice, concurrency=compression_concurrency)
+        self._agents: dict[AgentId, Agent] = {}
+        self._opening: dict[AgentId, asyncio.Task[bool]] = {}
+        self._closing: dict[AgentId, asyncio.Task[Any]] = {}
+        self._erasing: set[AgentId] = set()
+        self._room = Pulse()
+        self._making_room = asyncio.Lock()
+        self._reserved_count = 0
+        self._resuming: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._log = get_log("fleet")
+
+    # --- life --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to give turns, and take up work left by an earlier life."""
+        self.scheduler.start()
+        self._resuming = asyncio.create_task(self._resume())
+
+    async def _resume(self) -> None:
+        marked = await self.on_pool(self.data.marked)
+        if marked:
+            self._log.info("work to resume", agents=len(marked))
+        for agent_id in marked:
+            await self._resume_one(agent_id)
+
+    async def _resume_one(self, agent_id: AgentId) -> None:
+        while True:
+            try:
+                async with self.using(agent_id):
+                    return
+            except Exhausted:
+                await self._room.wait(1.0)
+            except EbbtideError as error:
+                self._log.error("agent not resumed", agent_id=agent_id, reason=error.reason)
+                return
+
+    def wake_waiters(self) -> None:
+        """Let requests that wait for a digest look again, so that a stop does not wait for them."""
+        for agent in self._agents.values():
+            agent.digest.progressed.beat()
+
+    async def stop(self) -> None:
+        """Close every agent. What waits stays in the inboxes."""
+        self._is_stopping = True
+        if self._resuming is not None:
+            self._resuming.cancel()
+            await asyncio.gather(self._resuming, return_exceptions=True)
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        await asyncio.gather(
+            *(self.close(agent_id) for agent_id in list(self._agents)), return_exceptions=True
+        )
+        await asyncio.gather(*self._closing.values(), return_exceptions=True)
+        await self.scheduler.stop()
+
+    # --- an agent to work with ---------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def using(self, agent_id: AgentId, *, create: bool = False) -> AsyncIterator[Agent]:
+        """The open agent, held open for the block. AGENT_NOT_FOUND unless it exists or `create` is set."""
+        async with self.ensuring(agent_id, create=create) as (agent, _):
+            yield agent
+
+    @asynccontextmanager
+    async def ensuring(
+        self,
+        agent_id: AgentId,
+        overrides: Mapping[str, object] | None = None,
+        *,
+        create: bool = True,
+    ) -> AsyncIterator[tuple[Agent, bool]]:
+        """The open agent and whether it came into being now, with `overrides` in force from the start."""
+        agent, is_new = await self._open(agent_id, create, overrides or {})
+        agent.users += 1
+        try:
+            yield agent, is_new
+        finally:
+            agent.users -= 1
+            agent.last_used_s = self.needs.clock.monotonic_s()
+            self._room.beat()
+
+    async def _open(
+        self, agent_id: AgentId, create: bool, overrides: Mapping[str, object]
+    ) -> tuple[Agent, bool]:
+        is_new = False
+        while True:
+            self._refuse_when_stopping(agent_id)
+            # Nothing is awaited between finding the agent and counting its user.
+            agent = self._agents.get(agent_id)
+            if agent is not None:
+                return agent, is_new
+            if agent_id in self._closing:
+                await asyncio.wait([self._closing[agent_id]])
+            elif agent_id in self._opening:
+                await asyncio.wait([self._opening[agent_id]])
+            else:
+                opening = asyncio.create_task(self._open_now(agent_id, create, dict(overrides)))
+                self._opening[agent_id] = opening
+                opening.add_done_callback(lambda task: self._opened(agent_id, task))
+                is_new = await asyncio.shield(opening)
+
+    def _opened(self, agent_id: AgentId, task: asyncio.Task[bool]) -> None:
+        del self._opening[agent_id]
+        self._room.beat()
+        if not task.cancelled():
+            task.exception()
+
+    def _refuse_when_stopping(self, agent_id: AgentId) -> None:
+        if self._is_stopping:
+            raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+        if agent_id in self._erasing:
+            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+
+    async def _open_now(self, agent_id: AgentId, create: bool, overrides: dict[str, object]) -> bool:
+        """Open the agent; whether it came into being now."""
+        exists = await self.on_pool(lambda: self.data.exists(agent_id))
+        if not exists and not create:
+            raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+        await self._reserve_room()
+        try:
+            workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, overrides))
+            self._agents[agent_id] = Agent(agent_id, workspace, counts, self.needs, self.scheduler.ask)
+        finally:
+            self._reserved_count -= 1
+        self._log.debug("agent opened", agent_id=agent_id, created=not exists)
+        return not exists
+
+    def _load(
+        self, agent_id: AgentId, exists: bool, overrides: dict[str, object]
+    ) -> tuple[Workspace, AgentCounts]:
+        if exists:
+            store: LmdbStore = self.data.open_store(agent_id)
+        else:
+            identity = Identity(
+                agent_id, self.needs.clock.now_ms(), secrets.randbits(63), layout.FORMAT_VERSION
+            )
+            store = self.data.create_store(identity)
+        try:
+            workspace = Workspace(store, self.defaults)
+            if not exists and overrides:
+                workspace.change_parameters(overrides)
+            counts = workspace.counts()
+            if counts.pending_batches == 0 and counts.owed_passes == 0:
+                self.data.unmark(agent_id)
+            return workspace, counts
+        except BaseException:
+            store.close()
+            raise
+
+    async def _reserve_room(self) -> None:
+        """Take one of `max_open` places, closing the least recently used idle agent if need be."""
+        deadline_s = self.needs.clock.monotonic_s() + ROOM_PATIENCE_S
+        async with self._making_room:
+            while len(self._agents) + self._reserved_count + len(self._closing) >= self.max_open:
+                idle = [agent for agent in self._agents.values() if agent.is_idle]
+                if idle:
+                    await self.close(min(idle, key=lambda agent: agent.last_used_s).id)
+                    continue
+                left_s = deadline_s - self.needs.clock.monotonic_s()
+                if left_s <= 0:
+                    raise Exhausted(
+                        f"{self.max_open} agents are open and all have work in hand",
+                        reason="TOO_MANY_AGENTS",
+                        retry_after_s=1.0,
+                    )
+                await self._room.wait(left_s)
+            self._reserved_count += 1
+
+    # --- closing and erasing -----------------------------------------------------------------------
+
+    async def close(self, agent_id: AgentId) -> bool:
+        """Close the agent if it is open; whether it was."""
+        if agent_id in self._closing:
+            await asyncio.wait([self._closing[agent_id]])
+            return True
+        agent = self._agents.pop(agent_id, None)
+        if agent is None:
+            return False
+        await self._guarded(agent_id, self._shut(agent))
+        return True
+
+    async def _shut(self, agent: Agent) -> None:
+        await self.scheduler.withdraw(agent.id)
+        await agent.close()
+        self.scheduler.ring.leave(agent.id)
+        self._log.debug("agent closed", agent_id=agent.id)
+
+    async def erase(self, agent_id: AgentId) -> None:
+        """Close the agent and remove its files for good. AGENT_NOT_FOUND when there is none."""
+        if agent_id in self._erasing:
+            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+        self._erasing.add(agent_id)
+        try:
+            opening = self._opening.get(agent_id)
+            if opening is not None:
+                await asyncio.wait([opening])
+            await self.close(agent_id)
+            if not await self.on_pool(lambda: self.data.exists(agent_id)):
+                raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+            await self._guarded(agent_id, self.on_pool(lambda: self.data.erase(agent_id)))
+        finally:
+            self._erasing.discard(agent_id)
+
+    async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
+        """Run work that must end, also when whoever asked for it goes away; others wait for it."""
+        task = asyncio.create_task(work)
+        self._closing[agent_id] = task
+
+        def forget(_: asyncio.Task[Any]) -> None:
+            if self._closing.get(agent_id) is task:
+                del self._closing[agent_id]
+            self._room.beat()
+
+        task.add_done_callback(forget)
+        await asyncio.shield(task)
+
+    # --- slices ------------------------------------------------------------------------------------
+
+    async def _run_slice(self, key: Hashable) -> bool:
+        agent = self._agents.get(AgentId(str(key)))
+        if agent is None:
+            return False
+        try:
+            owes_more = await agent.run_slice()
+        except Unavailable:
+            return False
+        self._room.beat()
+        return owes_more
+
+    # --- listing -----------------------------------------------------------------------------------
+
+    @property
+    def open_agents(self) -> list[Agent]:
+        """The agents that are open now."""
+        return list(self._agents.values())
+
+    async def summaries(self, after: str, count: int) -> tuple[list[AgentSummary], str]:
+        """Up to `count` agents from the one whose directory follows `after`, and where to go on."""
+        return await self.on_pool(lambda: self._summaries(after, count))
+
+    def _summaries(self, after: str, count: int) -> tuple[list[AgentSummary], str]:
+        found: list[AgentSummary] = []
+        last = ""
+        for directory in self.data.directories(after):
+            if len(found) == count:
+                return found, last
+            meta = self.data.meta(directory)
+            last = directory
+            if meta is None:
+                continue
+            agent = self._agents.get(AgentId(meta.agent_id))
+            counts = meta.counts if agent is None else agent.counts
+            found.append(
+                AgentSummary(
+                    meta.agent_id, meta.created_at_ms, meta.format_version, agent is not None, counts
+                )
+            )
+        return found, ""
+
+    def directory_of(self, agent_id: AgentId) -> str:
+        """The directory of an agent's files."""
+        return directory_name(agent_id)
+
+    async def on_pool(self, fn: Callable[[], T]) -> T:
+        """Run what blocks on the daemon's threads."""
+        return await asyncio.get_running_loop().run_in_executor(self.needs.pool, fn)

@@ -1,0 +1,117 @@
+"""A slice: one agent's turn to compress.
+
+Steps of at most a few milliseconds each, so that a recall of the same agent never waits long; between two
+steps the slice looks whether its time is up or the agent's foreground work waits, and gives way. Only a text
+to be shortened is awaited, and nothing is held meanwhile. The slice's deadline is also the model call's (at
+least 5 s); a node cut off by it stays where it is and is first next time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+
+from ebbtide.clock import Clock
+from ebbtide.errors import EbbtideError
+from ebbtide.fleet.mailbox import Mailbox
+from ebbtide.fleet.workspace import Shortened, ShorteningTask, Workspace
+from ebbtide.language.gate import Priority
+from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable
+from ebbtide.language.retry import Asking
+from ebbtide.telemetry import get_log
+
+JOB_BUDGET_S = 0.02
+"""Longest one step keeps the agent's turn."""
+
+LEAST_MODEL_TIME_S = 5.0
+"""A model call gets at least this long, however little of the slice is left."""
+
+TOO_SHORT_FOR_A_MODEL = 20
+"""Targets below this many characters are left to the built-in model."""
+
+PAUSE_AFTER_REFUSAL_S = 1.0
+"""Pause when the store refuses (a full disk): the pass must not spin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compressor:
+    """Runs slices of one agent. Times in seconds."""
+
+    workspace: Workspace
+    mailbox: Mailbox
+    asking: Asking
+    fallback: LanguageModel
+    clock: Clock
+    slice_s: float
+
+    async def run_slice(self) -> bool:
+        """Compress until nothing is owed, time is up or foreground work waits; whether more is owed."""
+        deadline_s = self.clock.monotonic_s() + self.slice_s
+        finished: Shortened | None = None
+        while True:
+            try:
+                step = await self.mailbox.run(partial(self.workspace.compress, finished, self._budget()))
+            except EbbtideError as error:
+                get_log("slice").warning("compression waits", reason=error.reason)
+                await asyncio.sleep(PAUSE_AFTER_REFUSAL_S)
+                return True
+            if step.is_idle:
+                return False
+            finished = None
+            if step.task is not None:
+                finished = await self._shorten(step.task, deadline_s)
+                if finished is None:
+                    return True
+            elif self._must_give_way(deadline_s):
+                return True
+            # A shortened text is committed before giving way, or its model call was in vain.
+            if finished is not None and self._must_give_way(deadline_s):
+                await self.mailbox.run(partial(self.workspace.compress, finished, lambda: True))
+                return True
+
+    def _must_give_way(self, deadline_s: float) -> bool:
+        return self.mailbox.waiting_count > 0 or self.clock.monotonic_s() >= deadline_s
+
+    def _budget(self) -> _Budget:
+        return _Budget(self.clock, JOB_BUDGET_S)
+
+    async def _shorten(self, task: ShorteningTask, deadline_s: float) -> Shortened | None:
+        """How the shortening went; None when the slice's time cut it off."""
+        target = task.shortening.target
+        model = getattr(self.asking.model, "name", "")
+        left_s = max(LEAST_MODEL_TIME_S, deadline_s - self.clock.monotonic_s())
+        try:
+            if target >= TOO_SHORT_FOR_A_MODEL:
+                async with asyncio.timeout(left_s):
+                    processed = await self.asking.process(
+                        task.text,
+                        prefix=task.prefix,
+                        target_length=target,
+                        priority=Priority.BACKGROUND,
+                    )
+                return Shortened(task, processed, model)
+        except TimeoutError:
+            return None
+        except ModelUnavailable:
+            # The content stays and is asked again in the next pass; the scan counts all the same.
+            return Shortened(task, None, model)
+        except BadReply:
+            pass
+        processed = await self.fallback.process(task.text, prefix=task.prefix, target_length=target)
+        return Shortened(task, processed, "builtin")
+
+
+class _Budget:
+    """Whether a step's time is up, counted from its first question on: not while it waits for its turn."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._end_s: float | None = None
+
+    def __call__(self) -> bool:
+        now_s = self._clock.monotonic_s()
+        if self._end_s is None:
+            self._end_s = now_s + self._seconds
+        return now_s >= self._end_s

@@ -1,0 +1,494 @@
+"""The workspace of one open agent: its store, what is derived from it, and the jobs that work on both.
+
+Every public method is a job: it runs on a pool thread, to its end, with no other job of this agent beside it.
+The rule guarded here: **commit, then apply.** A change is computed from the network without touching it,
+written in one transaction, and only then applied to the network. When the commit fails nothing has changed,
+neither on disk nor in memory.
+
+Jobs take what they need (`now_ms`, a time budget) as arguments: no clock, no settings.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from ebbtide.errors import Conflict, Exhausted, InvalidRequest, Precondition
+from ebbtide.language.port import Processed
+from ebbtide.memory import association, compression, digestion
+from ebbtide.memory.association import Answer, Text
+from ebbtide.memory.compression import Shortening
+from ebbtide.memory.digestion import NewMemory
+from ebbtide.memory.network import Draft, Network
+from ebbtide.parameters import AgentParameters
+from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
+from ebbtide.vocabulary import (
+    REWRITES_KEPT,
+    AgentCounts,
+    Batch,
+    BatchState,
+    Change,
+    Cue,
+    MessageRecord,
+    NodeId,
+    PassState,
+    Receipt,
+    Rewrite,
+    Source,
+)
+
+SCANS_PER_COMMIT = 5000
+"""Most visits of a pass in one commit; the mailbox is looked at in between."""
+
+PRUNED_PER_DIGEST = 32
+"""Most statuses dropped along with a digest, so that no commit grows without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class DigestTask:
+    """The batch to digest next, with its messages and their texts."""
+
+    batch: Batch
+    records: list[MessageRecord]
+    texts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Draftable:
+    """A processed segment before its first content has a place: `own_text` where it is in no message."""
+
+    memory: NewMemory
+    own_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShorteningTask:
+    """What a language model needs to shorten a node, and what must still hold when it has."""
+
+    shortening: Shortening
+    text: str
+    prefix: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """How a shortening went: `processed` is None when no server answered and the content stays."""
+
+    task: ShorteningTask
+    processed: Processed | None
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """Where compression stands after a step: nothing owed, more to visit, or a text to shorten."""
+
+    is_idle: bool
+    task: ShorteningTask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long statuses of digested batches are kept."""
+
+    keep: int
+    older_than_ms: int
+
+
+class Workspace:
+    """One agent's store and network."""
+
+    def __init__(self, store: Store, defaults: AgentParameters) -> None:
+        self.store = store
+        self._defaults = defaults
+        self._visits: deque[NodeId] | None = None
+        self.identity: Identity
+        self.overrides: dict[str, object]
+        self.network: Network
+        self.load()
+
+    # --- opening and parameters --------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
+        self.identity, self.overrides, rate = self.store.read(
+            lambda txn: (txn.identity(), txn.overrides(), txn.decay_rate())
+        )
+        parameters = self._resolve(self.overrides)
+        written_with = parameters.decay_rate if rate is None else rate
+        self.network = self.store.read(
+            lambda txn: _read_network(txn, parameters.model_copy(update={"decay_rate": written_with}))
+        )
+        self._visits = None
+        if rate != parameters.decay_rate:
+            self._reanchor(self.overrides, parameters)
+        self.network.parameters = parameters
+
+    @property
+    def parameters(self) -> AgentParameters:
+        """The parameters in force."""
+        return self.network.parameters
+
+    def _resolve(self, overrides: Mapping[str, object]) -> AgentParameters:
+        return AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
+
+    def change_parameters(self, changes: Mapping[str, object]) -> AgentParameters:
+        """Set parameters of this agent; a null goes back to the daemon's default.
+
+        A new `decay_rate` first re-anchors every link at its present strength, in the same transaction.
+        """
+        overrides = {**self.overrides, **changes}
+        overrides = {name: value for name, value in overrides.items() if value is not None}
+        parameters = self._resolve(overrides)
+        self._reanchor(overrides, parameters)
+        self.overrides = overrides
+        self.network.parameters = parameters
+        self._visits = None
+        return parameters
+
+    def _reanchor(self, overrides: Mapping[str, object], parameters: AgentParameters) -> None:
+        changed = parameters.decay_rate != self.network.parameters.decay_rate
+        change = Change(links=self.network.reanchored() if changed else [])
+        self._commit(change, lambda txn: txn.set_overrides(overrides, parameters.decay_rate))
+
+    def _commit(self, change: Change, also: Callable[[WriteTransaction], None] | None = None) -> None:
+        def write(txn: WriteTransaction) -> None:
+            txn.apply(change)
+            if also is not None:
+                also(txn)
+
+        self.store.write(write)
+        self.network.apply(change)
+
+    def counts(self) -> AgentCounts:
+        """How much the agent holds."""
+        return self.store.read(lambda txn: txn.counts())
+
+    def _dice(self, purpose: str, number: int) -> Random:
+        return Random(f"{self.identity.seed}/{purpose}/{number}")
+
+    # --- remember: the inbox -----------------------------------------------------------------------
+
+    def accept(
+        self,
+        batch: Batch,
+        records: Sequence[MessageRecord],
+        texts: Sequence[str],
+        body_hash: bytes,
+    ) -> tuple[Batch, int]:
+        """Store a batch in the inbox; the batch as stored and how many wait. Numbers are given here.
+
+        A known idempotency key answers with the first batch; nothing is stored again.
+        """
+
+        def write(txn: WriteTransaction) -> tuple[Batch, int]:
+            counts = txn.counts()
+            if batch.idempotency_key:
+                known = txn.receipt(batch.idempotency_key)
+                if known is not None:
+                    return _replayed(txn, known, body_hash), counts.pending_batches
+            _refuse_when_full(counts, self.parameters.max_queue_size)
+            first, number = txn.next_message_number(), txn.next_batch_number()
+            numbered = msgspec.structs.replace(batch, number=number, first_message=first)
+            placed = [
+                msgspec.structs.replace(record, number=first + index, batch=number)
+                for index, record in enumerate(records)
+            ]
+            receipt = Receipt(number, body_hash) if batch.idempotency_key else None
+            stored = txn.accept(numbered, placed, list(texts), receipt)
+            return stored, counts.pending_batches + 1
+
+        return self.store.write(write)
+
+    def replay(self, idempotency_key: str, body_hash: bytes) -> tuple[Batch, int] | None:
+        """The first answer to an idempotency key, if there was one."""
+
+        def read(txn: ReadTransaction) -> tuple[Batch, int] | None:
+            known = txn.receipt(idempotency_key)
+            if known is None:
+                return None
+            return _replayed(txn, known, body_hash), txn.counts().pending_batches
+
+        return self.store.read(read)
+
+    def next_task(self, now_ms: int) -> DigestTask | int | None:
+        """The next batch to digest; how long to wait (ms) when all are put off; None when none waits."""
+
+        def read(txn: ReadTransaction) -> DigestTask | int | None:
+            soonest: int | None = None
+            for batch in txn.waiting():
+                if batch.not_before_ms <= now_ms:
+                    return _task(txn, batch)
+                wait_ms = batch.not_before_ms - now_ms
+                soonest = wait_ms if soonest is None else min(soonest, wait_ms)
+            return soonest
+
+        return self.store.read(read)
+
+    def focus_texts(self) -> list[tuple[NodeId, str]]:
+        """(id, content without the speaker's label) of the nodes in focus, newest first."""
+        focus = self.network.focus[: self.parameters.focus_limit]
+
+        def read(txn: ReadTransaction) -> list[tuple[NodeId, str]]:
+            found = []
+            for node_id in focus:
+                node = txn.node(node_id)
+                assert node is not None, "what is in focus lives"
+                found.append((node_id, node.content.removeprefix(node.prefix)))
+            return found
+
+        return self.store.read(read)
+
+    def digest(
+        self,
+        batch: Batch,
+        drafts: Sequence[Draftable],
+        relation_names: Mapping[tuple[int, int], str],
+        expected_focus: Sequence[NodeId],
+        now_ms: int,
+        retention: Retention,
+    ) -> bool:
+        """Commit what a batch became. False, and nothing done, when the focus has moved meanwhile."""
+        if tuple(expected_focus) != self.network.focus[: self.parameters.focus_limit]:
+            return False
+        owed = self.store.read(lambda txn: txn.owed_passes())
+        change = digestion.digest(
+            self.network,
+            [draft.memory for draft in drafts],
+            relation_names,
+            batch=batch.number,
+            owed_passes=owed,
+            dice=self._dice("digest", batch.number),
+        )
+        new = {node.id: index for index, node in enumerate(change.nodes)}
+
+        def write(txn: WriteTransaction) -> None:
+            placed = msgspec.structs.replace(change, nodes=list(change.nodes))
+            for node_id, index in new.items():
+                own_text = drafts[index].own_text
+                if own_text is not None:
+                    key = txn.put_chunk(own_text)
+                    node = msgspec.structs.replace(placed.nodes[index], first_key=key)
+                    assert node.id == node_id
+                    placed.nodes[index] = node
+            txn.apply(placed)
+            done = msgspec.structs.replace(batch, digested_at_ms=now_ms, node_ids=tuple(new), not_before_ms=0)
+            txn.finish_batch(done)
+            txn.prune(
+                keep=retention.keep,
+                older_than_ms=retention.older_than_ms,
+                most=PRUNED_PER_DIGEST,
+            )
+
+        self.store.write(write)
+        self.network.apply(change)
+        return True
+
+    def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
+        """Count a failed round: to the tail with a pause, or parked; whether it is parked now."""
+        failed = msgspec.structs.replace(
+            batch, attempts=batch.attempts + 1, last_error=error, not_before_ms=not_before_ms
+        )
+        parked = failed.attempts >= park_after
+
+        def write(txn: WriteTransaction) -> None:
+            if parked:
+                txn.park_batch(failed)
+            else:
+                txn.defer_batch(failed)
+
+        self.store.write(write)
+        return parked
+
+    def retry(self, number: int) -> Batch | None:
+        """Put a parked batch back into the inbox with its attempts forgotten; None when there is none."""
+
+        def write(txn: WriteTransaction) -> Batch | None:
+            batch = txn.batch(number)
+            if batch is None:
+                return None
+            if batch.state != BatchState.PARKED.value:
+                raise Precondition(f"batch b{number} is {batch.state}, not parked", reason="BATCH_NOT_PARKED")
+            fresh = msgspec.structs.replace(batch, attempts=0, not_before_ms=0)
+            return txn.unpark_batch(fresh)
+
+        return self.store.write(write)
+
+    # --- compression -------------------------------------------------------------------------------
+
+    def owe_passes(self, count: int) -> AgentCounts:
+        """Owe that many passes more; TOO_MANY_PASSES beyond `max_owed_passes`."""
+
+        def write(txn: WriteTransaction) -> AgentCounts:
+            owed, most = txn.owed_passes(), self.parameters.max_owed_passes
+            if owed + count > most:
+                raise InvalidRequest(
+                    f"passes = {count}: the agent owes {owed} passes and may owe at most {most}",
+                    reason="TOO_MANY_PASSES",
+                )
+            txn.apply(Change(owed_passes=owed + count))
+            return txn.counts()
+
+        return self.store.write(write)
+
+    def compress(self, finished: Shortened | None, is_time_up: Callable[[], bool]) -> PassStep:
+        """Go on with the pass under way, or begin one that is owed, until a text must be shortened.
+
+        `finished` ends the visit that the last step stopped at. Visits are committed in groups; a step ends
+        when the group is full or `is_time_up` says so.
+        """
+        state, owed, done = self.store.read(
+            lambda txn: (txn.pass_state(), txn.owed_passes(), txn.finished_passes())
+        )
+        if state is None:
+            if owed == 0:
+                return PassStep(is_idle=True)
+            begun = compression.begin_pass(self.network, done + 1, self._dice("pass", done + 1))
+            self._commit(begun)
+            state, self._visits = begun.pass_state, None
+            assert state is not None
+        if self._visits is None:
+            self._visits = deque(compression.nodes_to_visit(self.network, state))
+        draft = Draft(self.network)
+        # From here on a failed commit must not leave the order half consumed.
+        visits, self._visits = self._visits, None
+        if finished is not None:
+            self._end_visit(draft, finished, state, visits)
+        task = None
+        visited = 0
+        while visits and visited < SCANS_PER_COMMIT and not (visited and is_time_up()):
+            shortening = compression.visit(draft, visits[0], state)
+            if shortening is not None:
+                task = shortening
+                break
+            visits.popleft()
+            visited += 1
+        if not visits:
+            compression.end_pass(draft, state, owed)
+        self._commit(draft.change)
+        self._visits = visits if visits else None
+        return PassStep(is_idle=False, task=None if task is None else self._shortening_task(task))
+
+    def _shortening_task(self, shortening: Shortening) -> ShorteningTask:
+        def read(txn: ReadTransaction) -> ShorteningTask:
+            node = txn.node(shortening.node_id)
+            assert node is not None
+            first = txn.first_content(node)
+            text = node.content if first is None else first
+            prefix = node.prefix if text.startswith(node.prefix) else ""
+            return ShorteningTask(shortening, text, prefix, node.content)
+
+        return self.store.read(read)
+
+    def _end_visit(
+        self,
+        draft: Draft,
+        finished: Shortened,
+        state: PassState,
+        visits: deque[NodeId],
+    ) -> None:
+        node_id = finished.task.shortening.node_id
+        if not visits or visits[0] != node_id or node_id not in draft or node_id in draft.focus:
+            return
+        node = self.store.read(lambda txn: txn.node(node_id))
+        assert node is not None
+        if node.content != finished.task.content:
+            return
+        if finished.processed is not None:
+            rewrite = Rewrite(
+                state.number,
+                finished.task.shortening.importance,
+                len(node.content),
+                len(finished.processed.content),
+                finished.model,
+            )
+            draft.change.nodes.append(
+                msgspec.structs.replace(
+                    node,
+                    content=finished.processed.content,
+                    phrase=finished.processed.phrase,
+                    keywords=finished.processed.keywords,
+                    rewrites=(*node.rewrites, rewrite)[-REWRITES_KEPT:],
+                )
+            )
+        visits.popleft()
+        compression.finish_visit(draft, node_id, state)
+
+    # --- recall ------------------------------------------------------------------------------------
+
+    def recall(self, cue: Cue) -> tuple[Answer, AgentCounts]:
+        """What the cue brings back, and how many batches were not digested yet."""
+
+        def read(txn: ReadTransaction) -> tuple[Answer, AgentCounts]:
+            def text_of(node_id: NodeId) -> Text:
+                node = txn.node(node_id)
+                assert node is not None, "the network and the store agree on who lives"
+                return Text(node.content, node.keywords)
+
+            answer = association.recall(self.network, cue, text_of, self.parameters.locale)
+            return answer, txn.counts()
+
+        return self.store.read(read)
+
+
+def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
+    network = Network(parameters)
+    for node in txn.nodes():
+        network.put_node(node)
+    for node_id, scan in txn.scans():
+        network.nodes[node_id].scan = scan
+    for link in txn.links():
+        network.put_link(link)
+    network.focus = txn.focus()
+    network.next_node_id = txn.next_node_id()
+    return network
+
+
+def _task(txn: ReadTransaction, batch: Batch) -> DigestTask:
+    records, texts = [], []
+    for number in range(batch.first_message, batch.first_message + batch.message_count):
+        record = txn.message(number)
+        assert record is not None, "an undigested batch has its messages"
+        text = txn.message_text(record)
+        assert text is not None, "an undigested message has its text"
+        records.append(record)
+        texts.append(text)
+    return DigestTask(batch, records, texts)
+
+
+def _replayed(txn: ReadTransaction, known: Receipt, body_hash: bytes) -> Batch:
+    if known.body_hash != body_hash:
+        raise Conflict(
+            f"the idempotency key was used with another body, for batch b{known.batch}",
+            reason="IDEMPOTENCY_KEY_REUSED",
+        )
+    batch = txn.batch(known.batch)
+    assert batch is not None, "a receipt lives as long as its batch"
+    return batch
+
+
+def _refuse_when_full(counts: AgentCounts, most: int) -> None:
+    held = counts.pending_batches + counts.parked_batches
+    if held >= most:
+        raise Exhausted(
+            f"the inbox holds {counts.pending_batches} waiting and {counts.parked_batches} parked "
+            f"batches; max_queue_size is {most}; nothing was stored",
+            reason="QUEUE_FULL",
+            retry_after_s=5.0,
+        )
+
+
+def slice_source(record: MessageRecord, text: str, start: int, length: int) -> Source:
+    """The source of a slice of a message, given in code points, as UTF-8 bytes."""
+    before = len(text[:start].encode())
+    return Source(record.number, before, len(text[start : start + length].encode()))
+
+
+def whole_source(record: MessageRecord, text: str) -> Source:
+    """The whole of a message as a source."""
+    return Source(record.number, 0, len(text.encode()))

@@ -1,0 +1,53 @@
+"""The built-in model behind the language port.
+
+Plain functions on the daemon's own threads; it never fails and needs no server. What it does not do: resolve
+pronouns, rephrase, know anything about the world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import TypeVar
+
+from ebbtide.language.builtin.model import process
+from ebbtide.language.builtin.relations import relate
+from ebbtide.language.builtin.segmentation import segment
+from ebbtide.language.port import ModelState, Processed, Segment, Utterance
+
+T = TypeVar("T")
+
+
+class BuiltinModel:
+    """Segments, shortens and relates by rules, in Chinese and English."""
+
+    name = "builtin"
+
+    def __init__(self, pool: Executor) -> None:
+        self._pool = pool
+
+    async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
+        """Sentences, or a few short ones, of one message."""
+        return await self._run(partial(segment, messages, max_chars))
+
+    async def process(
+        self, text: str, *, prefix: str = "", target_length: int | None = None
+    ) -> Processed:
+        """The text as it stands, or its most telling clauses."""
+        return await self._run(partial(process, text, prefix, target_length))
+
+    async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
+        """What two texts both speak of, or nothing."""
+        return await self._run(partial(relate, node, focuses))
+
+    async def state(self) -> ModelState:
+        """Always there."""
+        return ModelState("builtin", self.name, True)
+
+    async def close(self) -> None:
+        """Nothing to let go of: the pool is the daemon's."""
+
+    async def _run(self, fn: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, fn)

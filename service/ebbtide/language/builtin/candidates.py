@@ -1,0 +1,91 @@
+"""Candidates: the nouns and noun phrases of a text, each with a weight that says how telling it
+is.
+
+The rule guarded here: a candidate is an exact slice of the text, and the same text always gives
+the same candidates in the same order. Keywords, phrases, shortenings and relation names all draw
+on this one list, so that they agree about what a text is about.
+
+Deliberately not here: how many to keep (keywords.py) and what two texts share (relations.py).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from ebbtide.language.builtin.tokens import Token, tokenize
+
+
+class Candidate(NamedTuple):
+    """A noun or noun phrase. `kind` is one of name, title, code, noun, number, time, kin, weak."""
+
+    text: str
+    start: int
+    end: int
+    kind: str
+    weight: float
+
+
+# Reading further than this adds no keyword a person would choose and would make a huge text slow.
+READ_MAX = 4000
+
+
+@lru_cache(maxsize=512)
+def _cached(text: str) -> tuple[Candidate, ...]:
+    return tuple(_find(text))
+
+
+def candidates(text: str) -> tuple[Candidate, ...]:
+    """Return the candidates of a text in the order of the text."""
+    return _cached(text[:READ_MAX])
+
+
+def _find(text: str) -> list[Candidate]:
+    # Imported late because both build Candidates.
+    from ebbtide.language.builtin.chinese_nouns import chinese_candidates
+    from ebbtide.language.builtin.english_nouns import english_candidates
+
+    tokens = tokenize(text)
+    found = [_fixed(token) for token in tokens if token.tag in _FIXED]
+    found += chinese_candidates(text, tokens)
+    found += english_candidates(text, tokens)
+    found += [_quoted(match) for match in _QUOTED.finditer(text)]
+    found.sort(key=lambda candidate: (candidate.start, -candidate.end, -candidate.weight))
+    return _without_contained(found)
+
+
+def _quoted(match: re.Match[str]) -> Candidate:
+    return Candidate(match.group()[1:-1], match.start() + 1, match.end() - 1, "title", 2.6)
+
+
+def _without_contained(found: list[Candidate]) -> list[Candidate]:
+    """Drop what lies inside a longer candidate, so that no cut is ever offered in the middle of a name."""
+    kept: list[Candidate] = []
+    last: Candidate | None = None
+    for candidate in found:
+        if last is not None and candidate.end <= last.end:
+            continue
+        kept.append(candidate)
+        if candidate.kind != "weak":
+            last = candidate
+    return kept
+
+
+# A title in quotation marks: English with every word of weight capitalised, or a few Han characters.
+_QUOTED = re.compile(
+    r"[\"“](?!(?:That|This|The|A|An|I|It|You|Yes|No|Hi|Oh|What|How)[\"”])[A-Z][\w'’-]{1,20}"
+    r"(?:\s(?:[A-Z0-9][\w'’-]{0,20}|of|the|and|in|to|a|for|on|at|with|from)){0,6}[!?]?[\"”]"
+    r"|[\"“「『][\u4e00-\u9fff]{2,12}[\"”」』]"
+)
+_FIXED = {
+    "title": ("title", 2.8),
+    "url": ("code", 1.2),
+    "path": ("code", 2.0),
+    "date": ("time", 1.0),
+}
+
+
+def _fixed(token: Token) -> Candidate:
+    kind, weight = _FIXED[token.tag]
+    return Candidate(token.text, token.start, token.end, kind, weight)

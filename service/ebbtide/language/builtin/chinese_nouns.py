@@ -1,0 +1,184 @@
+"""Chinese nouns: from part-of-speech tags to the noun phrases a reader would underline.
+
+The rule guarded here: neighbouring nouns become one phrase only while it stays short and is one
+thing (新品发布会, 东湖公园), and what merely points (这个, 东西, 今天) is never a candidate. Kana
+and Hangul words pass through here too, by length alone.
+
+Deliberately not here: Latin words (english_nouns.py), except as parts of a Chinese compound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ebbtide.language.builtin.candidates import Candidate
+from ebbtide.language.builtin.chinese_names import dates_and_amounts, organisations
+from ebbtide.language.builtin.scripts import HAN, is_han, is_japanese
+from ebbtide.language.builtin.tokens import GREEDY, Token
+from ebbtide.language.builtin.words_chinese import (
+    ACTIVITIES,
+    ATTRIBUTIVE_VERBS,
+    KIN,
+    NO_END,
+    NO_START,
+    NOUN_ENDINGS,
+    NOUN_TAGS,
+    STOPPED,
+    WEAK_NOUNS,
+)
+
+_NAME_TAGS = frozenset("nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw".split())
+_PLACE_TAGS = frozenset("ns nsf nt s".split())
+# Words before a name that only calls somebody.
+_CALLS = frozenset(
+    "你好 您好 早上好 晚上好 下午好 上午好 谢谢 谢谢你 感谢 嗨 嘿 再见 好的 是的 不用谢 "
+    "不客气 亲爱的 哈喽".split()
+)
+# The dictionary holds scraps of speech (我会, 找我聊) that no noun contains.
+_POINTING = frozenset("我你您他她它")
+# In Japanese a noun is a run of Kanji and Katakana; Hiragana is grammar.
+_JAPANESE = re.compile(f"[{HAN}\u30a1-\u30fa\u30fc]{{2,30}}")
+_PARTICLES = tuple("에서 으로 에게 한테 까지 부터 은 는 이 가 을 를 에 의 와 과 로 도 만".split())
+# Longer compounds are rarely one thing; a name may be.
+_COMPOUND_MAX = 8
+_LOCATIVES = frozenset("在 从 到 去 来 于 往 向 回 离 对 给 为 跟 和 与".split())
+
+
+def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
+    """Return noun phrases, names, dates and numbers of the Han, Kana and Hangul parts of a text."""
+    if is_japanese(text):
+        return [_plain(m.group(), m.start()) for m in _JAPANESE.finditer(text)]
+    found = organisations(text, tokens)
+    found += dates_and_amounts(text, tokens)
+    tokens = _with_derived(tokens)
+    run: list[Token] = []
+    before = ""
+    for token in tokens:
+        if _is_noun(token) and _continues(run, token):
+            run.append(token)
+            continue
+        found.extend(_phrases(run, before))
+        before = run[-1].text if run else before
+        run = [token] if _is_noun(token) else []
+        if not run:
+            found.extend(_single(token))
+        if not run and (token.tag != "punct" or token.text not in "，,"):
+            before = token.text
+    found.extend(_phrases(run, before))
+    return found
+
+
+def _with_derived(tokens: Sequence[Token]) -> list[Token]:
+    """Join a word with the ending that makes a noun of it, and let attributive verbs pass for nouns."""
+    derived: list[Token] = []
+    for token in tokens:
+        last = derived[-1] if derived else None
+        adjacent = last is not None and last.end == token.start
+        if last is not None and adjacent and _derives(last, token):
+            derived[-1] = Token(last.text + token.text, last.start, token.end, "n")
+            continue
+        if last is not None and adjacent and last.tag == "v" and last.text in ATTRIBUTIVE_VERBS:
+            if token.tag in NOUN_TAGS and token.text not in STOPPED:
+                derived[-1] = last._replace(tag="n")
+        derived.append(token)
+    return derived
+
+
+def _derives(last: Token, token: Token) -> bool:
+    if token.text not in NOUN_ENDINGS or token.tag in ("v", "p", "d", "r", "m"):
+        return False
+    attributive = last.text in ATTRIBUTIVE_VERBS or last.tag in ("vn", "n", "nz")
+    return attributive and len(last.text) > 1 and last.text not in STOPPED and last.text not in KIN
+
+
+def _is_noun(token: Token) -> bool:
+    if token.text[0] in "太很最更" or any(char in _POINTING for char in token.text):
+        return False
+    if token.tag == "l" and not GREEDY.search(token.text) and token.text not in STOPPED:
+        return True
+    if token.tag in NOUN_TAGS or token.text in ACTIVITIES:
+        return token.text not in STOPPED
+    if token.tag != "x" or len(token.text) < 2 or token.text in STOPPED:
+        return False
+    return is_han(token.text) and not GREEDY.search(token.text)
+
+
+def _continues(run: list[Token], token: Token) -> bool:
+    """Tell whether a noun carries on the compound begun."""
+    if not run or run[-1].end != token.start:
+        return False
+    last = run[-1]
+    if token.end - run[0].start > _COMPOUND_MAX:
+        return False
+    if "l" in (last.tag, token.tag):
+        return False
+    if last.tag.startswith("nr") or token.tag.startswith("nr") or last.text in KIN:
+        return False
+    return not (token.tag == "vn" and last.tag in _PLACE_TAGS)
+
+
+def _phrases(run: list[Token], before: str) -> list[Candidate]:
+    """Make one candidate of a run of nouns, leaving off a verb-like tail behind a preposition."""
+    if not run:
+        return []
+    if before in _LOCATIVES:
+        for index in range(1, len(run)):
+            if run[index].tag == "vn":
+                return _phrases(run[:index], before) + _phrases(run[index:], "")
+    text = "".join(token.text for token in run)
+    first, last = run[0], run[-1]
+    if text in STOPPED:
+        return []
+    kind, weight = _weigh(text, run, before in _CALLS)
+    return [Candidate(text, first.start, last.end, kind, weight)]
+
+
+def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:
+    last = run[-1]
+    if len(text) == 1:
+        return ("noun", 0.55) if last.tag == "n" else ("weak", 0.2)
+    if text in KIN:
+        return "kin", 0.9
+    if len(run) > 1 and all(token.text in WEAK_NOUNS for token in run):
+        return "noun", 0.9
+    if len(run) > 1:
+        return "noun", 2.0 + 0.1 * min(len(text), 6)
+    if last.tag in _NAME_TAGS:
+        return ("weak", 0.35) if last.tag[:2] == "nr" and called else ("name", 2.1)
+    if text in WEAK_NOUNS:
+        return "noun", 0.8
+    if last.tag in ("an", "s", "l"):
+        return "noun", 0.9
+    return "noun", 1.3 + 0.15 * min(len(text), 4)
+
+
+def _single(token: Token) -> list[Candidate]:
+    """Judge a token that is no noun: a date, a number with a unit, or a verb to fall back on."""
+    text, tag = token.text, token.tag
+    if tag == "num" and (len(text) >= 3 or not text[-1].isdigit()):
+        return [Candidate(text, token.start, token.end, "number", 1.1 if len(text) >= 6 else 0.7)]
+    if tag in ("v", "i", "l", "a", "z", "vi", "ad") and len(text) > 1 and not _is_filler(text):
+        return [Candidate(text, token.start, token.end, "weak", 0.3)]
+    if tag == "other" and len(text) >= 2:
+        return [_plain(_stem_hangul(text), token.start)]
+    return []
+
+
+def _is_filler(text: str) -> bool:
+    return text in NO_END or text in NO_START or text in STOPPED
+
+
+def _stem_hangul(word: str) -> str:
+    """Cut the particle off a Korean noun, as long as two syllables are left."""
+    for particle in _PARTICLES:
+        if word.endswith(particle) and len(word) - len(particle) >= 2:
+            return word[: -len(particle)]
+    return word
+
+
+def _plain(text: str, start: int) -> Candidate:
+    text = text[:30]
+    if text.endswith(("다", "요", "니다")):
+        return Candidate(text, start, start + len(text), "weak", 0.3)
+    return Candidate(text, start, start + len(text), "noun", 1.2)

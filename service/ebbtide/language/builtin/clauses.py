@@ -1,0 +1,71 @@
+"""Clauses: the smallest pieces of a text that can stand or fall together.
+
+The rule guarded here: clauses are slices in order that cover every word, and a list separated by
+commas (milk, eggs and bread; 、) is not torn: pieces of a word or two stay with their neighbour.
+
+Deliberately not here: which clauses matter (shortening.py, phrasing.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ebbtide.language.builtin.scripts import has_word, width
+from ebbtide.language.builtin.sentences import sentence_spans
+
+
+class Clause(NamedTuple):
+    """A slice [start, end) with its closing punctuation; `closes` tells that a sentence ends with it."""
+
+    start: int
+    end: int
+    closes: bool
+
+
+_COMMA = re.compile(
+    r"[，；：]+[”’」』）)\"]*|[,;:](?=\s)|——+|\s[-–—]+\s|—"
+    r"|(?<!\sa)\s(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s)"
+)
+# Narrower pieces than this (two or three English words, five Han characters) are parts of a list.
+_CLAUSE_MIN = 13.0
+
+
+def clauses(text: str) -> list[Clause]:
+    """Cut a text into clauses, in order."""
+    found: list[Clause] = []
+    for start, end in sentence_spans(text):
+        if not has_word(text[start:end]):
+            if found:
+                found[-1] = found[-1]._replace(end=end)
+            continue
+        found.extend(_within(text, start, end))
+    return found
+
+
+def _within(text: str, start: int, end: int) -> list[Clause]:
+    pieces: list[tuple[int, int]] = []
+    at = start
+    for match in _COMMA.finditer(text, start, end):
+        if match.end() >= end:
+            break
+        pieces.append((at, match.end()))
+        at = match.end()
+    pieces.append((at, end))
+    joined: list[tuple[int, int]] = []
+    for begin, stop in pieces:
+        narrow = width(text[begin:stop].strip()) < _CLAUSE_MIN
+        if joined and (narrow or width(text[slice(*joined[-1])].strip()) < _CLAUSE_MIN):
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((begin, stop))
+    stripped = [_strip(text, begin, stop) for begin, stop in joined]
+    return [Clause(b, e, index == len(stripped) - 1) for index, (b, e) in enumerate(stripped)]
+
+
+def _strip(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end

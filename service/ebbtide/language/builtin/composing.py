@@ -1,0 +1,79 @@
+"""Composing: set the kept pieces of a text together again.
+
+The rule guarded here: pieces stand in their original order with the punctuation of the text; where
+something between them is gone the seam is mended, and the whole ends as a sentence does, with an ellipsis
+only where a clause was cut short.
+
+Deliberately not here: which pieces are kept (selection.py).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ebbtide.language.builtin.edges import trim, without_opener
+from ebbtide.language.builtin.scripts import is_dense
+
+
+class Kept(NamedTuple):
+    """A piece of the result: where it stands, its words, and the mark that is due after them."""
+
+    start: int
+    end: int
+    closes: bool
+    mark: str
+    words: str
+    whole: bool = False
+
+
+def compose(text: str, kept: list[Kept], target: int) -> str:
+    """Set the kept pieces together, mend the seams and end cleanly."""
+    dense = is_dense(text[:400])
+    result = ""
+    previous: Kept | None = None
+    for piece in kept:
+        words = piece.words
+        if previous is None:
+            result = without_opener(words) if piece.start > 0 else words
+        else:
+            result = _seam(text, result, words, previous, piece, dense)
+        previous = piece
+    result = trim(result)
+    if previous is not None and result:
+        result = _ending(result, previous, target)
+    return result
+
+
+def _seam(text: str, result: str, words: str, previous: Kept, piece: Kept, dense: bool) -> str:
+    gap = text[previous.end : piece.start]
+    if previous.mark == "…":
+        return trim(result) + ("…" if dense else "… ") + without_opener(words)
+    if "\n" in gap:
+        return trim(result) + previous.mark + "\n" + words
+    if previous.closes and result[-1].isalnum():
+        result += previous.mark or ("。" if dense else ".")
+        return result + ("" if dense else " ") + _capital(without_opener(words))
+    if result[-1].isalnum() and not gap.strip():
+        return result + ("，" if dense else ", ") + words
+    if not gap.strip():
+        return result + gap + words
+    if previous.closes:
+        return result + ("" if dense else " ") + _capital(without_opener(words))
+    if _ends_between(gap):
+        return trim(result) + ("。" if dense else ". ") + _capital(without_opener(words))
+    return trim(result) + ("，" if dense else ", ") + words
+
+
+def _ends_between(gap: str) -> bool:
+    return any(mark in gap for mark in "。！？!?") or ". " in gap
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _ending(result: str, last: Kept, target: int) -> str:
+    """Close the result: an ellipsis where a clause was cut inside, else the stop of a sentence."""
+    if len(result) >= target or result[-1] in "。！？.!?…":
+        return result
+    return result + last.mark

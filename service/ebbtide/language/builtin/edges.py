@@ -1,0 +1,111 @@
+"""Edges: tidy the ends of a piece taken out of its text.
+
+The rule guarded here: a piece that stands alone has no dangling comma, no half of a pair of
+quotes and no conjunction that pointed to what is gone. Everything removed is punctuation or a
+discourse word.
+
+Deliberately not here: choosing the piece.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ebbtide.language.builtin import words_chinese, words_english
+
+_SPACE = re.compile(r"\s+")
+_MARKUP = re.compile(r"\*\*|__|~~|^\s*(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s+|```\w*", re.MULTILINE)
+_DANGLING_END = re.compile(r"[\s,，、;；:：\-–—~～(（\[【《「『“‘#*_|/&+=<>]+$")
+_DANGLING_START = re.compile(r"^[\s,，、;；:：.。!！?？…·•\-–—~～)）\]】》」』”’*_|/&+=>]+")
+_END_MARKS = re.compile(r"[\s.。．!！?？…,，、;；:：~～\-–—]+$")
+_PAIRS = (
+    ("（", "）"),
+    ("(", ")"),
+    ("《", "》"),
+    ("「", "」"),
+    ("『", "』"),
+    ("“", "”"),
+    ("【", "】"),
+    ("[", "]"),
+)
+_ENGLISH_OPENER = re.compile(
+    r"(?:i (?:think|guess|mean|believe|feel like|must say|have to say)(?: that)?|you know|to be honest|by the way|"
+    r"of course|for sure|no worries|you're welcome|that said|in fact|as for|as well as|i'm glad(?: that)?|"
+    r"sounds good|good point|for example|such as)\b[,\s]*",
+    re.IGNORECASE,
+)
+_ENGLISH_WORD = re.compile(r"([A-Za-z']+)([,!.\s]+|$)")
+
+
+def plain(text: str) -> str:
+    """Take out markup and fold white space, so that a piece is one line of language."""
+    return _SPACE.sub(" ", _MARKUP.sub("", text)).strip()
+
+
+def trim(text: str) -> str:
+    """Cut dangling punctuation at both ends and the halves of broken pairs."""
+    text = _unpaired(_DANGLING_START.sub("", text))
+    previous = ""
+    while previous != text:
+        previous = text
+        text = _DANGLING_END.sub("", text)
+    return text.strip()
+
+
+def without_end_mark(text: str) -> str:
+    """Cut the closing punctuation as well; a closing quote or bracket stays."""
+    return trim(_END_MARKS.sub("", trim(text)))
+
+
+def _unpaired(text: str) -> str:
+    """Remove brackets and quotes that have lost their other half."""
+    for opener, closer in _PAIRS:
+        if text.count(opener) != text.count(closer):
+            text = _keep_pairs(text, opener, closer)
+    if text.count('"') % 2:
+        text = text.replace('"', "")
+    for mark in ("**", "`"):
+        if text.count(mark) % 2:
+            text = text.replace(mark, "")
+    return text
+
+
+def _keep_pairs(text: str, opener: str, closer: str) -> str:
+    opened: list[int] = []
+    lost: set[int] = set()
+    for index, char in enumerate(text):
+        if char == opener:
+            opened.append(index)
+        elif char == closer:
+            if opened:
+                opened.pop()
+            else:
+                lost.add(index)
+    lost.update(opened)
+    return "".join(char for index, char in enumerate(text) if index not in lost)
+
+
+def without_opener(text: str) -> str:
+    """Drop the discourse words a piece begins with (但是, well, I think), as long as something is left."""
+    for _ in range(3):
+        shorter = _drop_one(text)
+        if shorter == text or len(shorter) < 3:
+            return text
+        text = shorter
+    return text
+
+
+def _drop_one(text: str) -> str:
+    for opener in words_chinese.OPENERS:
+        if text.startswith(opener) and (
+            opener in words_chinese.FREE_OPENERS
+            or text[len(opener) : len(opener) + 1] in "，,！!。 ~～"
+        ):
+            return _DANGLING_START.sub("", text[len(opener) :])
+    longer = _ENGLISH_OPENER.match(text)
+    if longer:
+        return text[longer.end() :]
+    word = _ENGLISH_WORD.match(text)
+    if word and word.group(1).casefold() in words_english.OPENERS:
+        return text[word.end() :]
+    return text

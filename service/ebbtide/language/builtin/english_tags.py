@@ -1,0 +1,186 @@
+"""English tags: the part of speech of a word by lexicon, ending and neighbours.
+
+The rule guarded here: a word is a noun unless a list, its ending or the word before it says otherwise. A
+capital in mid-sentence makes a name; at the start of one it proves nothing.
+
+Deliberately not here: sentence structure. Three words of context decide everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ebbtide.language.builtin import words_english as lexicon
+from ebbtide.language.builtin.tokens import Token
+
+_FUNCTION = lexicon.PREPOSITIONS | lexicon.CONJUNCTIONS | lexicon.ADVERBS | lexicon.AUXILIARIES
+
+_TIME = lexicon.MONTHS | lexicon.WEEKDAYS
+
+_DERIVED_ADJECTIVE = ("ful", "ous", "able", "ible", "less", "ish", "iest", "ively")
+
+_RELATIONAL = ("ic", "ive", "al", "ical", "ary", "ian", "ese")
+
+_NOUN_CONTEXT = frozenset(("det", "that", "adj", "prep", "noun", "name", "num", "mod"))
+
+_SENTENCE_END = frozenset(".!?…:。！？：;")
+
+
+def context(token: Token, kind: str) -> str:
+    if token.tag == "num":
+        return "num"
+    if token.text in "-–/&,":
+        return "comma"
+    if kind == "det" and token.text.casefold() in ("that", "this", "what", "which"):
+        return "that"
+    return kind
+
+
+def normal(text: str) -> str:
+    return text.replace("’", "'").casefold()
+
+
+def classify(text: str, tokens: Sequence[Token], index: int, previous: str) -> str:
+    """Name the part of speech of one word."""
+    token = tokens[index]
+    word = token.text
+    lower = normal(word)
+    if any(char.isdigit() or char == "_" for char in word) or _is_camel(word):
+        return "code"
+    closed = _closed_class(lower)
+    starts = _starts_sentence(text, tokens, index)
+    if closed and not (closed == "adv" and word[0].isupper() and not starts):
+        return closed
+    base = lower[:-2] if lower.endswith("'s") else lower
+    if base in _TIME and (word[0].isupper() or base not in ("march", "may", "mar", "sun", "sat")):
+        return "time"
+    if word.isupper() and len(word) > 1:
+        return "name" if not _known(base) else _open_class(base, previous, tokens, index)
+    if word[0].isupper() and not starts:
+        return "name"
+    if word[0].isupper() and not _known(base) and _followed_by_name(tokens, index):
+        return "name"
+    return _open_class(base, previous, tokens, index)
+
+
+def _is_camel(word: str) -> bool:
+    return (
+        any(char.isupper() for char in word[1:])
+        and any(char.islower() for char in word)
+        and "-" not in word
+    )
+
+
+def _closed_class(lower: str) -> str:
+    if lower in lexicon.PRONOUNS:
+        return "subject" if lower in lexicon.SUBJECTS else "pronoun"
+    if lower in lexicon.DETERMINERS:
+        return "det"
+    if lower in lexicon.MODALS:
+        return "modal"
+    if lower == "to":
+        return "to"
+    if lower in lexicon.PREPOSITIONS:
+        return "prep"
+    if lower in lexicon.CONJUNCTIONS:
+        return "conj"
+    if lower in _FUNCTION:
+        return "adv"
+    return ""
+
+
+def _known(lower: str) -> bool:
+    return (
+        lower in lexicon.VERBS
+        or lower in lexicon.AMBIGUOUS
+        or lower in lexicon.ADJECTIVES
+        or lower in lexicon.GERUNDS
+        or lower in lexicon.VAGUE_NOUNS
+        or bool(_closed_class(lower))
+    )
+
+
+def _starts_sentence(text: str, tokens: Sequence[Token], index: int) -> bool:
+    if index == 0:
+        return True
+    before = tokens[index - 1]
+    if before.text[-1] in _SENTENCE_END or "\n" in text[before.end : tokens[index].start]:
+        return True
+    if before.tag == "punct" and before.text in "\"“‘'*(-•":
+        return index == 1 or tokens[index - 2].text[-1] in _SENTENCE_END or before.text in '*•-"“'
+    return False
+
+
+def _followed_by_name(tokens: Sequence[Token], index: int) -> bool:
+    if index + 1 >= len(tokens) or tokens[index + 1].tag != "word":
+        return False
+    after = tokens[index + 1].text
+    return after[0].isupper() and not _closed_class(normal(after))
+
+
+def _next_class(tokens: Sequence[Token], index: int) -> str:
+    if index + 1 >= len(tokens) or tokens[index + 1].tag != "word":
+        return "break"
+    return _closed_class(normal(tokens[index + 1].text)) or "open"
+
+
+def _open_class(lower: str, previous: str, tokens: Sequence[Token], index: int) -> str:
+    after = _next_class(tokens, index)
+    if lower in lexicon.AMBIGUOUS:
+        return _resolve(lower, previous, after)
+    if lower in lexicon.ADJECTIVES:
+        return "noun" if previous == "noun" and after != "open" else "adj"
+    if (
+        (
+            lower.endswith("ing")
+            and lower not in lexicon.BUSY_GERUNDS
+            and after in ("break", "prep", "conj")
+        )
+        and index
+        and normal(tokens[index - 1].text) in lexicon.PURSUING
+    ):
+        return "noun"
+    if lower in lexicon.TRUE_NOUNS or lower in lexicon.ACTIVITY_GERUNDS:
+        return "noun" if previous not in ("subject", "modal") else "verb"
+    if lower in lexicon.VERBS:
+        return "verb"
+    if previous in ("modal", "subject"):
+        return "verb"
+    if previous == "to" and after in ("det", "pronoun", "adv"):
+        return "verb"
+    return _by_ending(lower, previous, after)
+
+
+def _resolve(lower: str, previous: str, after: str) -> str:
+    """Settle a word that is as often a verb as a noun by its neighbours."""
+    base = lower[:-1] if lower.endswith("s") else lower
+    mostly = base in lexicon.MOSTLY_NOUNS or lower in lexicon.MOSTLY_NOUNS
+    if previous == "that" and lower.endswith("s"):
+        return "verb"
+    if previous in ("subject", "modal", "to", "adv"):
+        return "verb"
+    if previous in ("noun", "name") and lower.endswith("s") and not mostly:
+        return "verb"
+    if previous in _NOUN_CONTEXT:
+        return "verb" if previous in ("noun", "name") and after in ("det", "pronoun") else "noun"
+    if after in ("det", "pronoun", "to"):
+        return "verb"
+    return "noun" if mostly or previous == "verb" else "verb"
+
+
+def _by_ending(lower: str, previous: str, after: str) -> str:
+    if lower in lexicon.GERUNDS or (lower.endswith("ing") and len(lower) > 5):
+        return "mod" if previous in ("det", "adj") and after == "open" else "verb"
+    if lower.endswith("ly") and len(lower) > 4:
+        return "adv"
+    if lower.endswith("ed") and len(lower) > 4 and not lower.endswith("eed"):
+        return "verb"
+    if lower.endswith(_DERIVED_ADJECTIVE) and len(lower) > 5:
+        return "adj"
+    if lower.endswith(_RELATIONAL) and len(lower) > 4 and after == "open":
+        return "mod"
+    if previous == "adv" and after != "open" and lower.endswith((*_RELATIONAL, "ant", "ent", "y")):
+        return "adj"
+    if len(lower) < 3 or (lower[0] > "\u024f" and len(lower) < 4):
+        return "adv"
+    return "noun"

@@ -1,0 +1,182 @@
+"""Segmentation: a conversation becomes pieces that each hold one thought of one speaker.
+
+The rule guarded here: a segment is a slice of one message, word for word, and with its speaker's
+label it fits the limit. Short sentences join their neighbours until a piece can stand alone; long
+ones are cut where a reader would pause: at a clause end, then between words, then wherever no
+visible character tears.
+
+Deliberately not here: what a sentence is (sentences.py), and resolving pronouns, which needs a
+model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense, width
+from ebbtide.language.builtin.sentences import Span, sentence_spans
+from ebbtide.language.builtin.tokens import chinese_words
+from ebbtide.language.port import Segment, Utterance
+
+# Widths in Latin characters (a Han character counts 2.5). Read off real chat: below 60 (24 Han) a
+# sentence rarely says what it is about; two thoughts begin to mix above 150 (60 Han).
+_SHORT = 60.0
+_COMFORTABLE = 150.0
+_FULL = 200.0
+# More than this many Han characters are more than one memory even where the limit would allow them.
+_DENSE_MAX = 110
+# Room for the text that even a very long speaker's label must leave.
+_ROOM_MIN = 20
+
+_LIST_ITEM = re.compile(
+    r"(?:[-*•·●○▪◦+–]\s|\d{1,3}[.)、．]|[(（]\d{1,3}[)）]|[(（]?[一二三四五六七八九十]{1,3}[)）、.．]|[①-⑳]|#{1,6}\s|[A-Za-z][.)]\s)"
+)
+# Openers that point back: the sentence is not self-contained without the one before.
+_POINTS_BACK = re.compile(
+    r"(?:It|It's|Its|They|They're|Their|He|She|He's|She's|His|Her|This|That|That's|These|Those|Them|And|But|So|"
+    r"Because|Then|Also|Which|Plus|Especially|Even|Not)\b"
+    r"|[它他她其这那](?!是谁)|而且|但|所以|因此|不过|因为|然后|还有|并且|尤其|特别是|可是|其中|结果|后来|也"
+)
+
+_STRONG_PAUSE = re.compile(r"[；;：:—。！？!?](?=\s|[^\x00-\x7f])[”’」』）)】》\"']*|\n| - |[.!?] ")
+_PAUSE = re.compile(r"[，、]|[,)](?=\s)| (?=(?:and|but|or|because|which|that|so|when|while|if)\s)")
+_SPACE = re.compile(r"\s+")
+
+
+def segment(utterances: Sequence[Utterance], max_chars: int) -> list[Segment]:
+    """Cut messages into self-contained segments, in the order of the text."""
+    segments: list[Segment] = []
+    for index, utterance in enumerate(utterances):
+        text = utterance.text
+        if not has_word(text):
+            continue
+        room = max(_ROOM_MIN, max_chars - len(utterance.prefix))
+        for start, end in _segment_spans(text, room):
+            segments.append(Segment(text=text[start:end], messages=(index,), start=start))
+    return segments
+
+
+def _segment_spans(text: str, room: int) -> list[Span]:
+    pieces: list[Span] = []
+    for start, end in sentence_spans(text):
+        pieces.extend(_cut_long(text, start, end, room))
+    return _merge(text, _attach_fragments(text, pieces, room), room)
+
+
+def _attach_fragments(text: str, pieces: list[Span], room: int) -> list[Span]:
+    """Join pieces without a word (emoji, rules, stray marks) to a neighbour, or drop them for want of room."""
+    kept: list[Span] = []
+    waiting: Span | None = None
+    for start, end in pieces:
+        if has_word(text[start:end]):
+            if waiting is not None and end - waiting[0] <= room:
+                start = waiting[0]
+            waiting = None
+            kept.append((start, end))
+        elif kept and waiting is None and end - kept[-1][0] <= room:
+            kept[-1] = (kept[-1][0], end)
+        else:
+            waiting = (
+                waiting[0] if waiting is not None and end - waiting[0] < room else start,
+                end,
+            )
+    return kept
+
+
+def _merge(text: str, pieces: list[Span], room: int) -> list[Span]:
+    """Join short sentences with their neighbours, left to right."""
+    merged: list[Span] = []
+    widths: list[float] = []
+    for start, end in pieces:
+        size = width(text[start:end])
+        if merged and _belongs(text, merged[-1], widths[-1], (start, end), size, room):
+            merged[-1] = (merged[-1][0], end)
+            widths[-1] = width(text[merged[-1][0] : end])
+        else:
+            merged.append((start, end))
+            widths.append(size)
+    return merged
+
+
+def _belongs(
+    text: str, group: Span, group_width: float, piece: Span, piece_width: float, room: int
+) -> bool:
+    """Judge whether the next sentence belongs to the thought begun."""
+    if piece[1] - group[0] > room:
+        return False
+    gap = text[group[1] : piece[0]]
+    both = group_width + piece_width
+    leads_in = text[group[1] - 1] in ":：" and both <= _FULL
+    if "\n" in gap:
+        return _belongs_across_lines(text, gap, group_width, piece, piece_width, leads_in)
+    if both > _FULL:
+        return False
+    if leads_in or group_width < _SHORT * 0.5:
+        return True
+    if _POINTS_BACK.match(text, piece[0]):
+        return both <= _FULL * 0.9
+    return both <= _COMFORTABLE and (group_width < _SHORT or piece_width < _SHORT)
+
+
+def _belongs_across_lines(
+    text: str, gap: str, group_width: float, piece: Span, piece_width: float, leads_in: bool
+) -> bool:
+    """Lines are joined more shyly than sentences: a list of words is one thought, its items' prose is not."""
+    both = group_width + piece_width
+    if leads_in:
+        return piece_width < _SHORT or group_width < _SHORT
+    if gap.count("\n") > 1 and group_width >= _SHORT * 0.5:
+        return False
+    if _LIST_ITEM.match(text, piece[0]):
+        return piece_width < _SHORT * 0.7 and both <= _COMFORTABLE
+    return both <= _COMFORTABLE and (group_width < _SHORT or piece_width < _SHORT)
+
+
+def _cut_long(text: str, start: int, end: int, room: int) -> Iterator[Span]:
+    """Cut an over-long sentence into pieces of about equal length at the best pauses."""
+    limit = room
+    if end - start > _DENSE_MAX and room > _DENSE_MAX and is_dense(text[start : start + 400]):
+        limit = _DENSE_MAX
+    while end - start > limit:
+        remaining = end - start
+        ideal = remaining // -(-remaining // limit)
+        cut = _best_cut(text, start, min(limit, remaining - 1), ideal)
+        piece = text[start:cut].rstrip()
+        if piece:
+            yield start, start + len(piece)
+        start = cut
+        while start < end and text[start].isspace():
+            start += 1
+    if start < end:
+        yield start, end
+
+
+def _best_cut(text: str, start: int, limit: int, ideal: int) -> int:
+    """Choose the end of the next piece: the pause nearest the ideal length, else a word, else a cluster."""
+    window = text[start : start + limit]
+    low = max(1, limit * 2 // 5)
+    for pattern in (_STRONG_PAUSE, _PAUSE):
+        ends = [match.end() for match in pattern.finditer(window, low) if match.end() <= limit]
+        if ends:
+            return start + min(ends, key=lambda at: (abs(at - ideal), at))
+    ends = [match.start() for match in _SPACE.finditer(window, low) if match.start() > 0]
+    if not ends and is_dense(window):
+        ends = [at for at in _word_ends(window) if at >= low]
+    ends = [at for at in ends if not _tears(text, start + at)]
+    if ends:
+        return start + min(ends, key=lambda at: (abs(at - ideal), at))
+    return cluster_cut(text, start, start + limit)
+
+
+def _tears(text: str, index: int) -> bool:
+    return cluster_cut(text, index - 1, index) != index
+
+
+def _word_ends(window: str) -> list[int]:
+    ends: list[int] = []
+    at = 0
+    for word in chinese_words(window)[:-1]:
+        at += len(word)
+        ends.append(at)
+    return ends

@@ -1,0 +1,158 @@
+"""Selection: which clauses of a text to keep within a number of characters, and how to set them
+together.
+
+The rule guarded here: kept clauses stand in their original order with the punctuation of the
+text; where something between them is gone the seam is mended, and the whole ends as a sentence
+does. A clause that only holds together with the next (如果…, if …,) is one unit with it.
+
+Deliberately not here: what to do when nothing fits (shortening.py).
+"""
+
+from __future__ import annotations
+
+from ebbtide.language.builtin.candidates import Candidate
+from ebbtide.language.builtin.composing import Kept
+from ebbtide.language.builtin.condensing import condense
+from ebbtide.language.builtin.edges import without_opener
+from ebbtide.language.builtin.excerpts import excerpt, is_verb
+from ebbtide.language.builtin.scripts import is_dense, is_japanese
+from ebbtide.language.builtin.tokens import Token, tokenize
+from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit
+
+
+def keep_best(
+    text: str, units: list[Unit], found: tuple[Candidate, ...], target: int
+) -> list[Kept]:
+    """Choose the units that tell most for their length, then fill the room that is left."""
+    by_density = sorted(
+        range(len(units)),
+        key=lambda i: (-units[i].value / (units[i].end - units[i].start + 20), units[i].start),
+    )
+    by_density.sort(key=lambda i: units[i].hollow)
+    chosen, room = _greedy(units, by_density, target, set())
+    stranded = _stranded(text, units, chosen)
+    if stranded:
+        chosen, room = _greedy(units, by_density, target, stranded)
+    better = _better_part(text, units, chosen, found, target)
+    if better is not None:
+        return [better]
+    kept = [_whole(text, units[index]) for index in sorted(chosen)]
+    return _fill(text, units, chosen, kept, found, target, room)
+
+
+def _greedy(
+    units: list[Unit], order: list[int], target: int, barred: set[int]
+) -> tuple[set[int], int]:
+    """Take units in order while they fit; hollow ones only to fill up, and none that would mislead."""
+    chosen: set[int] = set()
+    room = target
+    all_hollow = all(unit.hollow for unit in units)
+    for index in order:
+        size = units[index].end - units[index].start + 1
+        if index in barred or (units[index].hollow and not chosen and not all_hollow):
+            continue
+        if size <= room + 1 and not _would_mislead(units, index, chosen, room - size):
+            chosen.add(index)
+            room -= size
+    return chosen, room
+
+
+def _stranded(text: str, units: list[Unit], chosen: set[int]) -> set[int]:
+    """Return the units that give the reason or example of a clause which is not kept beside them."""
+    if len(chosen) < 2:
+        return set()
+    return {i for i in chosen if i and i - 1 not in chosen and LEANS.match(text, units[i].start)}
+
+
+def _better_part(
+    text: str, units: list[Unit], chosen: set[int], found: tuple[Candidate, ...], target: int
+) -> Kept | None:
+    """Return a part of the most telling unit where it tells more than all that is chosen whole."""
+    if not units:
+        return None
+    top = max(range(len(units)), key=lambda i: (units[i].value, -i))
+    held = sum(units[index].value for index in chosen)
+    if top in chosen or held > 0.6 * units[top].value or _would_mislead(units, top, chosen, -1):
+        return None
+    part = _part(text, units[top], found, target)
+    if part is None:
+        return None
+    tells = sum(c.weight for c in found if part.start <= c.start and c.end <= part.end)
+    return part if tells > held else None
+
+
+def _whole(text: str, unit: Unit) -> Kept:
+    words = text[unit.start : unit.end]
+    stop = "。" if is_dense(words) else "."
+    return Kept(unit.start, unit.end, unit.closes, "" if unit.closes else stop, words, whole=True)
+
+
+def _would_mislead(units: list[Unit], index: int, chosen: set[int], room: int) -> bool:
+    """Tell whether keeping a unit would lose the "but" that follows it."""
+    after = index + 1
+    if after >= len(units) or after in chosen or not units[after].contrast:
+        return False
+    return units[after].end - units[after].start + 1 > room
+
+
+def _fill(
+    text: str,
+    units: list[Unit],
+    chosen: set[int],
+    kept: list[Kept],
+    found: tuple[Candidate, ...],
+    target: int,
+    room: int,
+) -> list[Kept]:
+    """Use a generous rest for the best run of words of one more unit."""
+    least = 4 if is_dense(text[:400]) else 14
+    if room < least or (kept and room < target * 0.25):
+        return kept
+    best: tuple[float, Kept] | None = None
+    for index, unit in enumerate(units[:60]):
+        if index in chosen or _would_mislead(units, index, chosen, -1):
+            continue
+        part = _part(text, unit, found, room - (2 if kept else 0), bool(kept))
+        if part is None or len(part.words) < least // 2 or (kept and not part.mark):
+            continue
+        told = len(part.words) if part.mark == "…" else unit.end - unit.start
+        worth = unit.value * told / (unit.end - unit.start)
+        if best is None or worth > best[0]:
+            best = (worth, part)
+    if best is None:
+        return kept
+    return sorted([*kept, best[1]])
+
+
+def _part(
+    text: str, unit: Unit, found: tuple[Candidate, ...], room: int, joined: bool = False
+) -> Kept | None:
+    """Say as much of a unit as there is room for: all of it in fewer words, else its best run of words."""
+    tokens = _tokens(text, unit)
+    while tokens and tokens[-1].tag == "punct" and tokens[-1].text not in "》”」)）":
+        tokens.pop()
+    if not tokens or is_japanese(text[unit.start : unit.end]):
+        return None
+    final = text[unit.end - 1]
+    final = final if final in "。！？.!?" else ""
+    condensed = condense(text, tokens, found, room - 1)
+    if condensed:
+        return Kept(unit.start, unit.end, unit.closes, final, condensed)
+    conditional = HARD_CONDITION.match(text, unit.start) is not None
+    span = excerpt(tokens, found, room - 1, room, joined or conditional)
+    if span is None:
+        return None
+    inside = [token for token in tokens if span[0] <= token.start < span[1]]
+    if span[1] == tokens[-1].end:
+        mark = final if span[0] == tokens[0].start or any(map(is_verb, inside)) else ""
+    else:
+        mark = "…" if any(is_verb(token) and token.tag in ("v", "word") for token in inside) else ""
+    return Kept(span[0], span[1], unit.closes, mark, text[slice(*span)])
+
+
+def _tokens(text: str, unit: Unit) -> list[Token]:
+    shift = unit.end - len(without_opener(text[unit.start : unit.end]))
+    return [
+        token._replace(start=token.start + shift, end=token.end + shift)
+        for token in tokenize(text[shift : min(unit.end, shift + 1200)])
+    ]

@@ -1,0 +1,127 @@
+"""Tokens: one pass over mixed text that keeps whole what a reader sees as one thing.
+
+The rule guarded here: tokens are exact slices in order, and everything that must never be split
+(a URL, a path, an error code, a 《title》, a number with its unit) is one token. Han runs go to
+the segmenter's part-of-speech tagger, which is loaded once, at the first Chinese character, under
+a lock.
+
+Deliberately not here: what makes a good keyword.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import NamedTuple
+
+import rjieba
+
+from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
+from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS
+
+
+class Token(NamedTuple):
+    """A slice of the text. `tag` is a kind of this module, or the tagger's part of speech for Han words."""
+
+    text: str
+    start: int
+    end: int
+    tag: str
+
+
+_MONTH = r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+_HAN_UNIT = "(?:[年月日号点分秒岁元块米斤层楼栋室集章页路度届期]|公里|公斤|千克|厘米|毫米|小时|分钟|平方米|平米|万元|亿元|万|亿|千|百|人|个月|周年|天|周|次|倍|毫升|克|吨|件|本|张|只|条|台)"
+_LATIN_UNIT = r"(?:%|°[CF]?|(?:km|kg|cm|mm|ml|GB|MB|TB|KB|GHz|MHz|ms|mg|lbs?|mph|fps|px|am|pm|a\.m|p\.m|k|K|M|B|hrs?|mins?|secs?|h|s|m|g|L|W|V)(?![\w]))"
+
+_TOKEN = re.compile(
+    rf"""
+    (?P<url>(?:https?|ftp)://[^\s<>"，。！？、；：“”‘’（）《》「」]{{1,500}}
+        |(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{{1,64}}@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}}){{1,5}})
+    |(?P<title>《[^《》\n]{{1,40}}》)
+    |(?P<path>(?<![A-Za-z0-9_/])(?:~|\.{{1,2}})?(?:/[\w.@+-]{{1,64}}){{2,12}}/?|(?<![A-Za-z0-9_])[A-Za-z]:\\[\w.\\-]{{1,120}})
+    |(?P<date>\b{_MONTH}\.?\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH}\b(?:,?\s\d{{4}}\b)?|\b{_MONTH}\s\d{{4}}\b
+        |\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?!\d)
+        |(?<!\d)\d{{2,4}}年(?:\d{{1,2}}月(?:\d{{1,2}}[日号])?)?|(?<!\d)\d{{1,2}}月\d{{1,2}}[日号])
+    |(?P<num>[$€£¥￥]?(?<![A-Za-z0-9_.])\d{{1,30}}(?:[,.]\d{{1,30}}){{0,8}}(?:\s?{_LATIN_UNIT}|{_HAN_UNIT}|(?![A-Za-z0-9_])))
+    |(?P<han>[{HAN}]+)
+    |(?P<word>(?:[^\W\d_{HAN}{KANA}{HANGUL}]|\d(?=[A-Za-z0-9_]))(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f]|(?<=\w)['’.:](?=[A-Za-z])|(?<=\w)[-/](?=\w)|(?<=\d)\.(?=\d))*(?:\+\+|\#(?!\w))?)
+    |(?P<other>(?:[{KANA}]+|[{HANGUL}]+))
+    |(?P<digits>\d+)
+    |(?P<space>\s+)
+    |(?P<punct>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# Characters that are hardly ever part of a new word, and that the guesser likes to glue to one.
+GREEDY = re.compile(
+    "[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个]"
+)
+
+# Where the dictionary's part of speech is wrong for everyday talk.
+_RETAGGED = {word: "n" for word in ADDED_WORDS} | {word: "vn" for word in ACTIVITIES}
+
+_lock = threading.Lock()
+_tagger: rjieba.Jieba | None = None
+
+
+def _jieba() -> rjieba.Jieba:
+    """Return the one tagger, loading its dictionary at first use."""
+    global _tagger
+    if _tagger is None:
+        with _lock:
+            if _tagger is None:
+                tagger = rjieba.Jieba()
+                for word in ADDED_WORDS:
+                    tagger.add_word(word, 3000, "n")
+                _tagger = tagger
+    return _tagger
+
+
+def chinese_words(text: str) -> list[str]:
+    """Cut a text into words, whose concatenation is the text."""
+    return _jieba().cut(text)
+
+
+def search_words(text: str) -> list[str]:
+    """Cut a text into words and the words inside them, for looking up."""
+    return _jieba().cut_for_search(text)
+
+
+def _tagged(text: str) -> list[tuple[str, str]]:
+    """Tag a Han run, taking apart the guessed words that swallowed a function word (课是, 我养)."""
+    tagger = _jieba()
+    pairs: list[tuple[str, str]] = []
+    for word, tag in tagger.tag(text):
+        if (
+            len(word) > 1
+            and tag[0] not in "mt"
+            and GREEDY.search(word)
+            and not tagger.has_word(word)
+        ):
+            pairs.extend(tagger.tag(word, hmm=False))
+        elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
+            # The dictionary holds verb and object as one (吃海鲜); the object is the noun.
+            whole = tagger.has_word(word[1:])
+            pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
+        else:
+            pairs.append((word, _RETAGGED.get(word, tag)))
+    return pairs
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of a text in order, without white space."""
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or "punct"
+        if kind == "space":
+            continue
+        start, end = match.span()
+        if kind == "han":
+            at = start
+            for word, tag in _tagged(match.group()):
+                tokens.append(Token(word, at, at + len(word), tag))
+                at += len(word)
+        else:
+            tokens.append(Token(match.group(), start, end, kind))
+    return tokens

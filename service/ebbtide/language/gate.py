@@ -1,0 +1,60 @@
+"""The gate before a model: so many calls at a time, foreground before background.
+
+A small language model is the scarce resource of the whole daemon. Digesting what users just said goes before
+compressing what they said long ago; within a kind, first come, first served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import IntEnum
+from itertools import count
+
+
+class Priority(IntEnum):
+    """Who goes first."""
+
+    FOREGROUND = 0
+    BACKGROUND = 1
+
+
+class Gate:
+    """At most `concurrency` holders at a time."""
+
+    def __init__(self, concurrency: int) -> None:
+        self._free = concurrency
+        self._order = count()
+        self._waiting: list[tuple[Priority, int, asyncio.Future[None]]] = []
+
+    @asynccontextmanager
+    async def passing(self, priority: Priority) -> AsyncIterator[None]:
+        """Hold one place for the length of the block."""
+        await self._enter(priority)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _enter(self, priority: Priority) -> None:
+        if self._free > 0:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (priority, next(self._order), turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        while self._waiting:
+            _, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1

@@ -1,0 +1,80 @@
+"""What a model may answer: replies are data, taken only when they have the asked-for form.
+
+Whatever a conversation talks a model into, no reply passes here that names a message which does not exist,
+holds a relation name longer than allowed, or is longer than its target. Anything else is a BadReply, except
+a slightly long content, which is cut at the end of a clause.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from ebbtide.language.port import BadReply, Processed, Segment, Utterance
+
+LONGEST_RELATION = 32
+"""Characters of a relation name; the limit a recall has for relations."""
+
+LONGEST_PHRASE = 80
+LONGEST_KEYWORD = 60
+MOST_KEYWORDS = 5
+TOLERANCE = 1.25
+"""Contents up to this many times the target are cut, longer ones refused (memory model, section 5)."""
+
+_CLAUSE_END = re.compile(r"[。！？；，、!?;,.…](?=\s|[^\x00-\x7f]|$)")
+
+
+def checked_segments(
+    reply: Sequence[Segment], messages: Sequence[Utterance], max_chars: int
+) -> list[Segment]:
+    """Segments with text, at most twice the advised length, of messages that exist."""
+    for segment in reply:
+        if not segment.text.strip() or len(segment.text) > 2 * max_chars:
+            raise BadReply("a segment is empty or far too long")
+        if not segment.messages or not all(0 <= i < len(messages) for i in segment.messages):
+            raise BadReply("a segment names a message that does not exist")
+    return list(reply)
+
+
+def checked_processed(reply: Processed, text: str, prefix: str, target_length: int | None) -> Processed:
+    """A memory within its target, with a one-line phrase and one-line keywords."""
+    content = reply.content
+    if target_length is not None:
+        if len(content) > TOLERANCE * target_length:
+            raise BadReply("the content is longer than its target")
+        content = cut_at_clause(content, target_length)
+    elif not content.strip():
+        raise BadReply("the content is empty")
+    elif not content.startswith(prefix):
+        content = prefix + content
+    if target_length is None and len(content) > 2 * len(text) + 40:
+        raise BadReply("the content is much longer than its source")
+    keywords = dict.fromkeys(k for k in (_one_line(k) for k in reply.keywords) if k)
+    return Processed(
+        content,
+        _one_line(reply.phrase)[:LONGEST_PHRASE],
+        tuple(k[:LONGEST_KEYWORD] for k in keywords)[:MOST_KEYWORDS],
+    )
+
+
+def checked_names(reply: Sequence[str], count: int) -> list[str]:
+    """One relation name for each focus; a name that is none becomes empty."""
+    if len(reply) != count:
+        raise BadReply("not one name for each focus")
+    return [name if len(name) <= LONGEST_RELATION else "" for name in map(_one_line, reply)]
+
+
+def cut_at_clause(text: str, target: int) -> str:
+    """At most `target` characters of a text, ending where a clause does, if one ends in the second half."""
+    if len(text) <= target:
+        return text
+    ends = [m.end() for m in _CLAUSE_END.finditer(text, 0, target)]
+    if ends and ends[-1] >= target // 2:
+        return text[: ends[-1]].rstrip("，、；,; ")
+    return text[:target].rstrip()
+
+
+def _one_line(text: str) -> str:
+    visible = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text)
+    return " ".join(visible.split())

@@ -1,0 +1,145 @@
+"""Asking a model with patience: time-outs, retries, back-off, and a count of how its replies parse.
+
+Two kinds of failure stay apart (see `port.py`). A *transport* failure is repeated with growing pauses, up to
+`max_retries` for one call, and then surfaces as ModelUnavailable. An unusable *reply* is asked for again at
+once, up to `max_bad_replies`, and then surfaces as BadReply. Background calls (compression) do not repeat
+transport failures at all: a scan never waits for a server.
+
+No place at the gate is held while pausing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ebbtide.language.gate import Gate, Priority
+from ebbtide.language.port import (
+    BadReply,
+    LanguageModel,
+    ModelState,
+    ModelUnavailable,
+    Processed,
+    Segment,
+    Utterance,
+)
+from ebbtide.language.replies import checked_names, checked_processed, checked_segments
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often to ask. Times in seconds."""
+
+    timeout_s: float = 300.0
+    max_retries: int = 15
+    max_bad_replies: int = 3
+    base_s: float = 1.0
+    cap_s: float = 30.0
+
+    def pause_s(self, failures: int) -> float:
+        """The pause after so many failures in a row: doubling, capped."""
+        return min(self.cap_s, self.base_s * 2.0 ** min(failures - 1, 32))
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the calls of one task."""
+
+    calls: int = 0
+    parsed: int = 0
+    bad_replies: int = 0
+    unavailable: int = 0
+
+
+@dataclass(slots=True)
+class Asking:
+    """A model behind a gate, asked with patience. Its methods are those of the port, with a priority."""
+
+    model: LanguageModel
+    gate: Gate
+    patience: Patience
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    troubled: bool = False
+    """Whether the latest call found no server: nobody should wait for the model now."""
+
+    async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
+        """Cut messages into segments; see the port."""
+
+        async def ask() -> list[Segment]:
+            reply = await self.model.segment(messages, max_chars=max_chars)
+            return checked_segments(reply, messages, max_chars)
+
+        return await self._insist("segment", ask, Priority.FOREGROUND)
+
+    async def process(
+        self,
+        text: str,
+        *,
+        prefix: str = "",
+        target_length: int | None = None,
+        priority: Priority = Priority.FOREGROUND,
+    ) -> Processed:
+        """Make a memory of a text; see the port."""
+
+        async def ask() -> Processed:
+            reply = await self.model.process(text, prefix=prefix, target_length=target_length)
+            return checked_processed(reply, text, prefix, target_length)
+
+        return await self._insist("process", ask, priority)
+
+    async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
+        """Name relations; see the port."""
+
+        async def ask() -> list[str]:
+            return checked_names(await self.model.relate(node, focuses), len(focuses))
+
+        return await self._insist("relate", ask, Priority.FOREGROUND)
+
+    async def state(self) -> ModelState:
+        """Who answers, and whether it does."""
+        return await self.model.state()
+
+    async def close(self) -> None:
+        """Let go of the model."""
+        await self.model.close()
+
+    async def _insist(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+        tally = self.tallies.setdefault(task, Tally())
+        failures = bad_replies = 0
+        retries = self.patience.max_retries if priority is Priority.FOREGROUND else 0
+        while True:
+            try:
+                answer = await self._once(tally, ask, priority)
+            except ModelUnavailable as error:
+                self.troubled = True
+                tally.unavailable += 1
+                failures += 1
+                if failures > retries:
+                    raise
+                await asyncio.sleep(error.retry_after_s or self.patience.pause_s(failures))
+            except BadReply:
+                self.troubled = False
+                tally.bad_replies += 1
+                bad_replies += 1
+                if bad_replies >= self.patience.max_bad_replies:
+                    raise
+            else:
+                self.troubled = False
+                tally.parsed += 1
+                return answer
+
+    async def _once(self, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+        async with self.gate.passing(priority):
+            tally.calls += 1
+            try:
+                async with asyncio.timeout(self.patience.timeout_s) as limit:
+                    return await ask()
+            except TimeoutError as error:
+                if not limit.expired():
+                    raise
+                seconds = self.patience.timeout_s
+                raise ModelUnavailable(f"no answer within {seconds:g} s") from error

@@ -1,0 +1,99 @@
+"""The parameters of one agent's memory: every name, default and bound in one place.
+
+An agent gets the daemon's defaults (settings section `memory`) and may override each of them (`PUT` and
+`PATCH /v1/agents/{id}`). The bounds are those of the memory model; a value outside is refused with its name,
+the value and the range. Deliberately not here: anything about processes, sockets or files (`settings.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MAX_RESULTS_CEILING = 10_000
+"""What `max_search_results = 0` means: a recall never returns more memories than this."""
+
+SLOT_HEADROOM = 100
+"""Under `slots` the memory must hold this many nodes beside a full focus, or new nodes find no victim."""
+
+
+class AgentParameters(BaseModel):
+    """How one agent remembers and forgets (memory model, section 7)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    focus_limit: Annotated[int, Field(ge=1, le=64)] = Field(
+        5, description="Most nodes in focus at once; what is in focus is protected."
+    )
+    focus_policy: Literal["nodes"] = Field(
+        "nodes", description="What moves into focus: the newest nodes of a batch."
+    )
+    decay_rate: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.97, description="A link's strength is multiplied by this each time its source is scanned."
+    )
+    link_initial_strength: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.5, description="Strength of the links between neighbours within a batch."
+    )
+    link_break_threshold: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.01, description="Below this strength a link is broken."
+    )
+    delete_threshold: Annotated[int, Field(ge=0, le=1000)] = Field(
+        5, description="A memory that would shrink below this many characters is forgotten."
+    )
+    min_shrink: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.25, description="Content is rewritten only when it loses at least this share of its length."
+    )
+    strategy: Literal["scan", "slots"] = Field(
+        "scan", description="scan: every due node in every pass; slots: a bounded number of nodes."
+    )
+    max_nodes: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
+        10_000, description="Most nodes under `slots`; at least focus_limit + 100 there."
+    )
+    compression_batch_size: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        100, description="Nodes drawn for one pass under `slots`."
+    )
+    slot_sample_size: Annotated[int, Field(ge=1, le=1000)] = Field(
+        16, description="Nodes drawn to find the least important one when `slots` are full."
+    )
+    long_term_factor: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.02,
+        description="After k scans a node is due again 1 + floor(k x this) passes later; 0 = every pass.",
+    )
+    default_search_depth: Annotated[int, Field(ge=0, le=8)] = Field(
+        2, description="Hops a recall walks when it names no depth."
+    )
+    max_search_results: Annotated[int, Field(ge=0, le=MAX_RESULTS_CEILING)] = Field(
+        100, description="Most memories in one answer; 0 means 10000."
+    )
+    locale: Literal["auto", "zh", "en"] = Field(
+        "auto", description="Language of the wording; auto decides by the text."
+    )
+    speaker_prefix: Literal["auto", "always", "never"] = Field(
+        "auto", description="When a memory's content names who spoke."
+    )
+    digest_system: bool = Field(False, description="Whether system messages become memories.")
+    max_queue_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1000, description="Most batches in the inbox, waiting or parked; beyond it remember is refused."
+    )
+    max_owed_passes: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        100, description="Most compression passes an agent can owe; further ones are merged."
+    )
+    segment_max_chars: Annotated[int, Field(ge=20, le=2000)] = Field(
+        200, description="Advised longest segment, in characters."
+    )
+
+    @model_validator(mode="after")
+    def _slots_need_headroom(self) -> Self:
+        least = self.focus_limit + SLOT_HEADROOM
+        if self.strategy == "slots" and self.max_nodes < least:
+            raise ValueError(
+                f"max_nodes must be at least focus_limit + {SLOT_HEADROOM} = {least} under slots, "
+                f"got {self.max_nodes}"
+            )
+        return self
+
+    def limit_results(self, asked: int | None) -> int:
+        """The largest number of memories in one answer: what was asked, else what is set; 0 is the ceiling."""
+        most = self.max_search_results if asked is None else asked
+        return most or MAX_RESULTS_CEILING

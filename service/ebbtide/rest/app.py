@@ -1,0 +1,50 @@
+"""The REST app: routes, problems and documents, behind the guard."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp
+
+from ebbtide import __version__
+from ebbtide.errors import EbbtideError
+from ebbtide.rest import problems
+from ebbtide.rest.documents import add_documents
+from ebbtide.rest.guard import Guard
+from ebbtide.rest.routes import add_routes
+from ebbtide.verbs.service import Service
+
+COMPRESSED_FROM_BYTES = 1024
+"""Smaller answers are not worth a gzip header."""
+
+
+def create_app(service: Service) -> ASGIApp:
+    """The ASGI application on a service."""
+    app = FastAPI(
+        title="Ebbtide",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    app.add_exception_handler(EbbtideError, problems.on_ebbtide_error)
+    app.add_exception_handler(HTTPException, problems.on_http_exception)
+    app.add_exception_handler(RequestValidationError, problems.on_validation_error)
+    app.add_exception_handler(Exception, problems.on_fault)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM_BYTES)
+    origins = service.settings.server.cors_origins
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["content-type", "idempotency-key", "x-request-id"],
+            expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
+        )
+    add_routes(app)
+    add_documents(app)
+    return Guard(app, service.settings)

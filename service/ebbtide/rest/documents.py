@@ -1,0 +1,120 @@
+"""The OpenAPI document, with request bodies and examples, and `/docs`, served from files on this machine."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from ebbtide import __version__
+from ebbtide.parameters import AgentParameters
+from ebbtide.rest.problems import ErrorBody
+from ebbtide.verbs.batches import CompressCommand, FlushCommand
+from ebbtide.verbs.recall import RecallCommand
+from ebbtide.verbs.remember import RememberCommand
+
+REF = "#/components/schemas/{model}"
+
+BODIES: dict[type[BaseModel], dict[str, Any]] = {
+    RememberCommand: {
+        "conversation": {
+            "value": {
+                "messages": [
+                    {"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May."},
+                    {"role": "assistant", "content": "How do you like it there?"},
+                ],
+                "conversation_id": "c1",
+            }
+        },
+        "中文": {
+            "value": {"messages": [{"role": "user", "speaker": "林月", "content": "我五月搬到了青岛。"}]}
+        },
+    },
+    RecallCommand: {
+        "by keyword": {"value": {"keywords": ["Lisbon"], "depth": 2}},
+        "by relation": {"value": {"relations": ["next"]}},
+        "everything in reach": {"value": {}},
+    },
+    FlushCommand: {"default": {"value": {"timeout_ms": 30000, "passes": True}}},
+    CompressCommand: {"one pass": {"value": {"passes": 1}}},
+    AgentParameters: {"forgets faster": {"value": {"decay_rate": 0.9, "locale": "zh"}}},
+}
+"""Models of request bodies, with examples."""
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-ancestors 'none'"
+)
+
+
+def body_of(model: type[BaseModel], *, is_required: bool = True) -> dict[str, Any]:
+    """What a route's `openapi_extra` says of its body."""
+    content = {"schema": {"$ref": REF.format(model=model.__name__)}, "examples": BODIES[model]}
+    return {"requestBody": {"required": is_required, "content": {"application/json": content}}}
+
+
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """The whole document; made once."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title="Ebbtide",
+            version=__version__,
+            description="A memory daemon for AI agents that forgets gracefully and knows what it forgot.",
+            routes=app.routes,
+        )
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        _, added = models_json_schema(
+            [*((model, "validation") for model in BODIES), (ErrorBody, "serialization")],
+            ref_template=REF,
+        )
+        for name, schema in added["$defs"].items():
+            schemas.setdefault(name, schema)
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        for path in document["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Ebbtide</title>
+<link rel="stylesheet" href="/docs/files/swagger-ui.css">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/docs/files/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+"""
+
+START = """SwaggerUIBundle({url: "/openapi.json", dom_id: "#swagger-ui", deepLinking: true});
+"""
+
+
+def add_documents(app: FastAPI) -> None:
+    """Serve `/docs` and `/openapi.json` without loading anything from elsewhere."""
+    app.openapi = lambda: openapi_document(app)  # type: ignore[method-assign]
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(PAGE, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+    async def start(_: Request) -> Response:
+        return Response(START, media_type="text/javascript")
+
+    app.add_route("/docs", page, include_in_schema=False)
+    app.add_route("/docs/start.js", start, include_in_schema=False)
+    page_files = str(files("fastapi_swagger") / "resources")
+    app.mount("/docs/files", StaticFiles(directory=page_files))

@@ -1,0 +1,226 @@
+"""The guard: what is looked at before a request reaches a route.
+
+A web page must not drive a local daemon: `Host` must name this machine, the bound address or an allowed host
+(a page of a rebound DNS name fails here), a foreign `Origin` is refused unless CORS lists it, and bodies are
+JSON only (what a form cannot send). The body is read whole, within its limit, before anything else happens, so
+a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled.
+
+Pure ASGI: no buffering of responses, no copies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import re
+import time
+import uuid
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ebbtide.errors import Deadline, EbbtideError, Forbidden, InvalidRequest
+from ebbtide.rest.problems import problem
+from ebbtide.settings import Settings
+from ebbtide.telemetry import get_log
+
+BODY_TIMEOUT_S = 60.0
+"""Longest the arrival of a body may take."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+
+
+class _Gone(Exception):
+    """The caller went away before its request had arrived."""
+
+
+class Guard:
+    """The outermost layer of the REST interface."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._max_body_bytes = settings.limits.max_body_bytes
+        self._hosts = frozenset(h.lower() for h in (settings.server.host, *settings.server.allowed_hosts))
+        self._origins = frozenset(settings.server.cors_origins)
+        self._log = get_log("rest")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look at one request, pass it on, log how it ended."""
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers.get("x-request-id"))
+        begun_s = time.monotonic()
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            await self._serve(scope, headers, receive, answer)
+        finally:
+            self._log.info(
+                "request",
+                method=scope["method"],
+                path=_route(scope),
+                status=status,
+                took_ms=round((time.monotonic() - begun_s) * 1000, 1),
+            )
+
+    async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        try:
+            self._check_host(headers)
+            self._check_origin(headers)
+            _check_path(scope)
+            body = await self._read_body(scope, headers, receive)
+        except _Gone:
+            return
+        except EbbtideError as error:
+            await problem(error)(scope, receive, send)
+            return
+        await _with_watch(self._app, scope, body, receive, send)
+
+    # --- who asks ----------------------------------------------------------------------------------
+
+    def _check_host(self, headers: Headers) -> None:
+        host = _host_name(headers.get("host", ""))
+        if host in self._hosts or host in _LOOPBACK_NAMES or _is_loopback(host):
+            return
+        raise InvalidRequest(
+            "Host names neither this machine nor an allowed host; see server.allowed_hosts",
+            reason="MISDIRECTED_REQUEST",
+        )
+
+    def _check_origin(self, headers: Headers) -> None:
+        origin = headers.get("origin")
+        if origin is None or origin in self._origins or "*" in self._origins:
+            return
+        if origin != "null" and urlsplit(origin).netloc.lower() == headers.get("host", "").lower():
+            return
+        raise Forbidden(
+            "a web page of another origin may not call; see server.cors_origins",
+            reason="ORIGIN_NOT_ALLOWED",
+        )
+
+    # --- what arrives ------------------------------------------------------------------------------
+
+    async def _read_body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
+        declared = headers.get("content-length", "")
+        if declared.isascii() and declared.isdigit() and int(declared) > self._max_body_bytes:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                body = await self._collect(receive)
+        except TimeoutError:
+            raise Deadline("the body did not arrive in time", reason="REQUEST_TIMED_OUT") from None
+        if body and scope["method"] in _WITH_BODY:
+            _check_media_type(headers)
+        return body
+
+    async def _collect(self, receive: Receive) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            part = message.get("body", b"")
+            size += len(part)
+            if size > self._max_body_bytes:
+                raise self._too_large()
+            parts.append(part)
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    def _too_large(self) -> InvalidRequest:
+        return InvalidRequest(
+            f"the body is larger than {self._max_body_bytes} bytes", reason="BODY_TOO_LARGE"
+        )
+
+
+def _request_id(given: str | None) -> str:
+    return given if given and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _route(scope: Scope) -> str:
+    """The route's pattern, never the path itself: that may hold anything."""
+    return getattr(scope.get("route"), "path", "")
+
+
+def _host_name(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_path(scope: Scope) -> None:
+    """Refuse paths in which an id could be read as more than one path segment, or as another id."""
+    raw: bytes = scope.get("raw_path", b"").partition(b"?")[0]
+    if not raw.startswith(b"/v1/agents/"):
+        return
+    lowered = raw.lower()
+    fault = None
+    if b"%2f" in lowered or b"%5c" in lowered:
+        fault = "holds a slash or backslash"
+    elif b"//" in raw:
+        fault = "is empty"
+    else:
+        try:
+            unquote_to_bytes(raw).decode()
+        except UnicodeDecodeError:
+            fault = "is not UTF-8"
+    if fault is not None:
+        raise InvalidRequest(f"agent_id {fault}", reason="INVALID_AGENT_ID")
+
+
+def _check_media_type(headers: Headers) -> None:
+    media_type, _, options = headers.get("content-type", "").partition(";")
+    charset = options.strip().lower().removeprefix("charset=").strip('"')
+    is_json = media_type.strip().lower() == "application/json"
+    if not is_json or charset not in ("", "utf-8", "utf8") or "content-encoding" in headers:
+        raise InvalidRequest(
+            "send the body as application/json in UTF-8, uncompressed",
+            reason="UNSUPPORTED_MEDIA_TYPE",
+        )
+
+
+async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+    """Run the app on a body that has arrived; cancel it when the caller goes away."""
+    watch = asyncio.ensure_future(receive())
+    is_read = False
+
+    async def replay() -> Message:
+        nonlocal is_read
+        if is_read:
+            return await asyncio.shield(watch)
+        is_read = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    work = asyncio.ensure_future(app(scope, replay, send))
+    try:
+        await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+    finally:
+        for task in (work, watch):
+            task.cancel()

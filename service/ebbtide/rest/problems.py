@@ -1,0 +1,123 @@
+"""Problems: every error as one body, from one table.
+
+    {"error": {"code", "status", "message", "reason", "metadata", "field_violations"?}}
+
+FastAPI's own `detail` shape and 422 never leave this process. Expected families are logged at info by the access
+line; Corrupted and Internal at error, here, once, and the caller is told no details of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ebbtide.errors import (
+    QUIET_MESSAGE,
+    Corrupted,
+    EbbtideError,
+    FieldViolation,
+    Internal,
+    InvalidRequest,
+    NotFound,
+)
+from ebbtide.telemetry import get_log
+from ebbtide.verbs.forms import Answer
+
+
+class ViolationBody(Answer):
+    """A field that was refused."""
+
+    field: str
+    description: str
+
+
+class ErrorDetails(Answer):
+    """What went wrong."""
+
+    code: int = Field(description="The HTTP status.", examples=[400])
+    status: str = Field(description="The gRPC code.", examples=["INVALID_ARGUMENT"])
+    message: str = Field(examples=["depth: 9 is not allowed; allowed: 0-8"])
+    reason: str = Field(description="What happened; see docs/errors.md.", examples=["INVALID_DEPTH"])
+    metadata: dict[str, str]
+    field_violations: list[ViolationBody] | None = None
+
+
+class ErrorBody(Answer):
+    """The body of every error."""
+
+    error: ErrorDetails
+
+
+def problem(error: EbbtideError) -> Response:
+    """The response to an error."""
+    is_quiet = isinstance(error, (Corrupted, Internal))
+    body: dict[str, Any] = {
+        "code": error.http,
+        "status": error.grpc,
+        "message": QUIET_MESSAGE if is_quiet else error.message,
+        "reason": error.reason,
+        "metadata": error.metadata,
+    }
+    if error.violations:
+        body["field_violations"] = [
+            {"field": v.field, "description": v.description} for v in error.violations
+        ]
+    headers = {}
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    return Response(
+        msgspec.json.encode({"error": body}),
+        status_code=error.http,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+async def on_ebbtide_error(_: Request, error: Exception) -> Response:
+    """Answer an error of ours."""
+    assert isinstance(error, EbbtideError)
+    if isinstance(error, (Corrupted, Internal)):
+        get_log("rest").error("request failed", reason=error.reason, exc_info=error)
+    return problem(error)
+
+
+async def on_http_exception(_: Request, error: Exception) -> Response:
+    """Answer what the router itself refuses."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        refusal = NotFound("this path does not take this method", reason="METHOD_NOT_ALLOWED")
+        response = problem(refusal)
+        response.headers.update(error.headers or {})
+        return response
+    if error.status_code == 404:
+        return problem(NotFound("there is nothing at this path", reason="ROUTE_NOT_FOUND"))
+    return problem(InvalidRequest("the request cannot be read", reason="INVALID_VALUE"))
+
+
+async def on_validation_error(_: Request, error: Exception) -> Response:
+    """Answer a query option of the wrong type."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    field = str(first["loc"][-1])
+    reason = "INVALID_PAGE" if field in ("page_size", "page_token") else "INVALID_VALUE"
+    description = str(first["msg"])
+    return problem(
+        InvalidRequest(
+            f"{field}: {description}",
+            reason=reason,
+            violations=[FieldViolation(field, description)],
+        )
+    )
+
+
+async def on_fault(_: Request, error: Exception) -> Response:
+    """Answer a fault of ours."""
+    get_log("rest").error("request failed", reason="INTERNAL", exc_info=error)
+    return problem(Internal("unexpected"))

@@ -1,0 +1,300 @@
+"""Routes: decode, call the verb, encode. No default, limit or check of its own stands here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from ebbtide import __version__
+from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.parameters import AgentParameters
+from ebbtide.rest.documents import body_of
+from ebbtide.rest.problems import ErrorBody
+from ebbtide.verbs import agents, batches, inspect, recall, remember, service
+from ebbtide.verbs.forms import Answer, read_form
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "The request, the agent or a bound does not allow it."},
+    "5XX": {"model": ErrorBody, "description": "Not now, or a fault of ours."},
+}
+
+
+def _refuse_unknown_options(request: Request) -> None:
+    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        allowed = ", ".join(sorted(known)) or "none"
+        raise InvalidRequest(
+            f"no such query option; allowed: {allowed}",
+            reason="UNKNOWN_FIELD",
+            violations=[FieldViolation("query", f"allowed options: {allowed}")],
+        )
+
+
+router = APIRouter(responses=ERRORS, dependencies=[Depends(_refuse_unknown_options)])
+
+PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
+PageToken = Annotated[str, Query(description="next_page_token of the page before.")]
+
+
+def _service(request: Request) -> service.Service:
+    found: service.Service = request.app.state.service
+    return found
+
+
+def _json(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(
+        answer.model_dump_json(), status_code=status, headers=headers, media_type="application/json"
+    )
+
+
+# --- agents ------------------------------------------------------------------------------------------
+
+
+@router.get("/v1/agents", response_model=agents.AgentPage, tags=["agents"])
+async def list_agents(request: Request, page_size: PageSize = None, page_token: PageToken = "") -> Response:
+    """List agents, open or not, without opening any."""
+    return _json(await agents.list_agents(_service(request), page_size, page_token))
+
+
+@router.put(
+    "/v1/agents/{agent_id}",
+    response_model=agents.AgentInfo,
+    responses={201: {"model": agents.AgentInfo, "description": "It came into being now."}},
+    openapi_extra=body_of(AgentParameters, is_required=False),
+    tags=["agents"],
+)
+async def initialise(request: Request, agent_id: str) -> Response:
+    """Bring an agent into being with parameters of its own, or find that it is as asked."""
+    given = agents.read_parameters(await request.body())
+    info, is_new = await agents.initialise(_service(request), agent_id, given)
+    return _json(info, 201 if is_new else 200)
+
+
+@router.patch(
+    "/v1/agents/{agent_id}",
+    response_model=agents.AgentInfo,
+    openapi_extra=body_of(AgentParameters),
+    tags=["agents"],
+)
+async def update(request: Request, agent_id: str) -> Response:
+    """Change parameters of an agent; null goes back to the daemon's default."""
+    given = agents.read_parameters(await request.body())
+    return _json(await agents.update(_service(request), agent_id, given))
+
+
+@router.get("/v1/agents/{agent_id}", response_model=agents.AgentInfo, tags=["agents"])
+async def get_agent(request: Request, agent_id: str) -> Response:
+    """Tell of an agent: parameters, counts, what it owes and what waits."""
+    return _json(await agents.get_agent(_service(request), agent_id))
+
+
+@router.delete("/v1/agents/{agent_id}", response_model=agents.Erased, tags=["agents"])
+async def erase(request: Request, agent_id: str) -> Response:
+    """Erase an agent with everything it holds. Irreversible."""
+    return _json(await agents.erase(_service(request), agent_id))
+
+
+@router.post("/v1/agents/{agent_id}/close", response_model=agents.Closed, tags=["agents"])
+async def close(request: Request, agent_id: str) -> Response:
+    """Put everything on disk and let the agent rest until the next verb."""
+    return _json(await agents.close(_service(request), agent_id))
+
+
+# --- remember and recall -----------------------------------------------------------------------------
+
+
+@router.post(
+    "/v1/agents/{agent_id}/remember",
+    status_code=202,
+    response_model=remember.Remembered,
+    openapi_extra=body_of(remember.RememberCommand),
+    tags=["memory"],
+)
+async def remember_batch(request: Request, agent_id: str) -> Response:
+    """Store a batch durably and acknowledge it; memories come into being soon after."""
+    command = _with_key(
+        read_form(remember.RememberCommand, await request.body()),
+        request.headers.get("idempotency-key"),
+    )
+    done = await remember.remember(_service(request), agent_id, command)
+    location = f"{request.url.path.removesuffix('/remember')}/batches/{done.batch_id}"
+    return _json(done, 202, {"Location": quote(location)})
+
+
+def _with_key(command: remember.RememberCommand, header: str | None) -> remember.RememberCommand:
+    if header is None:
+        return command
+    if command.idempotency_key not in (None, header):
+        raise InvalidRequest(
+            "the Idempotency-Key header and the field idempotency_key differ",
+            reason="IDEMPOTENCY_KEYS_DIFFER",
+        )
+    return command.model_copy(update={"idempotency_key": header})
+
+
+@router.post(
+    "/v1/agents/{agent_id}/recall",
+    response_model=recall.Recalled,
+    responses={200: {"content": {"text/plain": {}}}},
+    openapi_extra=body_of(recall.RecallCommand, is_required=False),
+    tags=["memory"],
+)
+async def recall_memories(request: Request, agent_id: str) -> Response:
+    """Recall what is near the focus and matches; `Accept: text/plain` for the bare text."""
+    command = read_form(recall.RecallCommand, await request.body() or b"{}")
+    answer = await recall.recall(_service(request), agent_id, command)
+    if prefers_text(request.headers.get("accept", "")):
+        headers = {
+            "X-Pending-Batches": str(answer.pending_batches),
+            "X-Parked-Batches": str(answer.parked_batches),
+        }
+        return Response(answer.text, headers=headers, media_type="text/plain; charset=utf-8")
+    return _json(answer)
+
+
+def prefers_text(accept: str) -> bool:
+    """Whether an Accept header names text/plain, and JSON not higher."""
+    weights = {"text/plain": 0.0, "application/json": 0.0}
+    for part in accept.lower().split(","):
+        kind, *options = (piece.strip() for piece in part.split(";"))
+        weight = 1.0
+        for option in options:
+            if option.startswith("q="):
+                try:
+                    weight = float(option[2:])
+                except ValueError:
+                    weight = 0.0
+        if kind in weights:
+            weights[kind] = max(weights[kind], weight)
+    return weights["text/plain"] > weights["application/json"]
+
+
+# --- batches -----------------------------------------------------------------------------------------
+
+
+@router.get("/v1/agents/{agent_id}/batches", response_model=batches.BatchPage, tags=["batches"])
+async def list_batches(
+    request: Request,
+    agent_id: str,
+    state: Annotated[str | None, Query(description="waiting, digesting, digested or parked.")] = None,
+    page_size: PageSize = None,
+    page_token: PageToken = "",
+) -> Response:
+    """List batches by number."""
+    return _json(await batches.list_batches(_service(request), agent_id, state, page_size, page_token))
+
+
+@router.get("/v1/agents/{agent_id}/batches/{batch_id}", response_model=batches.BatchInfo, tags=["batches"])
+async def get_batch(request: Request, agent_id: str, batch_id: str) -> Response:
+    """Tell what became of a batch."""
+    return _json(await batches.get_batch(_service(request), agent_id, batch_id))
+
+
+@router.post(
+    "/v1/agents/{agent_id}/batches/{batch_id}/retry",
+    response_model=batches.BatchInfo,
+    tags=["batches"],
+)
+async def retry_batch(request: Request, agent_id: str, batch_id: str) -> Response:
+    """Put a parked batch back into the inbox."""
+    return _json(await batches.retry_batch(_service(request), agent_id, batch_id))
+
+
+@router.post(
+    "/v1/agents/{agent_id}/flush",
+    response_model=batches.Flushed,
+    openapi_extra=body_of(batches.FlushCommand, is_required=False),
+    tags=["batches"],
+)
+async def flush(request: Request, agent_id: str) -> Response:
+    """Wait until what was accepted is digested, and owed passes are done if asked."""
+    command = read_form(batches.FlushCommand, await request.body() or b"{}")
+    return _json(await batches.flush(_service(request), agent_id, command))
+
+
+@router.post(
+    "/v1/agents/{agent_id}/compress",
+    response_model=batches.Compressing,
+    openapi_extra=body_of(batches.CompressCommand, is_required=False),
+    tags=["batches"],
+)
+async def compress(request: Request, agent_id: str) -> Response:
+    """Owe the agent compression passes."""
+    command = read_form(batches.CompressCommand, await request.body() or b"{}")
+    return _json(await batches.compress(_service(request), agent_id, command))
+
+
+# --- inspect -----------------------------------------------------------------------------------------
+
+
+@router.get("/v1/agents/{agent_id}/focus", response_model=inspect.FocusInfo, tags=["inspect"])
+async def get_focus(request: Request, agent_id: str) -> Response:
+    """Tell what is in focus, newest first."""
+    return _json(await inspect.get_focus(_service(request), agent_id))
+
+
+@router.get("/v1/agents/{agent_id}/nodes", response_model=inspect.NodePage, tags=["inspect"])
+async def list_nodes(
+    request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
+) -> Response:
+    """List living memories by id."""
+    return _json(await inspect.list_nodes(_service(request), agent_id, page_size, page_token))
+
+
+@router.get("/v1/agents/{agent_id}/nodes/{node_id}", response_model=inspect.NodeDetail, tags=["inspect"])
+async def get_node(request: Request, agent_id: str, node_id: str) -> Response:
+    """Tell of one memory with its links in and out, and what it is linked to but forgot."""
+    return _json(await inspect.get_node(_service(request), agent_id, node_id))
+
+
+@router.get("/v1/agents/{agent_id}/links", response_model=inspect.LinkPage, tags=["inspect"])
+async def list_links(
+    request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
+) -> Response:
+    """List live links by source."""
+    return _json(await inspect.list_links(_service(request), agent_id, page_size, page_token))
+
+
+# --- the daemon --------------------------------------------------------------------------------------
+
+
+class Health(Answer):
+    """The process is alive."""
+
+    status: str = "ok"
+    version: str = __version__
+
+
+@router.get("/healthz", response_model=Health, tags=["service"])
+async def healthz() -> Response:
+    """Whether the process is alive; says nothing about its work."""
+    return _json(Health())
+
+
+@router.get("/readyz", response_model=service.Readiness, tags=["service"])
+async def readyz(request: Request) -> Response:
+    """Whether requests are accepted: 200 when ready or degraded, 503 when nothing can be accepted."""
+    readiness = await service.get_readiness(_service(request))
+    return _json(readiness, 503 if readiness.status == "unavailable" else 200)
+
+
+@router.get("/v1/model", response_model=service.ModelInfo, tags=["service"])
+async def get_model(request: Request) -> Response:
+    """Which language model is in force, whether it answers, how its replies parse."""
+    return _json(await service.get_model(_service(request)))
+
+
+@router.get("/v1/scheduler", response_model=service.SchedulerInfo, tags=["service"])
+async def get_scheduler(request: Request) -> Response:
+    """Who compresses now and who waits for a turn."""
+    return _json(await service.get_scheduler(_service(request)))
+
+
+def add_routes(app: FastAPI) -> None:
+    """Put every route on the app."""
+    app.include_router(router)

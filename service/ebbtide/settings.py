@@ -1,0 +1,224 @@
+"""The settings of one daemon: a frozen tree, and the only reader of the environment.
+
+Precedence: command-line flags, environment (`EBBTIDE_<SECTION>__<FIELD>`), TOML file, defaults. Every field
+has its unit in its name, a default, bounds and one line of help; docs/configuration.md is checked against
+this file by a test. Agents' own parameters are in `parameters.py`; here stand their defaults (`memory`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from ebbtide.parameters import AgentParameters
+
+MIB = 1 << 20
+
+
+def default_data_dir() -> Path:
+    """`$XDG_DATA_HOME/ebbtide`, by default `~/.local/share/ebbtide`."""
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "ebbtide"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ServerSettings(_Section):
+    """Where the daemon listens, and to whom."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    rest_port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        8420, description="Port of the REST interface; 0 takes a free one."
+    )
+    allow_insecure: bool = Field(
+        False, description="Listen beyond this machine although nothing authenticates callers."
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        (), description="Names allowed in `Host` beside loopback names and the bound address."
+    )
+    cors_origins: tuple[str, ...] = Field(
+        (), description="Origins of web pages that may call, such as http://localhost:3000."
+    )
+    request_timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
+        30_000, description="Longest a request waits for its agent's turn."
+    )
+    shutdown_grace_s: Annotated[float, Field(ge=0, le=600)] = Field(
+        30.0, description="Longest a stop waits for requests and jobs in hand."
+    )
+
+
+class StoreSettings(_Section):
+    """Where agents live on disk."""
+
+    data_dir: Path = Field(default_factory=default_data_dir, description="The data directory.")
+    initial_map_bytes: Annotated[int, Field(ge=1 << 18, le=1 << 40)] = Field(
+        MIB, description="First size of an agent's map; it doubles when it is full."
+    )
+    max_map_bytes: Annotated[int, Field(ge=1 << 18, le=1 << 44)] = Field(
+        16 << 30, description="Largest size of an agent's map; beyond it: STORE_FULL."
+    )
+    low_disk_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = Field(
+        256 * MIB, description="With less free disk than this, readiness is degraded."
+    )
+    batch_status_keep: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        10_000, description="Statuses and receipts are kept for this many digested batches."
+    )
+    batch_status_keep_h: Annotated[int, Field(ge=1, le=87_600)] = Field(
+        168, description="Statuses and receipts are kept for this many hours."
+    )
+
+
+class FleetSettings(_Section):
+    """How agents share one daemon."""
+
+    max_open_agents: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        0, description="Most agents open at once; 0 derives it from the file-descriptor limit."
+    )
+    mailbox_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1000, description="Most requests waiting for one agent; beyond it: AGENT_BUSY."
+    )
+    job_threads: Annotated[int, Field(ge=1, le=64)] = Field(4, description="Threads that run agents' jobs.")
+    time_slice_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
+        30_000, description="Longest turn of one agent in the ring of compression passes."
+    )
+    compression_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
+        1, description="Compression slices at a time."
+    )
+    recall_patience_ms: Annotated[int, Field(ge=0, le=30_000)] = Field(
+        2000, description="Longest a recall waits for batches accepted before it."
+    )
+    digest_lag_bound_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        300.0, description="When the oldest waiting batch is older, readiness is degraded."
+    )
+
+
+class LanguageSettings(_Section):
+    """The language model beside the daemon."""
+
+    model: Literal["builtin"] = Field(
+        "builtin", description="Which language model: the built-in one needs no server."
+    )
+    model_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
+        300_000, description="Longest one model call may take."
+    )
+    model_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
+        1, description="Model calls at a time; waiting foreground calls go before background ones."
+    )
+    max_retries: Annotated[int, Field(ge=0, le=1000)] = Field(
+        15, description="Transport failures of one model call before it counts as unavailable."
+    )
+    max_bad_replies: Annotated[int, Field(ge=1, le=20)] = Field(
+        3, description="Unusable replies to one question that make a failed round."
+    )
+    park_after_attempts: Annotated[int, Field(ge=1, le=1000)] = Field(
+        8, description="Failed rounds after which a batch is parked."
+    )
+    retry_base_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
+        1000, description="First back-off after a failure; it doubles each time."
+    )
+    retry_cap_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
+        30_000, description="Longest back-off after a failure."
+    )
+
+
+class LimitSettings(_Section):
+    """Bounds on requests."""
+
+    max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = Field(
+        8 * MIB, description="Largest request body."
+    )
+    max_messages: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1000, description="Most messages in a batch."
+    )
+    max_message_chars: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        100_000, description="Longest message, in characters."
+    )
+    max_name_chars: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        200, description="Longest speaker, message id, conversation id and idempotency key."
+    )
+    max_metadata_bytes: Annotated[int, Field(ge=2, le=MIB)] = Field(
+        4096, description="Largest `metadata`, written as JSON."
+    )
+    max_depth: Annotated[int, Field(ge=0, le=64)] = Field(8, description="Deepest recall, in hops.")
+    max_keywords: Annotated[int, Field(ge=1, le=10_000)] = Field(64, description="Most keywords in a recall.")
+    max_keyword_chars: Annotated[int, Field(ge=1, le=10_000)] = Field(200, description="Longest keyword.")
+    max_relations: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        64, description="Most relations in a recall."
+    )
+    max_relation_chars: Annotated[int, Field(ge=1, le=1000)] = Field(32, description="Longest relation name.")
+    max_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
+        600_000, description="Longest `timeout_ms` of a flush."
+    )
+    max_page_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1000, description="Largest page of a listing."
+    )
+
+
+class LogSettings(_Section):
+    """What the log holds: ids, sizes and times, never what was said."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe level written."
+    )
+    format: Literal["json", "console"] = Field("console", description="Lines for machines or people.")
+    log_content: bool = Field(
+        False, description="Write texts of messages and memories to the log, for debugging only."
+    )
+
+
+class MemorySettings(AgentParameters):
+    """Defaults of every agent's parameters."""
+
+    # Values from the environment arrive as text.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+
+
+class Settings(BaseSettings):
+    """Everything that can be set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="EBBTIDE_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    server: ServerSettings = ServerSettings()
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    fleet: FleetSettings = FleetSettings()
+    language: LanguageSettings = LanguageSettings()
+    memory: MemorySettings = MemorySettings()
+    limits: LimitSettings = LimitSettings()
+    log: LogSettings = LogSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, environment, then the TOML file named by `_TOML_FILE`."""
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+
+
+def load_settings(flags: dict[str, Any] | None = None, config: Path | None = None) -> Settings:
+    """The settings in force. ValidationError names each bad field; a missing `config` file is an error."""
+    if config is not None and not config.is_file():
+        raise FileNotFoundError(f"there is no settings file {config}")
+
+    class _WithFile(Settings):
+        model_config = SettingsConfigDict(toml_file=config)
+
+    loaded = _WithFile(**(flags or {}))
+    return Settings.model_construct(**dict(loaded))

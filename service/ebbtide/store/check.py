@@ -1,0 +1,309 @@
+"""The consistency checker: does a store hold together?
+
+It walks every table and holds each entry against what it refers to, deriving again what the store derives as it
+writes: backlinks from links, reference counts from messages and nodes, the inbox from batches. It runs after
+every test that opened a store, and as `ebbtide check`.
+
+`rebuild_store` makes derived tables anew and drops entries that refer to nothing. What is ground state it never
+invents: a message whose text is gone stays a finding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import zstandard
+
+from ebbtide.store import layout
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.transaction import LmdbReading, LmdbWriting
+from ebbtide.vocabulary import (
+    NEVER_SCANNED,
+    Batch,
+    BatchState,
+    MessageRecord,
+    Node,
+    Receipt,
+    batch_text_id,
+    node_text_id,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that does not hold together."""
+
+    table: str
+    key: str
+    problem: str
+    is_repairable: bool = False
+
+
+def check_store(store: LmdbStore) -> list[Finding]:
+    """Everything that does not hold together in one agent's store."""
+    return store.read(lambda txn: _Check(txn).findings())  # type: ignore[arg-type]
+
+
+def rebuild_store(store: LmdbStore) -> list[Finding]:
+    """Make derived tables anew, in one transaction; what does not hold together afterwards."""
+    store.write(lambda txn: _Rebuild(txn).run())  # type: ignore[arg-type]
+    return check_store(store)
+
+
+class _Check:
+    """One walk over one transaction."""
+
+    def __init__(self, txn: LmdbReading) -> None:
+        self._txn = txn
+        self.found: list[Finding] = []
+        self.nodes: dict[int, Node] = {}
+        self.messages: dict[int, MessageRecord] = {}
+        self.texts: dict[bytes, str] = {}
+        self.batches: dict[int, Batch] = {}
+
+    def findings(self) -> list[Finding]:
+        """Walk every table."""
+        self._read_chunks()
+        self._read_messages()
+        self._read_batches()
+        self._read_nodes()
+        self._check_meta()
+        self._check_sources()
+        self._check_links()
+        self._check_scans()
+        self._check_references()
+        self._check_queues()
+        self._check_receipts()
+        return self.found
+
+    def _note(self, table: bytes, key: str, problem: str, *, is_repairable: bool = False) -> None:
+        self.found.append(Finding(table.decode(), key, problem, is_repairable))
+
+    def _decoded(self, table: bytes, key: bytes, value: bytes, kind: type[Any]) -> Any:
+        try:
+            return layout.decode(value, type=kind)
+        except msgspec.DecodeError:
+            self._note(table, key.hex(), "cannot be decoded")
+            return None
+
+    # --- reading, with what each entry says of itself --------------------------------------------------
+
+    def _read_chunks(self) -> None:
+        for key, value in self._txn.items(layout.CHUNKS):
+            try:
+                text = zstandard.ZstdDecompressor().decompress(value).decode()
+            except (zstandard.ZstdError, UnicodeDecodeError):
+                self._note(layout.CHUNKS, key.hex(), "cannot be decompressed")
+                continue
+            if layout.text_key(text) != key:
+                self._note(layout.CHUNKS, key.hex(), "is not the text its key says")
+            self.texts[bytes(key)] = text
+
+    def _read_messages(self) -> None:
+        for key, value in self._txn.items(layout.MESSAGES):
+            record = self._decoded(layout.MESSAGES, key, value, MessageRecord)
+            if record is None:
+                continue
+            self.messages[record.number] = record
+            if layout.from_u64(key) != record.number:
+                self._note(layout.MESSAGES, str(record.number), "stands under another key")
+            if record.text_key not in self.texts:
+                self._note(layout.MESSAGES, str(record.number), "its text is gone")
+
+    def _read_batches(self) -> None:
+        for key, value in self._txn.items(layout.BATCHES):
+            batch = self._decoded(layout.BATCHES, key, value, Batch)
+            if batch is not None:
+                self.batches[batch.number] = batch
+                if layout.from_u64(key) != batch.number:
+                    self._note(layout.BATCHES, batch_text_id(batch.number), "stands under another key")
+
+    def _read_nodes(self) -> None:
+        for key, value in self._txn.items(layout.NODES):
+            node = self._decoded(layout.NODES, key, value, Node)
+            if node is None:
+                continue
+            self.nodes[node.id] = node
+            if layout.from_u64(key) != node.id:
+                self._note(layout.NODES, node_text_id(node.id), "stands under another key")
+            if len(node.content) > node.original_length:
+                self._note(layout.NODES, node_text_id(node.id), "is longer than it was made")
+
+    # --- holding one against another ----------------------------------------------------------------
+
+    def _check_meta(self) -> None:
+        highest = max(self.nodes, default=0)
+        if highest >= self._txn.next_node_id():
+            self._note(layout.META, "next_node_id", "a node id could be given twice")
+        if max(self.messages, default=0) >= self._txn.next_message_number():
+            self._note(layout.META, "next_message_number", "a message number could be given twice")
+        if max(self.batches, default=0) >= self._txn.next_batch_number():
+            self._note(layout.META, "next_batch_number", "a batch number could be given twice")
+        focus = self._txn.focus()
+        if len(set(focus)) != len(focus) or any(node_id not in self.nodes for node_id in focus):
+            self._note(layout.META, "focus", "names a node twice or one that is gone", is_repairable=True)
+        state = self._txn.pass_state()
+        if state is not None and state.number != self._txn.finished_passes() + 1:
+            self._note(layout.META, "pass_state", "is not the pass after the last one")
+        if state is not None and self._txn.owed_passes() == 0:
+            self._note(layout.META, "owed_passes", "a pass is under way but none is owed")
+
+    def _check_sources(self) -> None:
+        for node in self.nodes.values():
+            for source in node.sources:
+                record = self.messages.get(source.message)
+                text = None if record is None else self.texts.get(record.text_key)
+                if record is None:
+                    self._note(layout.NODES, node_text_id(node.id), "cites a message that is gone")
+                elif text is not None and not _is_slice(text.encode(), source.offset, source.length):
+                    self._note(layout.NODES, node_text_id(node.id), "cites bytes that are no text")
+            if node.first_key and node.first_key not in self.texts:
+                self._note(layout.NODES, node_text_id(node.id), "its first content is gone")
+                continue
+            first = self._txn.first_content(node)
+            if first is not None and len(first) != node.original_length:
+                self._note(layout.NODES, node_text_id(node.id), "its first content has another length")
+
+    def _check_links(self) -> None:
+        highest = self._txn.next_node_id()
+        scans = dict(self._txn.scans())
+        expected: set[tuple[bytes, bytes]] = set()
+        for key, value in self._txn.items(layout.LINKS):
+            source = layout.from_u64(key)
+            target, relation, strength, anchor = layout.from_link_value(value)
+            name = f"{node_text_id(source)} to {node_text_id(target)}"
+            if source not in self.nodes:
+                self._note(layout.LINKS, name, "its source is gone", is_repairable=True)
+                continue
+            if not 0 <= strength <= 1:
+                self._note(layout.LINKS, name, f"has strength {strength}")
+            if anchor > (scans[source].count if source in scans else 0):
+                self._note(layout.LINKS, name, "was written in a scan that never was")
+            if not 0 < target < highest:
+                self._note(layout.LINKS, name, "points at a node that never was")
+            if self._txn.get(layout.RELATIONS, layout.u32(relation)) is None:
+                self._note(layout.LINKS, name, "its relation has no name")
+            expected.add((layout.u64(target), layout.backlink_value(source, relation)))
+        present = {(bytes(key), bytes(value)) for key, value in self._txn.items(layout.BACKLINKS)}
+        for _ in expected - present:
+            self._note(layout.BACKLINKS, "", "a link has no backlink", is_repairable=True)
+        for _ in present - expected:
+            self._note(layout.BACKLINKS, "", "a backlink has no link", is_repairable=True)
+
+    def _check_scans(self) -> None:
+        state, finished = self._txn.pass_state(), self._txn.finished_passes()
+        latest = finished if state is None else state.number
+        for node_id, scan in self._txn.scans():
+            if node_id not in self.nodes:
+                self._note(
+                    layout.SCANS, node_text_id(node_id), "counts a node that is gone", is_repairable=True
+                )
+            if scan.last_pass > latest:
+                self._note(layout.SCANS, node_text_id(node_id), "was scanned in a pass to come")
+
+    def _check_references(self) -> None:
+        expected = references(self.messages.values(), self.nodes.values())
+        present = {bytes(k): layout.from_u32(v) for k, v in self._txn.items(layout.CHUNK_REFERENCES)}
+        for key in expected.keys() | present.keys() | self.texts.keys():
+            if expected.get(key, 0) != present.get(key, 0):
+                self._note(layout.CHUNK_REFERENCES, key.hex(), "is counted wrongly", is_repairable=True)
+            elif key in self.texts and key not in expected:
+                self._note(layout.CHUNKS, key.hex(), "is referred to by nothing", is_repairable=True)
+
+    def _check_queues(self) -> None:
+        waiting = {layout.from_u64(v): layout.from_u64(k) for k, v in self._txn.items(layout.INBOX)}
+        parked = {layout.from_u64(k) for k, _ in self._txn.items(layout.PARKED)}
+        digested = Counter(layout.from_u64(v) for _, v in self._txn.items(layout.DIGESTED))
+        places = {
+            BatchState.WAITING.value: waiting.keys(),
+            BatchState.PARKED.value: parked,
+            BatchState.DIGESTED.value: digested.keys(),
+        }
+        for number, batch in self.batches.items():
+            for state, numbers in places.items():
+                if (number in numbers) != (batch.state == state):
+                    self._note(layout.BATCHES, batch_text_id(number), f"{state} in one table only")
+            if batch.state == BatchState.WAITING.value and waiting.get(number) != batch.position:
+                self._note(layout.INBOX, batch_text_id(number), "stands at another place")
+            if batch.state != BatchState.DIGESTED.value:
+                self._check_messages_of(batch)
+        for number in waiting.keys() | parked | digested.keys():
+            if number not in self.batches:
+                self._note(layout.INBOX, batch_text_id(number), "is queued but not known")
+        for number, times in digested.items():
+            if times > 1:
+                self._note(layout.DIGESTED, batch_text_id(number), "was digested more than once")
+
+    def _check_messages_of(self, batch: Batch) -> None:
+        numbers = range(batch.first_message, batch.first_message + batch.message_count)
+        if any(number not in self.messages for number in numbers):
+            self._note(layout.BATCHES, batch_text_id(batch.number), "has lost a message before its digest")
+
+    def _check_receipts(self) -> None:
+        for key, value in self._txn.items(layout.RECEIPTS):
+            receipt = self._decoded(layout.RECEIPTS, key, value, Receipt)
+            if receipt is not None and receipt.batch not in self.batches:
+                self._note(layout.RECEIPTS, key.hex(), "names a batch that is gone")
+
+
+class _Rebuild:
+    """Derived tables made anew in one transaction."""
+
+    def __init__(self, txn: LmdbWriting) -> None:
+        self._txn = txn
+
+    def run(self) -> None:
+        """Rebuild what is derived."""
+        txn = self._txn
+        living = {node.id for node in txn.nodes()}
+        self._drop_orphan_links(living)
+        self._rebuild_backlinks()
+        txn.put_scans({node_id: NEVER_SCANNED for node_id, _ in list(txn.scans()) if node_id not in living})
+        focus = tuple(dict.fromkeys(node_id for node_id in txn.focus() if node_id in living))
+        txn.put(layout.META, b"focus", layout.encode(focus))
+        self._rebuild_references()
+
+    def _drop_orphan_links(self, living: set[int]) -> None:
+        for key in {bytes(key) for key, _ in self._txn.items(layout.LINKS)}:
+            if layout.from_u64(key) not in living:
+                self._txn.delete(layout.LINKS, key)
+
+    def _rebuild_backlinks(self) -> None:
+        txn = self._txn
+        txn.clear(layout.BACKLINKS)
+        for key, value in list(txn.items(layout.LINKS)):
+            target, relation, _, _ = layout.from_link_value(value)
+            source = layout.from_u64(key)
+            txn.put(layout.BACKLINKS, layout.u64(target), layout.backlink_value(source, relation))
+
+    def _rebuild_references(self) -> None:
+        txn = self._txn
+        records = [layout.decode(value, type=MessageRecord) for _, value in txn.items(layout.MESSAGES)]
+        counts = references(records, txn.nodes())
+        txn.clear(layout.CHUNK_REFERENCES)
+        for key in [bytes(key) for key, _ in txn.items(layout.CHUNKS)]:
+            if counts[key]:
+                txn.put(layout.CHUNK_REFERENCES, key, layout.u32(counts[key]))
+            else:
+                txn.delete(layout.CHUNKS, key)
+
+
+def references(records: Any, nodes: Any) -> Counter[bytes]:
+    """How often each chunk is referred to."""
+    counts: Counter[bytes] = Counter(record.text_key for record in records)
+    counts.update(node.first_key for node in nodes if node.first_key)
+    return counts
+
+
+def _is_slice(text: bytes, offset: int, length: int) -> bool:
+    if offset + length > len(text):
+        return False
+    try:
+        text[offset : offset + length].decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,234 @@
+"""The data directory: one daemon's files, held by one process at a time.
+
+    DATA_DIR/lock                      held (flock) for the life of the process
+    DATA_DIR/agents/<directory>/       data.mdb lock.mdb meta.json
+    DATA_DIR/work/<directory>          empty marker: this agent may have work in hand
+
+A marker is made, and its directory synced, before an agent goes from idle to busy; so a start looks at one
+directory and opens only agents with work, however many there are. A stale marker is harmless, a missing one is
+not. `meta.json` tells about an agent without opening it; what it says of counts is as of the last close.
+
+Names: an id of `[a-z0-9][a-z0-9_-]{0,63}` is its own directory name; any other id becomes `~` + lower-case
+base32 of the SHA-256 of its UTF-8. Two ids never share a directory, on any file system.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ebbtide.errors import Corrupted, Precondition
+from ebbtide.store import layout
+from ebbtide.store.lmdb_store import LmdbStore, translated
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import AgentCounts, AgentId
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ERASING = ".erasing-"
+
+
+class AgentMeta(msgspec.Struct, frozen=True):
+    """What `meta.json` says of an agent. `counts` is as of the last close."""
+
+    agent_id: str
+    format_version: int
+    lmdb_engine: str
+    created_at_ms: int
+    counts: AgentCounts = AgentCounts()
+
+
+def directory_name(agent_id: AgentId) -> str:
+    """The directory of an agent's files."""
+    if _PLAIN.fullmatch(agent_id):
+        return agent_id
+    digest = hashlib.sha256(agent_id.encode()).digest()
+    return "~" + base64.b32encode(digest).decode().rstrip("=").lower()
+
+
+def sync_directory(path: Path) -> None:
+    """Make what was created in, renamed in or removed from a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class DataDirectory:
+    """The files of one daemon. Methods block; they run in the daemon's thread pool."""
+
+    def __init__(self, root: Path, *, initial_map_bytes: int, max_map_bytes: int) -> None:
+        self.root = root
+        self.agents = root / "agents"
+        self.work = root / "work"
+        self._initial_map_bytes = initial_map_bytes
+        self._max_map_bytes = max_map_bytes
+        self._lock: int | None = None
+
+    # --- the lock ----------------------------------------------------------------------------------
+
+    def acquire(self) -> None:
+        """Hold the directory for this process. DATA_DIRECTORY_LOCKED, naming the holder, when another does."""
+        try:
+            for path in (self.root, self.agents, self.work):
+                path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise translated(error, self.root) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
+            os.close(descriptor)
+            raise Precondition(
+                f"the data directory {self.root} is held by {holder}; "
+                "stop it, or choose another directory with --data-dir",
+                reason="DATA_DIRECTORY_LOCKED",
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()}\n".encode())
+        os.fsync(descriptor)
+        self._lock = descriptor
+        self._sweep()
+
+    def release(self) -> None:
+        """Let go of the directory. Idempotent."""
+        if self._lock is not None:
+            os.ftruncate(self._lock, 0)
+            os.close(self._lock)
+            self._lock = None
+
+    def _sweep(self) -> None:
+        """Finish erasures that were cut off."""
+        for entry in os.scandir(self.agents):
+            if entry.name.startswith(_ERASING):
+                shutil.rmtree(entry.path)
+
+    # --- agents ------------------------------------------------------------------------------------
+
+    def exists(self, agent_id: AgentId) -> bool:
+        """Whether the agent was ever created and not erased since."""
+        return (self.agents / directory_name(agent_id) / "meta.json").exists()
+
+    def open_store(self, agent_id: AgentId) -> LmdbStore:
+        """Open an existing agent's store, after comparing whose it is."""
+        path = self.agents / directory_name(agent_id)
+        meta = self.meta(path.name)
+        if meta is not None and meta.format_version > layout.FORMAT_VERSION:
+            raise Precondition(
+                f"the data has format {meta.format_version}, this Ebbtide reads up to "
+                f"{layout.FORMAT_VERSION}; use a newer Ebbtide",
+                reason="FORMAT_TOO_NEW",
+            )
+        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes)
+        owner = store.read(lambda txn: txn.identity()).agent_id
+        if owner != agent_id:
+            store.close()
+            raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
+        return store
+
+    def create_store(self, identity: Identity) -> LmdbStore:
+        """Make a new agent's store. It exists once `meta.json` does, which is written last."""
+        path = self.agents / directory_name(AgentId(identity.agent_id))
+        try:
+            if path.exists():
+                # A creation that was cut off before anything could be accepted.
+                shutil.rmtree(path)
+            path.mkdir(mode=0o700)
+            store = LmdbStore.create(
+                path,
+                identity,
+                map_bytes=self._initial_map_bytes,
+                max_map_bytes=self._max_map_bytes,
+            )
+            self.write_meta(identity, AgentCounts())
+            sync_directory(self.agents)
+        except OSError as error:
+            raise translated(error, path) from error
+        return store
+
+    def write_meta(self, identity: Identity, counts: AgentCounts) -> None:
+        """Replace an agent's `meta.json`, atomically and durably."""
+        path = self.agents / directory_name(AgentId(identity.agent_id))
+        meta = AgentMeta(
+            identity.agent_id,
+            identity.format_version,
+            layout.LMDB_ENGINE,
+            identity.created_at_ms,
+            counts,
+        )
+        fresh = path / "meta.json.new"
+        with fresh.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(meta), indent=2))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path / "meta.json")
+        sync_directory(path)
+
+    def meta(self, directory: str) -> AgentMeta | None:
+        """What is told of the agent in `directory`; None when there is none."""
+        try:
+            content = (self.agents / directory / "meta.json").read_bytes()
+            return msgspec.json.decode(content, type=AgentMeta)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise translated(error, self.agents) from error
+        except (msgspec.DecodeError, json.JSONDecodeError) as error:
+            raise Corrupted("meta.json is damaged", reason="STORE_CORRUPTED") from error
+
+    def directories(self, after: str = "") -> Iterator[str]:
+        """Directory names of agents in order, from the one following `after`."""
+        names = (e.name for e in os.scandir(self.agents) if not e.name.startswith("."))
+        return iter(sorted(name for name in names if name > after))
+
+    def erase(self, agent_id: AgentId) -> None:
+        """Remove an agent's files. Once this returns they do not come back, also after a crash."""
+        name = directory_name(agent_id)
+        doomed = self.agents / f"{_ERASING}{name}"
+        try:
+            (self.agents / name).rename(doomed)
+            sync_directory(self.agents)
+            shutil.rmtree(doomed)
+            sync_directory(self.agents)
+        except OSError as error:
+            raise translated(error, self.agents) from error
+        self.unmark(agent_id)
+
+    # --- work markers ------------------------------------------------------------------------------
+
+    def mark(self, agent_id: AgentId) -> None:
+        """Note durably that the agent may have work in hand."""
+        try:
+            (self.work / directory_name(agent_id)).touch(mode=0o600)
+            sync_directory(self.work)
+        except OSError as error:
+            raise translated(error, self.work) from error
+
+    def unmark(self, agent_id: AgentId) -> None:
+        """Note that the agent is idle. Not synced: a stale marker is harmless."""
+        (self.work / directory_name(agent_id)).unlink(missing_ok=True)
+
+    def marked(self) -> list[AgentId]:
+        """The agents that may have work in hand. Markers of agents that are gone are removed."""
+        found = []
+        for name in sorted(os.listdir(self.work)):
+            meta = self.meta(name)
+            if meta is None:
+                (self.work / name).unlink(missing_ok=True)
+            else:
+                found.append(AgentId(meta.agent_id))
+        return found
+
+    def free_bytes(self) -> int:
+        """Room left on the disk under the data directory."""
+        return shutil.disk_usage(self.root).free

@@ -1,0 +1,192 @@
+"""One agent's LMDB environment: opening, growing, and what its errors mean.
+
+The only module that imports `lmdb`. A commit is durable when `write` returns (LMDB syncs data and then the
+meta page). The map grows by itself up to `max_map_bytes`; growing needs that no transaction is open in this
+environment, which holds because one agent's jobs run one at a time.
+
+Foreign errors are translated in one table, `TRANSLATION`; a test holds it against what lmdb can raise.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lmdb
+import msgspec
+import zstandard
+
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Precondition, Unavailable
+from ebbtide.store import layout
+from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
+from ebbtide.store.transaction import LmdbReading, LmdbWriting
+
+T = TypeVar("T")
+
+SMALLEST_MAP_BYTES = 1 << 18
+"""Below this LMDB cannot even hold the empty tables."""
+
+MAX_READERS = 8
+"""Jobs of one agent run one at a time; the rest is room for a checker or a backup beside them."""
+
+TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
+    "MapFullError": (Exhausted, "STORE_FULL"),
+    "DiskError": (Unavailable, "STORE_UNAVAILABLE"),
+    "LockError": (Unavailable, "STORE_UNAVAILABLE"),
+    "ReadersFullError": (Unavailable, "STORE_UNAVAILABLE"),
+    "MapResizedError": (Unavailable, "STORE_UNAVAILABLE"),
+    "MemoryError": (Unavailable, "STORE_UNAVAILABLE"),
+    "TlsFullError": (Unavailable, "STORE_UNAVAILABLE"),
+    "ReadonlyError": (Unavailable, "STORE_UNAVAILABLE"),
+    "CorruptedError": (Corrupted, "STORE_CORRUPTED"),
+    "PageNotFoundError": (Corrupted, "STORE_CORRUPTED"),
+    "PanicError": (Corrupted, "STORE_CORRUPTED"),
+    "InvalidError": (Corrupted, "STORE_CORRUPTED"),
+    "BadChecksumError": (Corrupted, "STORE_CORRUPTED"),
+    "VersionMismatchError": (Corrupted, "STORE_CORRUPTED"),
+    "IncompatibleError": (Corrupted, "STORE_CORRUPTED"),
+    "CursorFullError": (Internal, "INTERNAL"),
+    "PageFullError": (Internal, "INTERNAL"),
+    "TxnFullError": (Internal, "INTERNAL"),
+    "BadTxnError": (Internal, "INTERNAL"),
+    "BadRslotError": (Internal, "INTERNAL"),
+    "BadDbiError": (Internal, "INTERNAL"),
+    "BadValsizeError": (Internal, "INTERNAL"),
+    "DbsFullError": (Internal, "INTERNAL"),
+    "KeyExistsError": (Internal, "INTERNAL"),
+    "NotFoundError": (Internal, "INTERNAL"),
+    "InvalidParameterError": (Internal, "INTERNAL"),
+    "EnvEncryptionError": (Internal, "INTERNAL"),
+    "CryptoFailError": (Internal, "INTERNAL"),
+    "ProblemError": (Internal, "INTERNAL"),
+}
+"""lmdb's exception, by name, to ours."""
+
+UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError)
+"""What a damaged value raises when it is decoded."""
+
+FOREIGN = (lmdb.Error, OSError, *UNREADABLE)
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def translated(error: Exception, path: Path) -> EbbtideError:
+    """Our error for one that lmdb or the operating system raised; the path goes to the log, by `__cause__`."""
+    if _says_no_room(error):
+        return Exhausted("the disk is full; nothing of this change was stored", reason="STORE_FULL")
+    family, reason = TRANSLATION.get(type(error).__name__, (Internal, "INTERNAL"))
+    if isinstance(error, OSError):
+        family, reason = Unavailable, "STORE_UNAVAILABLE"
+    elif isinstance(error, UNREADABLE):
+        family, reason = Corrupted, "STORE_CORRUPTED"
+    return family(f"the store of this agent failed: {type(error).__name__}", reason=reason)
+
+
+def _says_no_room(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    return isinstance(error, lmdb.Error) and "No space left" in str(error)
+
+
+class LmdbStore:
+    """A store in one directory. Every call runs on the calling thread; calls must not overlap."""
+
+    def __init__(self, path: Path, environment: Any, *, max_map_bytes: int) -> None:
+        self.path = path
+        self._environment = environment
+        self._max_map_bytes = max_map_bytes
+        self._tables: dict[bytes, Any] = {}
+        self._closed = False
+
+    @classmethod
+    def create(cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
+        """Make a new store for `identity` in an existing directory."""
+        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
+        store.write(lambda txn: txn.create(identity))  # type: ignore[attr-defined]
+        return store
+
+    @classmethod
+    def open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
+        """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
+        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
+        version = store.read(lambda txn: txn.identity()).format_version
+        if version > layout.FORMAT_VERSION:
+            store.close()
+            raise Precondition(
+                f"the data has format {version}, this Ebbtide reads up to {layout.FORMAT_VERSION}; "
+                "use a newer Ebbtide",
+                reason="FORMAT_TOO_NEW",
+            )
+        return store
+
+    @classmethod
+    def _open(cls, path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> LmdbStore:
+        present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
+        size = max(min(map_bytes, max_map_bytes), present, SMALLEST_MAP_BYTES)
+        try:
+            environment = lmdb.open(
+                str(path),
+                map_size=size,
+                max_dbs=len(layout.TABLES) + 16,
+                max_readers=MAX_READERS,
+                subdir=True,
+                create=new,
+                readahead=False,
+            )
+        except (lmdb.Error, OSError) as error:
+            raise translated(error, path) from error
+        store = cls(path, environment, max_map_bytes=max_map_bytes)
+        try:
+            for name in layout.TABLES:
+                duplicates = name in layout.SORTED_TABLES
+                store._tables[name] = environment.open_db(
+                    name, create=new, dupsort=duplicates, dupfixed=duplicates
+                )
+        except (lmdb.Error, OSError) as error:
+            store.close()
+            if isinstance(error, lmdb.NotFoundError):
+                raise Corrupted("the store lacks a table", reason="STORE_CORRUPTED") from error
+            raise translated(error, path) from error
+        return store
+
+    def read(self, fn: Callable[[ReadTransaction], T]) -> T:
+        """Run `fn` on a consistent view."""
+        self._assert_open()
+        try:
+            with self._environment.begin() as txn:
+                return fn(LmdbReading(txn, self._tables))
+        except FOREIGN as error:
+            raise translated(error, self.path) from error
+
+    def write(self, fn: Callable[[WriteTransaction], T]) -> T:
+        """Run `fn` and make what it wrote durable; grow the map and run it again when it was too small."""
+        self._assert_open()
+        while True:
+            try:
+                with self._environment.begin(write=True) as txn:
+                    return fn(LmdbWriting(txn, self._tables))
+            except lmdb.MapFullError as error:
+                self._grow(error)
+            except FOREIGN as error:
+                raise translated(error, self.path) from error
+
+    def _grow(self, error: Exception) -> None:
+        size: int = self._environment.info()["map_size"]
+        if size >= self._max_map_bytes:
+            raise Exhausted(
+                f"the agent's store holds max_map_bytes = {self._max_map_bytes}; nothing was stored",
+                reason="STORE_FULL",
+            ) from error
+        self._environment.set_mapsize(min(size * 2, self._max_map_bytes))
+
+    def close(self) -> None:
+        """Close the environment. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._environment.close()
+
+    def _assert_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the agent was closed meanwhile; ask again", reason="AGENT_CLOSING")

@@ -1,0 +1,428 @@
+"""One LMDB transaction read as an agent's ground state, and written to as one.
+
+The write side keeps every index in step with what it indexes: backlinks with links, scan counters with nodes,
+reference counts with chunks. Everything derived that lives on disk is derived here, so that one transaction
+is one consistent state. No rule of the memory model stands here; a `Change` arrives ready made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import zstandard
+
+from ebbtide.store import layout
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import (
+    AgentCounts,
+    Batch,
+    BatchState,
+    Change,
+    Link,
+    MessageRecord,
+    Node,
+    PassState,
+    Receipt,
+    ScanState,
+)
+
+Tables = Mapping[bytes, Any]
+"""Table name to LMDB database handle."""
+
+
+class LmdbReading:
+    """A consistent view of one agent's ground state."""
+
+    def __init__(self, txn: Any, tables: Tables) -> None:
+        self._txn = txn
+        self._tables = tables
+        self._names: dict[int, str] = {}
+
+    # --- one value ---------------------------------------------------------------------------------
+
+    def get(self, table: bytes, key: bytes) -> bytes | None:
+        """The value under a key of one table."""
+        value: bytes | None = self._txn.get(key, db=self._tables[table])
+        return value
+
+    def _number(self, name: bytes, default: int = 0) -> int:
+        value = self.get(layout.META, name)
+        return default if value is None else layout.from_u64(value)
+
+    def _entries(self, table: bytes) -> int:
+        count: int = self._txn.stat(self._tables[table])["entries"]
+        return count
+
+    def items(self, table: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Every (key, value) of one table in order, from the key `start` on."""
+        cursor = self._txn.cursor(db=self._tables[table])
+        if start and not cursor.set_range(start):
+            return iter(())
+        items: Iterator[tuple[bytes, bytes]] = cursor.iternext()
+        return items
+
+    # --- the agent ---------------------------------------------------------------------------------
+
+    def identity(self) -> Identity:
+        """Who this store belongs to."""
+        value = self.get(layout.META, b"identity")
+        assert value is not None, "a store is created with its identity"
+        return layout.decode(value, type=Identity)
+
+    def overrides(self) -> dict[str, object]:
+        """The parameters that were set for this agent, apart from the daemon's defaults."""
+        value = self.get(layout.META, b"overrides")
+        return {} if value is None else layout.decode(value, type=dict[str, object])
+
+    def decay_rate(self) -> float | None:
+        """The rate at which the links on disk decay since they were written; None before the first open."""
+        value = self.get(layout.META, b"decay_rate")
+        return None if value is None else layout.decode(value, type=float)
+
+    def counts(self) -> AgentCounts:
+        """How much the agent holds."""
+        return AgentCounts(
+            node_count=self._entries(layout.NODES),
+            link_count=self._entries(layout.LINKS),
+            message_count=self._entries(layout.MESSAGES),
+            pending_batches=self._entries(layout.INBOX),
+            parked_batches=self._entries(layout.PARKED),
+            owed_passes=self.owed_passes(),
+        )
+
+    def focus(self) -> tuple[int, ...]:
+        """Node ids in focus, newest first."""
+        value = self.get(layout.META, b"focus")
+        return () if value is None else layout.decode(value, type=tuple[int, ...])
+
+    def next_node_id(self) -> int:
+        """The id the next node will get."""
+        return self._number(b"next_node_id", 1)
+
+    def owed_passes(self) -> int:
+        """Compression passes the agent owes, the one under way included."""
+        return self._number(b"owed_passes")
+
+    def finished_passes(self) -> int:
+        """Number of the latest pass that is through."""
+        return self._number(b"finished_passes")
+
+    def pass_state(self) -> PassState | None:
+        """The pass under way."""
+        value = self.get(layout.META, b"pass_state")
+        return None if value is None else layout.decode(value, type=PassState)
+
+    # --- the network -------------------------------------------------------------------------------
+
+    def node(self, node_id: int) -> Node | None:
+        """The node of this id, None when it is gone or never was."""
+        value = self.get(layout.NODES, layout.u64(node_id))
+        return None if value is None else layout.decode(value, type=Node)
+
+    def nodes(self, start: int = 0) -> Iterator[Node]:
+        """Nodes from id `start` on, by id."""
+        decoder = msgspec.msgpack.Decoder(Node)
+        for _, value in self.items(layout.NODES, layout.u64(start)):
+            yield decoder.decode(value)
+
+    def links(self, start: int = 0) -> Iterator[Link]:
+        """Links whose source is `start` or later, by source, target, relation id."""
+        for key, value in self.items(layout.LINKS, layout.u64(start)):
+            target, relation, strength, anchor = layout.from_link_value(value)
+            yield Link(layout.from_u64(key), target, self.relation(relation), strength, anchor)
+
+    def relation(self, relation_id: int) -> str:
+        """The name behind an interned relation."""
+        name = self._names.get(relation_id)
+        if name is None:
+            value = self.get(layout.RELATIONS, layout.u32(relation_id))
+            name = "" if value is None else value.decode()
+            self._names[relation_id] = name
+        return name
+
+    def scans(self) -> Iterator[tuple[int, ScanState]]:
+        """(node id, scan state) of every node that was scanned."""
+        for key, value in self.items(layout.SCANS):
+            first = layout.from_u64(key) * layout.SCANS_PER_BLOCK
+            for place, (count, last_pass) in enumerate(layout.from_scan_block(value)):
+                if count:
+                    yield first + place, ScanState(count, last_pass)
+
+    def first_content(self, node: Node) -> str | None:
+        """What the node said when it was made; None when that text is no longer kept."""
+        if node.first_key:
+            text = self.chunk(node.first_key)
+            return None if text is None else node.prefix + text
+        if len(node.sources) != 1:
+            return None
+        source = node.sources[0]
+        record = self.message(source.message)
+        text = None if record is None else self.message_text(record)
+        if text is None:
+            return None
+        slice_bytes = text.encode()[source.offset : source.offset + source.length]
+        return node.prefix + slice_bytes.decode()
+
+    # --- what was said -----------------------------------------------------------------------------
+
+    def message(self, number: int) -> MessageRecord | None:
+        """The message of this number."""
+        value = self.get(layout.MESSAGES, layout.u64(number))
+        return None if value is None else layout.decode(value, type=MessageRecord)
+
+    def message_text(self, record: MessageRecord) -> str | None:
+        """The text of a message; None when it is no longer kept."""
+        return self.chunk(record.text_key)
+
+    def chunk(self, key: bytes) -> str | None:
+        """The text under a chunk's key."""
+        value = self.get(layout.CHUNKS, key)
+        return None if value is None else zstandard.ZstdDecompressor().decompress(value).decode()
+
+    def next_message_number(self) -> int:
+        """The number the next message will get."""
+        return self._number(b"next_message_number", 1)
+
+    def next_batch_number(self) -> int:
+        """The number the next batch will get."""
+        return self._number(b"next_batch_number", 1)
+
+    # --- batches -----------------------------------------------------------------------------------
+
+    def batch(self, number: int) -> Batch | None:
+        """The batch of this number, as long as its status is kept."""
+        value = self.get(layout.BATCHES, layout.u64(number))
+        return None if value is None else layout.decode(value, type=Batch)
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Batches from number `start` on, by number."""
+        for _, value in self.items(layout.BATCHES, layout.u64(start)):
+            yield layout.decode(value, type=Batch)
+
+    def head(self) -> Batch | None:
+        """The batch to be digested next."""
+        return next(self.waiting(), None)
+
+    def waiting(self) -> Iterator[Batch]:
+        """Batches that wait to be digested, in order."""
+        for _, value in self.items(layout.INBOX):
+            batch = self.batch(layout.from_u64(value))
+            assert batch is not None, "an inbox entry has its batch"
+            yield batch
+
+    def receipt(self, idempotency_key: str) -> Receipt | None:
+        """What an idempotency key was used for."""
+        value = self.get(layout.RECEIPTS, layout.text_key(idempotency_key))
+        return None if value is None else layout.decode(value, type=Receipt)
+
+
+class LmdbWriting(LmdbReading):
+    """A change of one agent's ground state."""
+
+    def put(self, table: bytes, key: bytes, value: bytes) -> None:
+        """Write one entry of one table."""
+        self._txn.put(key, value, db=self._tables[table])
+
+    def clear(self, table: bytes) -> None:
+        """Empty one table."""
+        self._txn.drop(self._tables[table], delete=False)
+
+    def delete(self, table: bytes, key: bytes, value: bytes = b"") -> None:
+        """Delete the entry under a key; in a sorted table only the one of this value, if one is given."""
+        self._txn.delete(key, value, db=self._tables[table])
+
+    def _set_number(self, name: bytes, number: int) -> None:
+        self.put(layout.META, name, layout.u64(number))
+
+    # --- the agent ---------------------------------------------------------------------------------
+
+    def create(self, identity: Identity) -> None:
+        """Write who a new store belongs to."""
+        self.put(layout.META, b"identity", layout.encode(identity))
+
+    def set_overrides(self, overrides: Mapping[str, object], decay_rate: float) -> None:
+        """Keep the agent's own parameters, and the decay rate in force from now on."""
+        self.put(layout.META, b"overrides", layout.encode(dict(overrides)))
+        self.put(layout.META, b"decay_rate", layout.encode(decay_rate))
+
+    # --- the network -------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        """Write a change with all its index entries."""
+        for node in change.nodes:
+            self._put_node(node)
+        for node_id in change.forgotten:
+            self._forget(node_id)
+        for link in change.links:
+            self._put_link(link)
+        self.put_scans(change.scans)
+        if change.focus is not None:
+            self.put(layout.META, b"focus", layout.encode(change.focus))
+        if change.next_node_id is not None:
+            self._set_number(b"next_node_id", change.next_node_id)
+        if change.owed_passes is not None:
+            self._set_number(b"owed_passes", change.owed_passes)
+        if change.finished_passes is not None:
+            self._set_number(b"finished_passes", change.finished_passes)
+        if change.pass_ended:
+            self.delete(layout.META, b"pass_state")
+        elif change.pass_state is not None:
+            self.put(layout.META, b"pass_state", layout.encode(change.pass_state))
+
+    def _put_node(self, node: Node) -> None:
+        # A chunk of a node's own was counted once, by put_chunk; a rewrite keeps the same first content.
+        self.put(layout.NODES, layout.u64(node.id), layout.encode(node))
+
+    def _forget(self, node_id: int) -> None:
+        node = self.node(node_id)
+        assert node is not None, "only a living node is forgotten"
+        key = layout.u64(node_id)
+        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
+        targets = [bytes(v) for v in cursor.iternext_dup()] if cursor.set_key(key) else []
+        for value in targets:
+            target, relation, _, _ = layout.from_link_value(value)
+            self.delete(layout.BACKLINKS, layout.u64(target), layout.backlink_value(node_id, relation))
+        if targets:
+            self.delete(layout.LINKS, key)
+        self.delete(layout.NODES, key)
+        self.put_scans({node_id: ScanState()})
+        if node.first_key:
+            self._drop_chunk(node.first_key)
+
+    def _put_link(self, link: Link) -> None:
+        relation = self._relation_id(link.relation)
+        key = layout.u64(link.source)
+        prefix = layout.link_prefix(link.target, relation)
+        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
+        known = cursor.set_range_dup(key, prefix) and bytes(cursor.value()).startswith(prefix)
+        if known:
+            cursor.delete()
+        self.put(layout.LINKS, key, layout.link_value(link.target, relation, link.strength, link.anchor))
+        if not known:
+            self.put(
+                layout.BACKLINKS,
+                layout.u64(link.target),
+                layout.backlink_value(link.source, relation),
+            )
+
+    def _relation_id(self, name: str) -> int:
+        key = layout.text_key(name)
+        value = self.get(layout.RELATION_IDS, key)
+        if value is not None:
+            return layout.from_u32(value)
+        relation_id = self._number(b"next_relation_id", 1)
+        self._set_number(b"next_relation_id", relation_id + 1)
+        self.put(layout.RELATION_IDS, key, layout.u32(relation_id))
+        self.put(layout.RELATIONS, layout.u32(relation_id), name.encode())
+        return relation_id
+
+    def put_scans(self, scans: Mapping[int, ScanState]) -> None:
+        """Write scan counters into their blocks; a block of zeros goes."""
+        blocks: dict[bytes, bytearray] = {}
+        for node_id, scan in scans.items():
+            key, offset = layout.scan_place(node_id)
+            block = blocks.get(key)
+            if block is None:
+                block = bytearray(self.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
+                blocks[key] = block
+            block[offset : offset + layout.SCAN_SIZE] = layout.scan_value(scan.count, scan.last_pass)
+        for key, block in blocks.items():
+            if any(block):
+                self.put(layout.SCANS, key, bytes(block))
+            else:
+                self.delete(layout.SCANS, key)
+
+    # --- what was said -----------------------------------------------------------------------------
+
+    def put_chunk(self, text: str) -> bytes:
+        """Keep a text, or count one more reference to it; its key."""
+        key = layout.text_key(text)
+        references = self.get(layout.CHUNK_REFERENCES, key)
+        if references is None:
+            self.put(layout.CHUNKS, key, zstandard.ZstdCompressor().compress(text.encode()))
+        count = 1 if references is None else layout.from_u32(references) + 1
+        self.put(layout.CHUNK_REFERENCES, key, layout.u32(count))
+        return key
+
+    def _drop_chunk(self, key: bytes) -> None:
+        references = self.get(layout.CHUNK_REFERENCES, key)
+        assert references is not None, "a chunk in use is counted"
+        count = layout.from_u32(references) - 1
+        if count:
+            self.put(layout.CHUNK_REFERENCES, key, layout.u32(count))
+        else:
+            self.delete(layout.CHUNK_REFERENCES, key)
+            self.delete(layout.CHUNKS, key)
+
+    # --- batches -----------------------------------------------------------------------------------
+
+    def accept(
+        self, batch: Batch, records: list[MessageRecord], texts: list[str], receipt: Receipt | None
+    ) -> Batch:
+        """Keep a batch with its messages and put it at the tail of the inbox."""
+        for record, text in zip(records, texts, strict=True):
+            key = self.put_chunk(text)
+            assert key == record.text_key
+            self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
+        self._set_number(b"next_message_number", batch.first_message + batch.message_count)
+        self._set_number(b"next_batch_number", batch.number + 1)
+        if receipt is not None:
+            key = layout.text_key(batch.idempotency_key)
+            self.put(layout.RECEIPTS, key, layout.encode(receipt))
+        return self._enqueue(batch)
+
+    def _enqueue(self, batch: Batch) -> Batch:
+        position = self._number(b"next_position", 1)
+        self._set_number(b"next_position", position + 1)
+        placed = msgspec.structs.replace(batch, position=position, state=BatchState.WAITING.value)
+        self.put(layout.INBOX, layout.u64(position), layout.u64(batch.number))
+        self._put_batch(placed)
+        return placed
+
+    def _put_batch(self, batch: Batch) -> None:
+        self.put(layout.BATCHES, layout.u64(batch.number), layout.encode(batch))
+
+    def finish_batch(self, batch: Batch) -> None:
+        """Take a digested batch out of the inbox; its status stays for a while."""
+        self.delete(layout.INBOX, layout.u64(batch.position))
+        sequence = self._number(b"next_digested", 1)
+        self._set_number(b"next_digested", sequence + 1)
+        self.put(layout.DIGESTED, layout.u64(sequence), layout.u64(batch.number))
+        self._put_batch(msgspec.structs.replace(batch, state=BatchState.DIGESTED.value, position=0))
+
+    def defer_batch(self, batch: Batch) -> Batch:
+        """Move a batch to the tail of the inbox."""
+        self.delete(layout.INBOX, layout.u64(batch.position))
+        return self._enqueue(batch)
+
+    def park_batch(self, batch: Batch) -> None:
+        """Take a batch out of the inbox and keep it, to be retried by hand."""
+        self.delete(layout.INBOX, layout.u64(batch.position))
+        self.put(layout.PARKED, layout.u64(batch.number), b"")
+        self._put_batch(msgspec.structs.replace(batch, state=BatchState.PARKED.value, position=0))
+
+    def unpark_batch(self, batch: Batch) -> Batch:
+        """Put a parked batch at the tail of the inbox."""
+        self.delete(layout.PARKED, layout.u64(batch.number))
+        return self._enqueue(batch)
+
+    def prune(self, *, keep: int, older_than_ms: int, most: int) -> None:
+        """Drop statuses and receipts of digested batches beyond `keep`, or digested before a time."""
+        surplus = self._entries(layout.DIGESTED) - keep
+        for key, value in list(_first(self.items(layout.DIGESTED), most)):
+            batch = self.batch(layout.from_u64(value))
+            assert batch is not None, "a digested entry has its batch"
+            if surplus <= 0 and batch.digested_at_ms >= older_than_ms:
+                return
+            surplus -= 1
+            self.delete(layout.DIGESTED, key)
+            self.delete(layout.BATCHES, value)
+            if batch.idempotency_key:
+                self.delete(layout.RECEIPTS, layout.text_key(batch.idempotency_key))
+
+
+def _first(items: Iterator[tuple[bytes, bytes]], most: int) -> Iterator[tuple[bytes, bytes]]:
+    for _, item in zip(range(most), items, strict=False):
+        yield item

@@ -1,0 +1,138 @@
+"""Forms: how commands are read and refused, the same for every transport.
+
+A command is a frozen pydantic model; `read_form` takes JSON to it, strictly: no unknown fields, no text where
+a number belongs, no NaN, no lone surrogates. Whatever does not fit becomes one InvalidRequest that names each
+bad field, its value (cut) and what is allowed. Bounds that can be configured are checked by the verbs, with
+`refuse`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from ebbtide.errors import FieldViolation, InvalidRequest
+
+
+class Form(BaseModel):
+    """A command as it arrives."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Answer(BaseModel):
+    """A result as it leaves."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+F = TypeVar("F", bound=BaseModel)
+
+SHOWN_CHARS = 40
+"""Characters of a refused value that are echoed."""
+
+MOST_VIOLATIONS = 10
+"""Bad fields named in one refusal."""
+
+REASON_OF_TYPE = {
+    "extra_forbidden": "UNKNOWN_FIELD",
+    "missing": "MISSING_FIELD",
+    "json_invalid": "INVALID_JSON",
+    "json_type": "INVALID_JSON",
+    "model_type": "INVALID_JSON",
+    "string_too_long": "TEXT_TOO_LONG",
+}
+"""What pydantic calls a fault, and what we call it. Types not listed: see `_reason`."""
+
+
+def read_form(form: type[F], body: bytes) -> F:
+    """The command in a JSON body; InvalidRequest names everything that is wrong with it."""
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        raise refusal(error) from None
+
+
+def refusal(error: ValidationError) -> InvalidRequest:
+    """The refusal of a form that does not validate."""
+    faults = error.errors(include_url=False, include_context=False)
+    violations = [FieldViolation(_path(fault), _describe(fault)) for fault in faults[:MOST_VIOLATIONS]]
+    first = violations[0]
+    reason = _reason(faults[0])
+    where = "the body" if reason == "INVALID_JSON" else first.field
+    return InvalidRequest(
+        f"{where}: {first.description}",
+        reason=reason,
+        violations=[] if reason == "INVALID_JSON" else violations,
+    )
+
+
+def _reason(fault: ErrorDetails) -> str:
+    kind = fault["type"]
+    if kind in REASON_OF_TYPE:
+        # A nested object of the wrong type is a field's fault, not the body's.
+        nested = kind == "model_type" and fault["loc"]
+        return "WRONG_TYPE" if nested else REASON_OF_TYPE[kind]
+    if kind == "value_error" and not fault["loc"]:
+        return "INVALID_PARAMETERS"
+    return "WRONG_TYPE" if kind.endswith(("_type", "_parsing", "_unicode")) else "INVALID_VALUE"
+
+
+def _path(fault: ErrorDetails) -> str:
+    path = ""
+    for part in fault["loc"]:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    return shown(path, 80) if path else ""
+
+
+def _describe(fault: ErrorDetails) -> str:
+    kind = fault["type"]
+    if kind == "extra_forbidden":
+        return "no such field"
+    if kind == "missing":
+        return "required"
+    if kind == "json_invalid":
+        return f"not JSON in UTF-8: {shown(fault['msg'], 120)}"
+    if kind == "string_unicode":
+        return "holds a lone surrogate; text must be valid Unicode"
+    message = fault["msg"].removeprefix("Value error, ")
+    if kind in ("model_type", "value_error"):
+        return message
+    return f"{message[:1].lower()}{message[1:]}, got {shown(repr(fault['input']))}"
+
+
+def shown(text: str, most: int = SHOWN_CHARS) -> str:
+    """A text fit to be echoed: cut, on one line, nothing invisible."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in cut)
+
+
+def refuse(field: str, value: Any, allowed: str, reason: str = "INVALID_VALUE") -> NoReturn:
+    """Refuse a value with its field, the value (cut) and what is allowed."""
+    got = shown(repr(value)) if isinstance(value, str) else str(value)
+    description = f"{got} is not allowed; allowed: {allowed}"
+    raise InvalidRequest(
+        f"{field}: {description}", reason=reason, violations=[FieldViolation(field, description)]
+    )
+
+
+def check_text(field: str, text: str, most: int) -> None:
+    """Refuse a text of more than `most` characters."""
+    if len(text) > most:
+        description = f"{len(text)} characters; allowed: at most {most}"
+        raise InvalidRequest(
+            f"{field}: {description}",
+            reason="TEXT_TOO_LONG",
+            violations=[FieldViolation(field, description)],
+        )
+
+
+def check_count(field: str, count: int, most: int, reason: str = "TOO_MANY_ITEMS") -> None:
+    """Refuse a list of more than `most` items."""
+    if count > most:
+        description = f"{count} items; allowed: at most {most}"
+        raise InvalidRequest(
+            f"{field}: {description}", reason=reason, violations=[FieldViolation(field, description)]
+        )

@@ -1,0 +1,262 @@
+"""inspect: looking at the network itself: focus, nodes, links."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from pydantic import Field
+
+from ebbtide.errors import NotFound
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.memory.network import Draft
+from ebbtide.store.port import ReadTransaction
+from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.paging import check_page_size, from_token, number_from_token, to_token
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import (
+    Node,
+    Source,
+    batch_text_id,
+    node_text_id,
+    parse_agent_id,
+    parse_node_id,
+)
+
+
+class SourceInfo(Answer):
+    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+
+    message_id: str = Field(description="The caller's own id of the message, empty if none was given.")
+    batch_id: str
+    message_index: int = Field(description="Place of the message in its batch.")
+    offset: int = Field(description="First byte of the slice in the message's UTF-8.")
+    length: int = Field(description="Bytes of the slice.")
+    role: str
+    speaker: str
+    timestamp: int | None = Field(description="When it was said, if the caller told.")
+    conversation_id: str
+
+
+class RewriteInfo(Answer):
+    """One shortening of a memory."""
+
+    pass_number: int
+    importance: float
+    length_before: int
+    length_after: int
+    model: str
+
+
+class NodeInfo(Answer):
+    """A memory at this moment."""
+
+    id: str = Field(examples=["n1"])
+    kind: str = Field(examples=["episode"])
+    content: str
+    phrase: str = Field(description="Summary of 10-20 characters, or up to 8 words.")
+    keywords: list[str]
+    created_at: int = Field(description="ms since the epoch.")
+    scan_count: int = Field(description="Compression scans so far.")
+    original_length: int = Field(description="Characters of the first content.")
+    importance: float = Field(description="Support it receives: at 1 it is kept whole, at 0 forgotten.")
+    in_focus: bool
+    sources: list[SourceInfo]
+    rewrites: list[RewriteInfo] = Field(description="The latest shortenings.")
+
+
+class LinkOut(Answer):
+    """A link to another memory."""
+
+    target: str
+    relation: str
+    strength: float = Field(description="Now; 1 while its source is in focus.")
+
+
+class LinkIn(Answer):
+    """A link from another memory."""
+
+    source: str
+    relation: str
+    strength: float = Field(description="Now; 1 while its source is in focus.")
+
+
+class NodeDetail(NodeInfo):
+    """A memory with its live links."""
+
+    links_in: list[LinkIn]
+    links_out: list[LinkOut]
+    dangling: list[LinkOut] = Field(description="Links to what was forgotten.")
+
+
+class NodePage(Answer):
+    """A page of nodes."""
+
+    nodes: list[NodeInfo]
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class LinkInfo(Answer):
+    """A live link."""
+
+    source: str
+    target: str
+    relation: str
+    strength: float = Field(description="Now; 1 while its source is in focus.")
+    dangling: bool = Field(description="Whether its target is forgotten.")
+
+
+class LinkPage(Answer):
+    """A page of links."""
+
+    links: list[LinkInfo]
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class FocusInfo(Answer):
+    """What the agent is attending to."""
+
+    nodes: list[NodeInfo] = Field(description="Nodes in focus, newest first.")
+
+
+async def get_focus(service: Service, agent_id: str) -> FocusInfo:
+    """Tell what is in focus, newest first."""
+    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+        workspace = agent.workspace
+
+        def read(txn: ReadTransaction) -> list[NodeInfo]:
+            nodes = [txn.node(node_id) for node_id in workspace.network.focus]
+            return [_info(txn, workspace, node) for node in nodes if node is not None]
+
+        return FocusInfo(nodes=await agent.run(lambda: workspace.store.read(read)))
+
+
+async def list_nodes(service: Service, agent_id: str, page_size: int | None, page_token: str) -> NodePage:
+    """List living memories by id."""
+    owner = parse_agent_id(agent_id)
+    size = check_page_size(page_size, service.settings.limits)
+    start = number_from_token(page_token, "nodes")
+    async with service.fleet.using(owner) as agent:
+        workspace = agent.workspace
+
+        def read(txn: ReadTransaction) -> list[NodeInfo]:
+            return [_info(txn, workspace, node) for node in islice(txn.nodes(start), size + 1)]
+
+        found = await agent.run(lambda: workspace.store.read(read))
+    token = to_token(found[size].id[1:], "nodes") if len(found) > size else ""
+    return NodePage(nodes=found[:size], next_page_token=token)
+
+
+async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
+    """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
+    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+        number = parse_node_id(node_id)
+        workspace = agent.workspace
+
+        def read(txn: ReadTransaction) -> NodeDetail | None:
+            node = txn.node(number)
+            return None if node is None else _detail(txn, workspace, node)
+
+        found = await agent.run(lambda: workspace.store.read(read))
+        if found is not None:
+            return found
+        if number < workspace.network.next_node_id:
+            raise NotFound(f"node {node_id} is forgotten", reason="NODE_FORGOTTEN")
+        raise NotFound(f"there is no node {node_id}", reason="NODE_NOT_FOUND")
+
+
+async def list_links(service: Service, agent_id: str, page_size: int | None, page_token: str) -> LinkPage:
+    """List live links by source, with their strength now."""
+    owner = parse_agent_id(agent_id)
+    size = check_page_size(page_size, service.settings.limits)
+    position = from_token(page_token, "links") or "0-0"
+    source, _, skipped = position.partition("-")
+    start = number_from_token(to_token(source, "links"), "links")
+    skip = number_from_token(to_token(skipped, "links"), "links")
+    async with service.fleet.using(owner) as agent:
+        page = await agent.run(lambda: _links(agent.workspace, start, skip, size))
+    return page
+
+
+def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:
+    network = workspace.network
+    found: list[LinkInfo] = []
+    for source in sorted(n for n in network.outgoing if n >= start):
+        for index, (target, relation, strength) in enumerate(sorted(network.links_from(source))):
+            if source == start and index < skip:
+                continue
+            if len(found) == size:
+                return LinkPage(links=found, next_page_token=to_token(f"{source}-{index}", "links"))
+            found.append(
+                LinkInfo(
+                    source=node_text_id(source),
+                    target=node_text_id(target),
+                    relation=relation,
+                    strength=strength,
+                    dangling=target not in network.nodes,
+                )
+            )
+    return LinkPage(links=found, next_page_token="")
+
+
+def _info(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeInfo:
+    return NodeInfo(**_fields(txn, workspace, node))
+
+
+def _detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeDetail:
+    network = workspace.network
+    outgoing = [
+        (LinkOut(target=node_text_id(target), relation=relation, strength=strength), target)
+        for target, relation, strength in sorted(network.links_from(node.id))
+    ]
+    return NodeDetail(
+        **_fields(txn, workspace, node),
+        links_in=[
+            LinkIn(source=node_text_id(source), relation=relation, strength=strength)
+            for source, relation, strength in sorted(network.links_to(node.id))
+        ],
+        links_out=[link for link, target in outgoing if target in network.nodes],
+        dangling=[link for link, target in outgoing if target not in network.nodes],
+    )
+
+
+def _fields(txn: ReadTransaction, workspace: Workspace, node: Node) -> dict[str, object]:
+    network = workspace.network
+    return {
+        "id": node_text_id(node.id),
+        "kind": node.kind,
+        "content": node.content,
+        "phrase": node.phrase,
+        "keywords": list(node.keywords),
+        "created_at": node.created_at_ms,
+        "scan_count": network.nodes[node.id].scan.count,
+        "original_length": node.original_length,
+        "importance": Draft(network).importance(node.id),
+        "in_focus": node.id in network.focus,
+        "sources": [_source(txn, source) for source in node.sources],
+        "rewrites": [
+            RewriteInfo(
+                pass_number=rewrite.pass_number,
+                importance=rewrite.importance,
+                length_before=rewrite.length_before,
+                length_after=rewrite.length_after,
+                model=rewrite.model,
+            )
+            for rewrite in node.rewrites
+        ],
+    }
+
+
+def _source(txn: ReadTransaction, source: Source) -> SourceInfo:
+    record = txn.message(source.message)
+    assert record is not None, "a source names a message that is kept"
+    return SourceInfo(
+        message_id=record.caller_id,
+        batch_id=batch_text_id(record.batch),
+        message_index=record.index,
+        offset=source.offset,
+        length=source.length,
+        role=record.role,
+        speaker=record.speaker,
+        timestamp=record.timestamp_ms,
+        conversation_id=record.conversation_id,
+    )

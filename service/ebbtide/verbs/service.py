@@ -1,0 +1,132 @@
+"""What every verb works with, and the verbs that tell of the daemon itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import Field
+
+from ebbtide.clock import Clock
+from ebbtide.fleet.fleet import Fleet
+from ebbtide.language.retry import Asking
+from ebbtide.settings import Settings
+from ebbtide.verbs.forms import Answer
+
+
+@dataclass(slots=True)
+class Service:
+    """The daemon as verbs see it."""
+
+    fleet: Fleet
+    asking: Asking
+    settings: Settings
+    clock: Clock
+    is_accepting: bool = True
+    """Whether requests are taken; off from the moment a stop begins."""
+
+
+class TaskTally(Answer):
+    """What became of the calls of one task."""
+
+    calls: int = Field(description="Calls made.")
+    parsed: int = Field(description="Replies that could be used.")
+    bad_replies: int = Field(description="Replies that could not.")
+    unavailable: int = Field(description="Calls that found no server.")
+    parse_rate: float | None = Field(description="Share of replies that could be used.")
+
+
+class ModelInfo(Answer):
+    """The language model in force."""
+
+    kind: str = Field(description="builtin.", examples=["builtin"])
+    name: str = Field(description="Name of the model.", examples=["builtin"])
+    available: bool = Field(description="Whether it answers.")
+    detail: str = Field(description="Why not, if it does not.")
+    tasks: dict[str, TaskTally] = Field(description="segment, process, relate: how calls went.")
+
+
+async def get_model(service: Service) -> ModelInfo:
+    """Tell which language model is in force, whether it answers, and how its replies parse."""
+    state = await service.asking.state()
+    tasks = {}
+    for task in ("segment", "process", "relate"):
+        tally = service.asking.tallies.get(task)
+        numbers: dict[str, Any] = (
+            dict.fromkeys(("calls", "parsed", "bad_replies", "unavailable"), 0)
+            if tally is None
+            else asdict(tally)
+        )
+        replies = numbers["parsed"] + numbers["bad_replies"]
+        rate = numbers["parsed"] / replies if replies else None
+        tasks[task] = TaskTally(**numbers, parse_rate=rate)
+    return ModelInfo(
+        kind=state.kind,
+        name=state.name,
+        available=state.available,
+        detail=state.detail,
+        tasks=tasks,
+    )
+
+
+MOST_LISTED = 100
+"""Agents named in one look at the scheduler."""
+
+
+class SchedulerInfo(Answer):
+    """Whose turn it is to compress."""
+
+    concurrency: int = Field(description="Slices at a time.")
+    time_slice_ms: int = Field(description="Longest slice.")
+    running: list[str] = Field(description="Agents whose turn it is.")
+    waiting: list[str] = Field(description="Agents that wait for a turn, next first; at most 100.")
+    waiting_count: int = Field(description="Agents that wait for a turn.")
+    slices: int = Field(description="Slices given since the start.")
+    failed_slices: int = Field(description="Slices that ended in a fault of ours.")
+    open_agents: int = Field(description="Agents that are open.")
+    max_open_agents: int = Field(description="Most agents open at once.")
+
+
+async def get_scheduler(service: Service) -> SchedulerInfo:
+    """Tell who compresses now and who waits for a turn."""
+    fleet = service.fleet
+    ring, tally = fleet.scheduler.ring, fleet.scheduler.tally
+    settings = service.settings.fleet
+    return SchedulerInfo(
+        concurrency=settings.compression_concurrency,
+        time_slice_ms=settings.time_slice_ms,
+        running=[str(key) for key in ring.running],
+        waiting=[str(key) for key in ring.waiting[:MOST_LISTED]],
+        waiting_count=len(ring.waiting),
+        slices=tally.slices,
+        failed_slices=tally.failed_slices,
+        open_agents=len(fleet.open_agents),
+        max_open_agents=fleet.max_open,
+    )
+
+
+class Readiness(Answer):
+    """Whether the daemon can do its work."""
+
+    status: str = Field(description="ready, degraded or unavailable.", examples=["ready"])
+    reasons: list[str] = Field(description="Why it is not ready.")
+
+
+async def get_readiness(service: Service) -> Readiness:
+    """Tell the truth about what works: degraded still accepts, unavailable does not."""
+    if not service.is_accepting:
+        return Readiness(status="unavailable", reasons=["the daemon is stopping"])
+    reasons = []
+    state = await service.asking.state()
+    if not state.available or service.asking.troubled:
+        reasons.append(f"the language model does not answer: {state.detail or state.name}")
+    lag_s = max((agent.digest.lag_s for agent in service.fleet.open_agents), default=0.0)
+    if lag_s > service.settings.fleet.digest_lag_bound_s:
+        reasons.append(f"the oldest batch has waited {lag_s:.0f} s to be digested")
+    try:
+        free = await service.fleet.on_pool(service.fleet.data.free_bytes)
+    except OSError:
+        return Readiness(status="unavailable", reasons=["the data directory cannot be reached"])
+    if free < service.settings.store.low_disk_bytes:
+        reasons.append(f"only {free >> 20} MiB of disk are free")
+    return Readiness(status="degraded" if reasons else "ready", reasons=reasons)

@@ -1,0 +1,314 @@
+"""The words of this product as frozen values that every package may import.
+
+Each value here is either ground state (it is stored as it stands: MessageRecord, Node, Link, Batch, PassState)
+or says how ground state changes (Change). A Change is a plain value: `memory/` computes it, `store/` writes
+it in one transaction, and only then is it applied to what is held in memory. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NewType
+
+import msgspec
+
+from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
+
+AgentId = NewType("AgentId", str)
+"""Whose memory it is. Made by `parse_agent_id` only."""
+
+NodeId = int
+"""u64, given from 1 upward, never reused."""
+
+MAX_AGENT_ID_LENGTH = 128
+
+
+def parse_agent_id(text: str) -> AgentId:
+    """Take `text` as an agent id, or say why it cannot be one.
+
+    1-128 code points of any script, compared byte for byte. Refused: empty, longer, `/`, `\\`, controls,
+    surrogates, leading or trailing white space or dot, anything not in NFC (two ids that look the same must
+    be the same).
+    """
+    why = _agent_id_fault(text)
+    if why is None:
+        return AgentId(text)
+    shown = text[:40].encode("unicode_escape").decode("ascii")
+    message = f"agent_id {shown!r} {why}; allowed: 1-{MAX_AGENT_ID_LENGTH} characters of any script"
+    raise InvalidRequest(
+        message,
+        reason="INVALID_AGENT_ID",
+        violations=[FieldViolation("agent_id", why)],
+    )
+
+
+def _agent_id_fault(text: str) -> str | None:
+    if not text:
+        return "is empty"
+    if len(text) > MAX_AGENT_ID_LENGTH:
+        return f"has {len(text)} characters"
+    if text[0] == "." or text[-1] == ".":
+        return "begins or ends with a dot"
+    if text[0].isspace() or text[-1].isspace():
+        return "begins or ends with white space"
+    for character in text:
+        if character in "/\\":
+            return "holds a slash or backslash"
+        # Cc controls, Cs surrogates, Zl/Zp line breaks that a log reader may honour.
+        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+            return f"holds the control character U+{ord(character):04X}"
+    if not unicodedata.is_normalized("NFC", text):
+        return "is not in Unicode normal form C"
+    return None
+
+
+def node_text_id(node_id: NodeId) -> str:
+    """The text form of a node id: `n` + base 10."""
+    return f"n{node_id}"
+
+
+def parse_node_id(text: str) -> NodeId:
+    """The node id behind its text form; NODE_NOT_FOUND for anything that never was one."""
+    number = _numbered(text, "n")
+    if number is None:
+        raise NotFound(f"there is no node {text[:40]!r}", reason="NODE_NOT_FOUND")
+    return number
+
+
+def batch_text_id(number: int) -> str:
+    """The text form of a batch number: `b` + base 10."""
+    return f"b{number}"
+
+
+def parse_batch_id(text: str) -> int:
+    """The batch number behind its text form; BATCH_NOT_FOUND for anything that never was one."""
+    number = _numbered(text, "b")
+    if number is None:
+        raise NotFound(f"there is no batch {text[:40]!r}", reason="BATCH_NOT_FOUND")
+    return number
+
+
+def _numbered(text: str, letter: str) -> int | None:
+    digits = text[1:]
+    plain = digits.isascii() and digits.isdigit() and len(digits) <= 19 and digits[0] != "0"
+    return int(digits) if text[:1] == letter and plain else None
+
+
+_HAN = re.compile(
+    "[\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3038-\u303b"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufa6d\ufa70-\ufad9"
+    "\U00016fe2-\U00016fe3\U00016ff0-\U00016ff1\U00020000-\U000323af]"
+)
+"""The Unicode script Han."""
+
+
+def holds_han(text: str) -> bool:
+    """Whether a Han character stands in the text: what decides between Chinese and English wording."""
+    return _HAN.search(text) is not None
+
+
+# --- what was said -------------------------------------------------------------------------------------
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a conversation as the caller gave it."""
+
+    role: str
+    content: str
+    timestamp_ms: int | None = None
+    id: str = ""
+    speaker: str = ""
+
+
+class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One accepted message. Its text is the chunk under `text_key`; who and when live here."""
+
+    number: int
+    batch: int
+    index: int
+    role: str
+    speaker: str
+    caller_id: str
+    timestamp_ms: int | None
+    accepted_at_ms: int
+    conversation_id: str
+    text_key: bytes
+
+    @property
+    def time_ms(self) -> int:
+        """When it was said: the caller's time, else when it was accepted."""
+        return self.accepted_at_ms if self.timestamp_ms is None else self.timestamp_ms
+
+
+class BatchState(StrEnum):
+    """Where a batch stands."""
+
+    WAITING = "waiting"
+    DIGESTING = "digesting"
+    DIGESTED = "digested"
+    PARKED = "parked"
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """An accepted batch: the status record, and, while it is not digested, what the inbox points at."""
+
+    number: int
+    accepted_at_ms: int
+    first_message: int
+    message_count: int
+    conversation_id: str = ""
+    metadata: str = ""
+    idempotency_key: str = ""
+    state: str = BatchState.WAITING.value
+    position: int = 0
+    attempts: int = 0
+    not_before_ms: int = 0
+    last_error: str = ""
+    digested_at_ms: int = 0
+    node_ids: tuple[int, ...] = ()
+
+
+class Receipt(msgspec.Struct, frozen=True, array_like=True):
+    """What an idempotency key was used for."""
+
+    batch: int
+    body_hash: bytes
+
+
+# --- what is remembered --------------------------------------------------------------------------------
+
+
+class Source(msgspec.Struct, frozen=True, array_like=True):
+    """Where a memory came from: a slice of a message's text, in UTF-8 bytes."""
+
+    message: int
+    offset: int
+    length: int
+
+
+class Rewrite(msgspec.Struct, frozen=True, array_like=True):
+    """One shortening of a memory."""
+
+    pass_number: int
+    importance: float
+    length_before: int
+    length_after: int
+    model: str
+
+
+REWRITES_KEPT = 16
+"""The latest rewrites of a node that are recorded."""
+
+
+class Node(msgspec.Struct, frozen=True, array_like=True):
+    """A memory. Its scan counter is kept apart, so that a scan does not rewrite the record.
+
+    `prefix` is the speaker's label at the start of the first content. The first content is `prefix` plus the
+    slice named by the single source when `first_key` is empty, else the chunk under `first_key`.
+    """
+
+    id: NodeId
+    content: str
+    phrase: str
+    keywords: tuple[str, ...]
+    created_at_ms: int
+    original_length: int
+    kind: str = "episode"
+    prefix: str = ""
+    sources: tuple[Source, ...] = ()
+    first_key: bytes = b""
+    batch: int = 0
+    rewrites: tuple[Rewrite, ...] = ()
+
+
+class ScanState(msgspec.Struct, frozen=True, array_like=True):
+    """How often a node was scanned, and in which pass last (0 = never)."""
+
+    count: int = 0
+    last_pass: int = 0
+
+
+NEVER_SCANNED = ScanState()
+
+
+class Link(msgspec.Struct, frozen=True, array_like=True):
+    """A directed link with the strength it had when written, at that scan count of its source."""
+
+    source: NodeId
+    target: NodeId
+    relation: str
+    strength: float
+    anchor: int
+
+
+class PassState(msgspec.Struct, frozen=True, array_like=True):
+    """A compression pass under way: enough to go on at any node, also after a restart.
+
+    Nodes from `start_id` on were made after it began and wait for the next. `after` is the (scan count, id)
+    of the last node visited, `drawn` the nodes of a pass under `slots` that are still to be visited.
+    """
+
+    number: int
+    strategy: str
+    start_id: NodeId
+    after: tuple[int, int] | None = None
+    drawn: tuple[NodeId, ...] = ()
+
+
+class Change(msgspec.Struct):
+    """How an agent's memory changes: written in one transaction, then applied to the network in memory.
+
+    Order within a change: nodes are put and forgotten, then links are put, then focus, scans and passes.
+    Forgetting a node removes its outgoing links; links that point at it stay.
+    """
+
+    nodes: list[Node] = msgspec.field(default_factory=list)
+    forgotten: list[NodeId] = msgspec.field(default_factory=list)
+    links: list[Link] = msgspec.field(default_factory=list)
+    scans: dict[NodeId, ScanState] = msgspec.field(default_factory=dict)
+    focus: tuple[NodeId, ...] | None = None
+    next_node_id: NodeId | None = None
+    owed_passes: int | None = None
+    finished_passes: int | None = None
+    pass_state: PassState | None = None
+    pass_ended: bool = False
+
+
+# --- what is asked and answered ------------------------------------------------------------------------
+
+
+class Cue(msgspec.Struct, frozen=True):
+    """The input of an associative recall."""
+
+    keywords: Sequence[str] = ()
+    relations: Sequence[str] = ()
+    depth: int = 2
+    max_results: int = 100
+
+
+class AgentCounts(msgspec.Struct, frozen=True):
+    """How much an agent holds."""
+
+    node_count: int = 0
+    link_count: int = 0
+    message_count: int = 0
+    pending_batches: int = 0
+    parked_batches: int = 0
+    owed_passes: int = 0
+
+
+class AgentSummary(msgspec.Struct, frozen=True):
+    """What a listing tells of an agent without opening it."""
+
+    agent_id: str
+    created_at_ms: int
+    format_version: int
+    open: bool
+    counts: AgentCounts
+
+
+Metadata = Mapping[str, object]
+"""Free fields a caller sends along with a batch."""

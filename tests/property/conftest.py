@@ -1,0 +1,19 @@
+"""Hypothesis profiles: `ci` (default: stable, the whole folder under 90 s on one core) and `thorough`.
+
+`HYPOTHESIS_PROFILE=thorough` runs ten times the examples with fresh randomness. How many examples a test
+gets is said at the test, in `ci` measure (`examples(40)`), so that both profiles scale together.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+COMMON = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+
+settings.register_profile("ci", derandomize=True, database=None, max_examples=100, **COMMON)
+settings.register_profile("thorough", max_examples=1000, database=None, **COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

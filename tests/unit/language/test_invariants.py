@@ -1,0 +1,158 @@
+"""What holds for every text, checked with made-up ones.
+
+The strategies mix words of several languages with marks, emoji, combining characters and control
+characters, because pure random characters hardly ever make a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import unicodedata
+
+from ebbtide.language.builtin.keywords import keywords, phrase
+from ebbtide.language.builtin.model import process
+from ebbtide.language.builtin.relations import relate
+from ebbtide.language.builtin.scripts import has_word
+from ebbtide.language.builtin.segmentation import segment
+from ebbtide.language.builtin.sentences import sentence_spans
+from ebbtide.language.builtin.shortening import shorten
+from ebbtide.language.port import Utterance
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+_PIECES = st.sampled_from(
+    "我 不 喜欢 大提琴 在 北京 的 医院 因为 但是 如果 今天 三点 5岁 《红楼梦》 豆包 有限公司 没有 “ ” （ ） 、 ， 。 ！ …… ； "
+    "the not payment service if but Ella Berlin ERR_42 3.5 $200 e.g. Dr. U.S. https://a.b/c?d. x@y.org /var/log/a.b v1.2 "
+    "walks hiking because , . ! ? ... ; : \" ' ( ) - * ** ` # カフェ 行く 서울에서 гитару سوق 👍 👨‍👩‍👧 e\u0301 \u0301 \u200f \x00 ½ ①".split()
+)
+_SPACES = st.sampled_from(["", "", " ", " ", "\n", "\n\n", "\t", "\u3000"])
+_WOVEN = st.lists(st.tuples(_PIECES, _SPACES), max_size=40).map(
+    lambda pairs: "".join(piece + space for piece, space in pairs)
+)
+TEXTS = st.one_of(_WOVEN, st.text(max_size=120))
+PREFIXES = st.sampled_from(["", "Ann: ", "用户：", "a very long label indeed: "])
+
+thorough = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+@thorough
+@given(st.lists(TEXTS, max_size=4), PREFIXES, st.integers(0, 260))
+def test_segments_are_exact_slices_in_order(texts: list[str], prefix: str, max_chars: int) -> None:
+    """Segments are stripped slices of one message each, in order, apart, and within the limit."""
+    found = segment([Utterance("user", "", text, prefix) for text in texts], max_chars)
+    last = (-1, 0)
+    for item in found:
+        (index,) = item.messages
+        assert item.start is not None
+        assert texts[index][item.start : item.start + len(item.text)] == item.text
+        assert item.text == item.text.strip() and has_word(item.text)
+        assert len(item.text) <= max(20, max_chars - len(prefix))
+        assert (index, item.start) >= (last[0], last[1] if index == last[0] else 0)
+        last = (index, item.start + len(item.text))
+
+
+@thorough
+@given(TEXTS, st.integers(20, 260))
+def test_every_word_is_in_a_segment(text: str, max_chars: int) -> None:
+    """Every letter, digit and ideograph of a message is covered by some segment."""
+    covered: set[int] = set()
+    for item in segment([Utterance("user", "", text)], max_chars):
+        assert item.start is not None
+        covered.update(range(item.start, item.start + len(item.text)))
+    assert all(index in covered for index, char in enumerate(text) if char.isalnum())
+
+
+@thorough
+@given(TEXTS)
+def test_sentences_cover_everything_visible(text: str) -> None:
+    """Only white space lies between sentences."""
+    end = 0
+    for start, stop in sentence_spans(text):
+        assert not text[end:start].strip()
+        end = stop
+    assert not text[end:].strip()
+
+
+@thorough
+@given(TEXTS)
+def test_keywords_stand_in_the_text(text: str) -> None:
+    """Keywords occur in the text, once each, short and on one line."""
+    found = keywords(text)
+    assert len(found) <= 5
+    assert len({word.casefold() for word in found}) == len(found)
+    for word in found:
+        assert word.casefold() in text.casefold()
+        assert 0 < len(word) <= 30 and "\n" not in word
+
+
+@thorough
+@given(TEXTS)
+def test_phrases_are_short(text: str) -> None:
+    """A phrase has at most 20 characters or 8 words, on one line, and exists where there is a word."""
+    found = phrase(text)
+    assert "\n" not in found
+    assert len(found) <= 20 or len(found.split()) <= 8
+    assert len(found) <= 80
+
+
+@thorough
+@given(TEXTS, PREFIXES, st.integers(-1, 150))
+def test_targets_are_never_exceeded(text: str, prefix: str, target: int) -> None:
+    """A shortened text has at most the target's characters, and is not empty without need."""
+    result = shorten(prefix + text, prefix, target)
+    assert len(result) <= max(0, target)
+    if len(prefix + text) <= target:
+        assert result == prefix + text
+    words = (text).split()
+    if target >= 5 and any(has_word(word) and len(word) <= 5 for word in words):
+        assert result
+
+
+@thorough
+@given(TEXTS, PREFIXES, st.one_of(st.none(), st.integers(0, 150)))
+def test_processing_holds_together(text: str, prefix: str, target: int | None) -> None:
+    """Content, phrase and keywords of a memory fit together for every text."""
+    memory = process(prefix + text, prefix, target)
+    if target is None:
+        assert memory.content == prefix + text
+    else:
+        assert len(memory.content) <= target
+    assert all(word.casefold() in memory.content.casefold() for word in memory.keywords)
+
+
+@thorough
+@given(TEXTS, st.lists(TEXTS, max_size=4))
+def test_relation_names_are_short(node: str, focuses: list[str]) -> None:
+    """There is one name for each focus, of at most two words and 32 characters, and no number."""
+    names = relate(node, focuses)
+    assert len(names) == len(focuses)
+    for name in names:
+        assert len(name) <= 32 and len(name.split()) <= 2
+        assert not name or any(unicodedata.category(char)[0] == "L" for char in name)
+
+
+def test_results_do_not_depend_on_the_hash_seed() -> None:
+    """Two processes with different hash seeds say the same."""
+    script = (
+        "from ebbtide.language.builtin.model import process;"
+        "from ebbtide.language.builtin.relations import relate;"
+        "a='我在青岛买了一把二手大提琴，但是 payment service 报错 ERR_42，没法付款。Marta paid $20 in Berlin.';"
+        "print([process(a, '', t) for t in (None, 60, 30, 15, 8)], relate(a, [a, 'Berlin', '大提琴']))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "PYTHONIOENCODING": "utf-8",
+            },
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "77")
+    }
+    assert len(outputs) == 1

@@ -1,0 +1,49 @@
+"""Relation names are short, shared and specific, or empty."""
+
+from __future__ import annotations
+
+import pytest
+from ebbtide.language.builtin.relations import relate
+
+
+@pytest.mark.parametrize(
+    ("node", "focus", "expected"),
+    [
+        ("豆包推荐我买一把大提琴。", "我女儿下个月开始学大提琴课。", "大提琴"),
+        (
+            "The payment service is down.",
+            "I deployed the payment services at noon.",
+            "payment service",
+        ),
+        ("I love hiking in Norway.", "Tom went hiking with us.", "hiking"),
+        ("《三体》很好看。", "我读完了《三体》。", "三体"),
+        ("iPhone 的屏幕碎了", "想把 iPhone 卖了", "iPhone"),
+    ],
+)
+def test_the_shared_noun_names_the_relation(node: str, focus: str, expected: str) -> None:
+    """The most specific noun both texts use is the name."""
+    assert relate(node, [focus]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("node", "focus"),
+    [
+        ("我去了医院。", "他今天去北京。"),
+        ("今天很累。", "今天下雨了。"),
+        ("It is 3 pm.", "Call me at 3 pm."),
+        ("I went there today.", "They went home today."),
+        ("这个东西不错。", "那个东西很贵。"),
+        ("", "Ghent"),
+        ("404", "404"),
+    ],
+)
+def test_silence_rather_than_silliness(node: str, focus: str) -> None:
+    """Pronouns, common verbs, times, numbers and vague nouns name nothing."""
+    assert relate(node, [focus]) == [""]
+
+
+def test_one_answer_for_each_focus() -> None:
+    """The answer is as long as the list of focuses, in its order."""
+    answers = relate("The cello needs new strings.", ["My cello teacher moved.", "It rained.", ""])
+    assert answers == ["cello", "", ""]
+    assert relate("anything", []) == []
