@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
+from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
 
+_content = {"is_logged": False}
 
-def configure_log(level_name: str, form: str) -> None:
+
+def told(text: str) -> str:
+    """What the log may hold of a text: its length, or the text itself when `log_content` is set."""
+    return text if _content["is_logged"] else f"({len(text)} characters)"
+
+
+def configure_log(level_name: str, form: str, *, log_content: bool = False) -> None:
     """Set up the process's log: to standard error, as `json` or `console` lines, from a level on."""
+    _content["is_logged"] = log_content
     level = logging.getLevelNamesMapping()[level_name.upper()]
     renderer: Any = structlog.processors.JSONRenderer(ensure_ascii=True)
     if form == "console":
@@ -26,13 +36,39 @@ def configure_log(level_name: str, form: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
+            _where_it_failed,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
     )
+    logging.basicConfig(handlers=[_Library()], level=max(level, logging.WARNING), force=True)
+
+
+class _Library(logging.Handler):
+    """Lines of libraries, without what their messages were filled with."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger().bind(part=record.name).log(
+            record.levelno,
+            "library",
+            message=str(record.msg)[:200] if isinstance(record.msg, str) else type(record.msg).__name__,
+            exc_info=record.exc_info[1] if record.exc_info else None,
+        )
+
+
+def _where_it_failed(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """An exception as its type and the places it came through: its message may quote what was said."""
+    error = event.pop("exc_info", None)
+    if isinstance(error, BaseException):
+        frames = traceback.extract_tb(error.__traceback__)
+        event["error_type"] = type(error).__name__
+        event["error_at"] = [f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[-12:]]
+        event["error_message"] = told(str(error))
+        if error.__cause__ is not None:
+            event["cause_type"] = type(error.__cause__).__name__
+    return event
 
 
 def get_log(name: str) -> Any:

@@ -79,15 +79,28 @@ EQUAL_RELATIONS = {"previous": "上文", "next": "下文"}
 
 # 6: a Han character. CHOICE: a code point whose Unicode script is Han.
 HAN_RANGES = [
-    (0x2E80, 0x2E99), (0x2E9B, 0x2EF3), (0x2F00, 0x2FD5),  # radicals
-    (0x3005, 0x3005), (0x3007, 0x3007),  # 々 〇
-    (0x3021, 0x3029), (0x3038, 0x303B),  # Hangzhou numerals, 〻
-    (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
-    (0xF900, 0xFA6D), (0xFA70, 0xFAD9),
-    (0x16FE2, 0x16FE3), (0x16FF0, 0x16FF1),
-    (0x20000, 0x2A6DF), (0x2A700, 0x2B739), (0x2B740, 0x2B81D), (0x2B820, 0x2CEA1),
-    (0x2CEB0, 0x2EBE0), (0x2EBF0, 0x2EE5D), (0x2F800, 0x2FA1D),
-    (0x30000, 0x3134A), (0x31350, 0x323AF),
+    (0x2E80, 0x2E99),
+    (0x2E9B, 0x2EF3),
+    (0x2F00, 0x2FD5),  # radicals
+    (0x3005, 0x3005),
+    (0x3007, 0x3007),  # 々 〇
+    (0x3021, 0x3029),
+    (0x3038, 0x303B),  # Hangzhou numerals, 〻
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFA6D),
+    (0xFA70, 0xFAD9),
+    (0x16FE2, 0x16FE3),
+    (0x16FF0, 0x16FF1),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B739),
+    (0x2B740, 0x2B81D),
+    (0x2B820, 0x2CEA1),
+    (0x2CEB0, 0x2EBE0),
+    (0x2EBF0, 0x2EE5D),
+    (0x2F800, 0x2FA1D),
+    (0x30000, 0x3134A),
+    (0x31350, 0x323AF),
 ]
 
 
@@ -138,7 +151,7 @@ class Oracle:
         if source in self.focus:
             return 1.0
         scans = self.nodes[source].scan_count - link.scan_count_when_written
-        return link.strength_written * self.parameters.decay_rate ** scans
+        return link.strength_written * self.parameters.decay_rate**scans
 
     def put_link(self, source: int, target: int, relation: str, strength: float) -> None:
         """Write a link at this strength now; an existing one gets the new strength."""
@@ -298,9 +311,7 @@ class Oracle:
             ]
             if not candidates:
                 return
-            sample = rng.sample(
-                candidates, min(self.parameters.slot_sample_size, len(candidates))
-            )
+            sample = rng.sample(candidates, min(self.parameters.slot_sample_size, len(candidates)))
             # CHOICE: importances are compared as they are, not rounded.
             self.forget(min(sample, key=lambda node_id: (self.importance(node_id), node_id)))
 
@@ -335,12 +346,8 @@ class Oracle:
         """The nodes this pass visits, in order (5.1)."""
         if self.parameters.strategy == "slots":
             candidates = [node_id for node_id in sorted(self.nodes) if node_id not in self.focus]
-            drawn = rng.sample(
-                candidates, min(self.parameters.compression_batch_size, len(candidates))
-            )
-            return sorted(
-                drawn, key=lambda node_id: (round12(self.importance(node_id)), node_id)
-            )
+            drawn = rng.sample(candidates, min(self.parameters.compression_batch_size, len(candidates)))
+            return sorted(drawn, key=lambda node_id: (round12(self.importance(node_id)), node_id))
         due = [node_id for node_id in self.nodes if self.is_due(node_id)]
         return sorted(due, key=lambda node_id: (self.nodes[node_id].scan_count, node_id))
 
@@ -390,9 +397,7 @@ class Oracle:
                 if shorter is not None:
                     assert len(shorter) <= target, "shorten() gave more than it was asked for"
                     node.rewrites.append(
-                        OracleRewrite(
-                            self.pass_number, importance, len(node.content), len(shorter)
-                        )
+                        OracleRewrite(self.pass_number, importance, len(node.content), len(shorter))
                     )
                     node.rewrites = node.rewrites[-16:]
                     node.content = shorter
@@ -418,9 +423,7 @@ class Oracle:
         keys.sort(key=lambda key: (-round12(self.strength(*key)), -key[1], key[2]))
         return [(target, relation) for _, target, relation in keys]
 
-    def strongest_from(
-        self, focus_id: int, depth: int, allowed: Callable[[str], bool]
-    ) -> dict[int, float]:
+    def strongest_from(self, focus_id: int, depth: int, allowed: Callable[[str], bool]) -> dict[int, float]:
         """For each node within `depth` hops of this focus, its strongest path of at most `depth` hops."""
         best = {focus_id: 1.0}
         for _ in range(depth):
@@ -467,7 +470,7 @@ class Oracle:
                 return f"[记忆] 它有个{relation}，但我想不起来了"
             return "[记忆] 与某个已遗忘的事物有关联"
         if relation:
-            return f"[Memory] There was something it \"{relation}\", but I can't recall it"
+            return f'[Memory] There was something it "{relation}", but I can\'t recall it'
         return "[Memory] It was linked to something now forgotten"
 
     def recall(
@@ -521,9 +524,7 @@ class Oracle:
         matching = [node_id for node_id in visited if self.matches(node_id, keywords)]
 
         # With a relation filter focus nodes themselves are not results.
-        results = [
-            node_id for node_id in matching if not (relations and node_id in self.focus)
-        ]
+        results = [node_id for node_id in matching if not (relations and node_id in self.focus)]
         limit = self.parameters.max_search_results if max_results is None else max_results
         if limit == 0:
             limit = 10000  # 7: 0 = 10000

@@ -160,6 +160,19 @@ def test_owed_passes():
     assert (oracle.owed, oracle.pass_number) == (1, 1)
 
 
+def test_passes_owed_before_the_limit_was_lowered_stay_owed():
+    oracle = made(max_owed_passes=3)
+    for _ in range(3):
+        add(oracle, ["a"])
+    oracle.patch(max_owed_passes=1)
+    add(oracle, ["a"])
+    assert oracle.owed == 3
+    for _ in range(3):
+        run_pass(oracle)
+    add(oracle, ["a"])
+    assert oracle.owed == 1
+
+
 def test_lowered_focus_limit_waits_for_batch_or_pass():
     oracle = made(focus_limit=3)
     add(oracle, ["a", "b", "c"])
@@ -336,6 +349,24 @@ def passes_that_scan(factor, passes, patch_at=None, new_factor=None):
         if oracle.nodes[2].scan_count > before:
             scanned.append(number)
     return scanned
+
+
+def test_keywords_come_with_a_rewrite():
+    oracle = graph({1: "x" * 10, 2: "y" * 40}, {(1, 2, ""): 0.5}, focus=[], delete_threshold=1)
+    oracle.nodes[2].keywords = ["old"]
+    oracle.put_link(2, 1, "", 1.0)
+    oracle.compress(shorten=cut, rng=random.Random(1), keywords_of=lambda text: [text[:2]])
+    assert len(oracle.nodes[2].content) < 40 and oracle.nodes[2].keywords == ["yy"]
+    assert oracle.nodes[1].keywords == []
+
+
+def test_no_server_leaves_the_content_and_counts_the_scan():
+    oracle = graph({1: "x" * 10, 2: "y" * 40}, {(1, 2, ""): 0.5, (2, 1, ""): 1.0})
+    oracle.compress(shorten=lambda text, target: None, rng=random.Random(1))
+    node = oracle.nodes[2]
+    assert (node.content, node.rewrites, node.scan_count) == ("y" * 40, [], 1)
+    run_pass(oracle)
+    assert len(oracle.nodes[2].content) < 40
 
 
 def test_due_rule():

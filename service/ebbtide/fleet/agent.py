@@ -81,6 +81,7 @@ class Agent:
         self.last_used_s = needs.clock.monotonic_s()
         self.counts = counts
         """As of the latest look; what a listing tells of an open agent."""
+        self._loop = asyncio.get_running_loop()
         self._needs = needs
         self._ask_for_turn = ask_for_turn
         self._compressor = Compressor(
@@ -105,26 +106,20 @@ class Agent:
         self, batch: Batch, records: Sequence[MessageRecord], texts: Sequence[str], body_hash: bytes
     ) -> tuple[Batch, int]:
         """Store a batch durably, note that there is work, wake the digest."""
-        accepted = await self.run(partial(self._accept, batch, records, texts, body_hash))
-        self.digest.notice()
-        return accepted
-
-    def _accept(
-        self, batch: Batch, records: Sequence[MessageRecord], texts: Sequence[str], body_hash: bytes
-    ) -> tuple[Batch, int]:
-        self._mark()
-        return self.workspace.accept(batch, records, texts, body_hash)
+        return await self.run(
+            partial(self._make_busy, partial(self.workspace.accept, batch, records, texts, body_hash))
+        )
 
     async def last_accepted(self) -> int:
         """Number of the latest accepted batch, 0 for none."""
         store = self.workspace.store
         return await self.run(lambda: store.read(lambda txn: txn.next_batch_number())) - 1
 
-    async def caught_up(self, patience_s: float) -> None:
+    async def caught_up(self, patience_s: float, is_over: Callable[[], bool]) -> None:
         """Wait until what was accepted before is digested, unless that would take too long.
 
         Not at all while the digest is held up by a failure, while all that is left is put off, or when this
-        agent's recent digests take longer than the patience.
+        agent's recent digests take longer than the patience. `is_over` ends the wait early.
         """
         clock, digest = self._needs.clock, self.digest
         deadline_s = clock.monotonic_s() + patience_s
@@ -132,6 +127,8 @@ class Agent:
         while patience_s > 0:
             progressed = digest.progressed.next_beat()
             if digest.is_held_up or self._needs.asking.troubled or digest.recent_s > patience_s:
+                return
+            if is_over():
                 return
             if last is None:
                 last = await self.last_accepted()
@@ -150,32 +147,34 @@ class Agent:
 
     async def owe_passes(self, count: int) -> AgentCounts:
         """Owe passes and ask for a turn."""
-
-        def owe() -> AgentCounts:
-            self._mark()
-            return self.workspace.owe_passes(count)
-
-        counts = await self.run(owe)
-        self._ask_for_turn(self.id)
-        return counts
+        return await self.run(partial(self._make_busy, partial(self.workspace.owe_passes, count)))
 
     async def retry(self, number: int) -> Batch | None:
         """Put a parked batch back into the inbox and wake the digest."""
+        return await self.run(partial(self._make_busy, partial(self.workspace.retry, number)))
 
-        def retry() -> Batch | None:
-            self._mark()
-            return self.workspace.retry(number)
+    def _make_busy(self, job: Callable[[], T]) -> T:
+        """Run a job that may give the agent work; runs on the pool, as part of the job.
 
-        batch = await self.run(retry)
-        self.digest.notice()
-        return batch
-
-    def _mark(self) -> None:
-        # Before the first commit that makes the agent busy: a missing marker would lose the work at a start.
+        The marker comes before the commit: a missing one would lose the work at a start. Waking the digest
+        is the job's own last act, because whoever asked may be gone by then. A job that stored nothing (a
+        replay, a refusal) leaves the agent as idle as it was.
+        """
         if not self._is_marked:
             self._needs.data.mark(self.id)
             self._is_marked = True
         self._has_work = True
+        try:
+            return job()
+        finally:
+            self._settle()
+            if self._has_work:
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self.digest.notice()
+        if self.counts.owed_passes > 0:
+            self._ask_for_turn(self.id)
 
     async def run_slice(self) -> bool:
         """One turn at compression; whether more is owed. Afterwards look whether anything is left to do."""

@@ -26,7 +26,7 @@ from ebbtide.fleet.workspace import DigestTask, Draftable, Retention, Workspace
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, Segment, Utterance
 from ebbtide.language.retry import Asking
 from ebbtide.memory.digestion import partners
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, told
 from ebbtide.vocabulary import NodeId, batch_text_id
 
 SMOOTHING = 0.3
@@ -160,6 +160,7 @@ class Digest:
                 "batch digested",
                 batch_id=batch_text_id(task.batch.number),
                 nodes=count,
+                first=told(task.texts[0]),
                 took_ms=round(took_s * 1000),
             )
             self._progress = None

@@ -116,9 +116,11 @@ class Workspace:
 
     def load(self) -> None:
         """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
-        self.identity, self.overrides, rate = self.store.read(
+        identity, self.overrides, rate = self.store.read(
             lambda txn: (txn.identity(), txn.overrides(), txn.decay_rate())
         )
+        assert identity is not None, "an open store has its identity"
+        self.identity = identity
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
         self.network = self.store.read(

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from ebbtide.language.builtin.scripts import has_word
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
 
 LONGEST_RELATION = 32
@@ -29,6 +30,8 @@ def checked_segments(
     reply: Sequence[Segment], messages: Sequence[Utterance], max_chars: int
 ) -> list[Segment]:
     """Segments with text, at most twice the advised length, of messages that exist."""
+    if not reply and any(has_word(message.text) for message in messages):
+        raise BadReply("no segment, although something was said")
     for segment in reply:
         if not segment.text.strip() or len(segment.text) > 2 * max_chars:
             raise BadReply("a segment is empty or far too long")

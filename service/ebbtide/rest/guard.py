@@ -22,7 +22,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ebbtide.errors import Deadline, EbbtideError, Forbidden, InvalidRequest
+from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
 from ebbtide.rest.problems import problem
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log
@@ -69,6 +69,12 @@ class Guard:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         try:
             await self._serve(scope, headers, receive, answer)
+        except Exception as error:
+            # Answered and logged by the app already, as a rule; what is raised again must not reach the
+            # server's own log with its message.
+            if status == 0:
+                self._log.error("request failed", reason="INTERNAL", exc_info=error)
+                await problem(Internal("unexpected"))(scope, receive, answer)
         finally:
             self._log.info(
                 "request",

@@ -122,8 +122,8 @@ async def remember_batch(request: Request, agent_id: str) -> Response:
         request.headers.get("idempotency-key"),
     )
     done = await remember.remember(_service(request), agent_id, command)
-    location = f"{request.url.path.removesuffix('/remember')}/batches/{done.batch_id}"
-    return _json(done, 202, {"Location": quote(location)})
+    location = f"/v1/agents/{quote(agent_id, safe='')}/batches/{done.batch_id}"
+    return _json(done, 202, {"Location": location})
 
 
 def _with_key(command: remember.RememberCommand, header: str | None) -> remember.RememberCommand:

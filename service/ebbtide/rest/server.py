@@ -59,8 +59,9 @@ class RestServer:
 
     async def started(self, serving: asyncio.Task[None]) -> None:
         """Wait until connections are taken, or serving has failed."""
-        while not serving.done() and not (self._uvicorn and self._uvicorn.started):
-            await asyncio.sleep(0.005)  # noqa: ASYNC110 - uvicorn tells of its start by a flag only
+        # uvicorn tells of its start by a flag only.
+        while not serving.done() and not (self._uvicorn and self._uvicorn.started):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
     def stop(self) -> None:
         """Take no more connections; finish what is in flight."""

@@ -11,7 +11,6 @@ invents: a message whose text is gone stays a finding.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 

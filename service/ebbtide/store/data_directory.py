@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -116,8 +115,24 @@ class DataDirectory:
     # --- agents ------------------------------------------------------------------------------------
 
     def exists(self, agent_id: AgentId) -> bool:
-        """Whether the agent was ever created and not erased since."""
-        return (self.agents / directory_name(agent_id) / "meta.json").exists()
+        """Whether the agent was ever created and not erased since. A lost `meta.json` is made anew."""
+        name = directory_name(agent_id)
+        if self.meta(name) is not None:
+            return True
+        if not (self.agents / name / "data.mdb").exists():
+            return False
+        store = LmdbStore.open(
+            self.agents / name, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes
+        )
+        try:
+            identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
+        finally:
+            store.close()
+        if identity is None:
+            # A creation that was cut off before anything could be accepted.
+            return False
+        self.write_meta(identity, counts)
+        return True
 
     def open_store(self, agent_id: AgentId) -> LmdbStore:
         """Open an existing agent's store, after comparing whose it is."""
@@ -130,8 +145,8 @@ class DataDirectory:
                 reason="FORMAT_TOO_NEW",
             )
         store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes)
-        owner = store.read(lambda txn: txn.identity()).agent_id
-        if owner != agent_id:
+        identity = store.read(lambda txn: txn.identity())
+        if identity is None or identity.agent_id != agent_id:
             store.close()
             raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
         return store
@@ -175,16 +190,14 @@ class DataDirectory:
         sync_directory(path)
 
     def meta(self, directory: str) -> AgentMeta | None:
-        """What is told of the agent in `directory`; None when there is none."""
+        """What is told of the agent in `directory`; None when nothing readable is."""
         try:
             content = (self.agents / directory / "meta.json").read_bytes()
             return msgspec.json.decode(content, type=AgentMeta)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
         except OSError as error:
             raise translated(error, self.agents) from error
-        except (msgspec.DecodeError, json.JSONDecodeError) as error:
-            raise Corrupted("meta.json is damaged", reason="STORE_CORRUPTED") from error
 
     def directories(self, after: str = "") -> Iterator[str]:
         """Directory names of agents in order, from the one following `after`."""

@@ -111,7 +111,8 @@ class LmdbStore:
     def open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
         """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
         store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
-        version = store.read(lambda txn: txn.identity()).format_version
+        identity = store.read(lambda txn: txn.identity())
+        version = layout.FORMAT_VERSION if identity is None else identity.format_version
         if version > layout.FORMAT_VERSION:
             store.close()
             raise Precondition(

@@ -65,11 +65,10 @@ class LmdbReading:
 
     # --- the agent ---------------------------------------------------------------------------------
 
-    def identity(self) -> Identity:
-        """Who this store belongs to."""
+    def identity(self) -> Identity | None:
+        """Who this store belongs to; None while it is being created."""
         value = self.get(layout.META, b"identity")
-        assert value is not None, "a store is created with its identity"
-        return layout.decode(value, type=Identity)
+        return None if value is None else layout.decode(value, type=Identity)
 
     def overrides(self) -> dict[str, object]:
         """The parameters that were set for this agent, apart from the daemon's defaults."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import Field, ValidationError
-from pydantic_core import from_json
 
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.agent import Agent
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, refusal, shown
+from ebbtide.verbs.forms import Answer, read_json, refusal
 from ebbtide.verbs.paging import check_page_size, from_token, to_token
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import AgentCounts, node_text_id, parse_agent_id
@@ -67,12 +65,7 @@ def read_parameters(body: bytes) -> dict[str, object]:
     """Parameters in a JSON body: as they are, or under `parameters`, as agent info gives them."""
     if not body.strip():
         return {}
-    try:
-        given = from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise InvalidRequest(
-            f"the body: not JSON in UTF-8: {shown(str(error), 120)}", reason="INVALID_JSON"
-        ) from None
+    given = read_json(body)
     if isinstance(given, dict) and given.keys() == {"parameters"}:
         given = given["parameters"]
     if not isinstance(given, dict):

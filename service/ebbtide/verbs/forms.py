@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, from_json
 
 from ebbtide.errors import FieldViolation, InvalidRequest
 
@@ -39,8 +39,6 @@ MOST_VIOLATIONS = 10
 REASON_OF_TYPE = {
     "extra_forbidden": "UNKNOWN_FIELD",
     "missing": "MISSING_FIELD",
-    "json_invalid": "INVALID_JSON",
-    "json_type": "INVALID_JSON",
     "model_type": "INVALID_JSON",
     "string_too_long": "TEXT_TOO_LONG",
 }
@@ -50,9 +48,19 @@ REASON_OF_TYPE = {
 def read_form(form: type[F], body: bytes) -> F:
     """The command in a JSON body; InvalidRequest names everything that is wrong with it."""
     try:
-        return form.model_validate_json(body)
+        return form.model_validate(read_json(body))
     except ValidationError as error:
         raise refusal(error) from None
+
+
+def read_json(body: bytes) -> Any:
+    """The value in a JSON body in UTF-8; INVALID_JSON for anything else, NaN and lone surrogates included."""
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"the body: not JSON in UTF-8: {shown(str(error), 120)}", reason="INVALID_JSON"
+        ) from None
 
 
 def refusal(error: ValidationError) -> InvalidRequest:
@@ -93,8 +101,6 @@ def _describe(fault: ErrorDetails) -> str:
         return "no such field"
     if kind == "missing":
         return "required"
-    if kind == "json_invalid":
-        return f"not JSON in UTF-8: {shown(fault['msg'], 120)}"
     if kind == "string_unicode":
         return "holds a lone surrogate; text must be valid Unicode"
     message = fault["msg"].removeprefix("Value error, ")

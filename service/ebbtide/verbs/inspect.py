@@ -173,8 +173,7 @@ async def list_links(service: Service, agent_id: str, page_size: int | None, pag
     start = number_from_token(to_token(source, "links"), "links")
     skip = number_from_token(to_token(skipped, "links"), "links")
     async with service.fleet.using(owner) as agent:
-        page = await agent.run(lambda: _links(agent.workspace, start, skip, size))
-    return page
+        return await agent.run(lambda: _links(agent.workspace, start, skip, size))
 
 
 def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:

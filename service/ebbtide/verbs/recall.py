@@ -71,7 +71,7 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
     if patience_ms is None:
         patience_ms = service.settings.fleet.recall_patience_ms
     async with service.fleet.using(owner) as agent:
-        await agent.caught_up(patience_ms / 1000)
+        await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
         answer, counts = await agent.run(partial(agent.workspace.recall, _cue(agent, command)))
         text = word_answer(
             (content for _, content in answer.memories),

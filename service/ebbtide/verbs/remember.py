@@ -7,10 +7,10 @@ records and chunks, one durable commit → acknowledged. Nothing waits for a lan
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
 from pydantic import Field
 
 from ebbtide.settings import LimitSettings
@@ -108,7 +108,7 @@ def check_command(command: RememberCommand, limits: LimitSettings) -> str:
 def _metadata_json(metadata: Mapping[str, Any] | None, most: int) -> str:
     if metadata is None:
         return ""
-    encoded = msgspec.json.encode(metadata)
+    encoded = json.dumps(metadata, ensure_ascii=False).encode()
     if len(encoded) > most:
         refuse("metadata", f"{len(encoded)} bytes", f"at most {most} bytes", "METADATA_TOO_LARGE")
     return encoded.decode()
@@ -131,4 +131,4 @@ def _record(message: MessageForm, index: int, conversation_id: str, now_ms: int)
 
 def _body_hash(command: RememberCommand) -> bytes:
     body = command.model_dump(exclude={"idempotency_key"})
-    return hashlib.sha256(msgspec.json.encode(body, order="sorted")).digest()
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).digest()

@@ -11,6 +11,9 @@ import subprocess
 import sys
 import unicodedata
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from ebbtide.language.builtin.keywords import keywords, phrase
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.relations import relate
@@ -19,14 +22,16 @@ from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import Utterance
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-_PIECES = st.sampled_from(
-    "我 不 喜欢 大提琴 在 北京 的 医院 因为 但是 如果 今天 三点 5岁 《红楼梦》 豆包 有限公司 没有 “ ” （ ） 、 ， 。 ！ …… ； "
-    "the not payment service if but Ella Berlin ERR_42 3.5 $200 e.g. Dr. U.S. https://a.b/c?d. x@y.org /var/log/a.b v1.2 "
-    "walks hiking because , . ! ? ... ; : \" ' ( ) - * ** ` # カフェ 行く 서울에서 гитару سوق 👍 👨‍👩‍👧 e\u0301 \u0301 \u200f \x00 ½ ①".split()
+_WORDS = (
+    "我 不 喜欢 大提琴 在 北京 的 医院 因为 但是 如果 今天 三点 5岁 《红楼梦》 豆包 有限公司 没有 "
+    "“ ” （ ） 、 ， 。 ！ …… ； "
+    "the not payment service if but Ella Berlin ERR_42 3.5 $200 e.g. Dr. U.S. https://a.b/c?d. "
+    "x@y.org /var/log/a.b v1.2 "
+    "walks hiking because , . ! ? ... ; : \" ' ( ) - * ** ` # "
+    "カフェ 行く 서울에서 гитару سوق 👍 👨‍👩‍👧 e\u0301 \u0301 \u200f \x00 ½ ①"
 )
+_PIECES = st.sampled_from(_WORDS.split())
 _SPACES = st.sampled_from(["", "", " ", " ", "\n", "\n\n", "\t", "\u3000"])
 _WOVEN = st.lists(st.tuples(_PIECES, _SPACES), max_size=40).map(
     lambda pairs: "".join(piece + space for piece, space in pairs)
@@ -47,7 +52,8 @@ def test_segments_are_exact_slices_in_order(texts: list[str], prefix: str, max_c
         (index,) = item.messages
         assert item.start is not None
         assert texts[index][item.start : item.start + len(item.text)] == item.text
-        assert item.text == item.text.strip() and has_word(item.text)
+        assert item.text == item.text.strip()
+        assert has_word(item.text)
         assert len(item.text) <= max(20, max_chars - len(prefix))
         assert (index, item.start) >= (last[0], last[1] if index == last[0] else 0)
         last = (index, item.start + len(item.text))
@@ -84,13 +90,16 @@ def test_keywords_stand_in_the_text(text: str) -> None:
     assert len({word.casefold() for word in found}) == len(found)
     for word in found:
         assert word.casefold() in text.casefold()
-        assert 0 < len(word) <= 30 and "\n" not in word
+        assert 0 < len(word) <= 30
+        assert "\n" not in word
 
 
 @thorough
 @given(TEXTS)
 def test_phrases_are_short(text: str) -> None:
-    """A phrase has at most 20 characters or 8 words, on one line, and exists where there is a word."""
+    """A phrase has at most 20 characters or 8 words, on one line, and exists where there is a
+    word.
+    """
     found = phrase(text)
     assert "\n" not in found
     assert len(found) <= 20 or len(found.split()) <= 8
@@ -129,7 +138,8 @@ def test_relation_names_are_short(node: str, focuses: list[str]) -> None:
     names = relate(node, focuses)
     assert len(names) == len(focuses)
     for name in names:
-        assert len(name) <= 32 and len(name.split()) <= 2
+        assert len(name) <= 32
+        assert len(name.split()) <= 2
         assert not name or any(unicodedata.category(char)[0] == "L" for char in name)
 
 
@@ -138,8 +148,10 @@ def test_results_do_not_depend_on_the_hash_seed() -> None:
     script = (
         "from ebbtide.language.builtin.model import process;"
         "from ebbtide.language.builtin.relations import relate;"
-        "a='我在青岛买了一把二手大提琴，但是 payment service 报错 ERR_42，没法付款。Marta paid $20 in Berlin.';"
-        "print([process(a, '', t) for t in (None, 60, 30, 15, 8)], relate(a, [a, 'Berlin', '大提琴']))"
+        "a='我在青岛买了一把二手大提琴，但是 payment service 报错 ERR_42，没法付款。';"
+        "a+=' Marta paid $20 in Berlin.';"
+        "print([process(a, '', t) for t in (None, 60, 30, 15, 8)]);"
+        "print(relate(a, [a, 'Berlin', '大提琴']))"
     )
     outputs = {
         subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ebbtide.language.builtin.keywords import keywords, phrase
 
 
@@ -12,7 +13,7 @@ from ebbtide.language.builtin.keywords import keywords, phrase
         ("我打算下周三去医院复查膝盖。", {"复查膝盖", "医院"}),
         ("豆包帮我排了大提琴课的时间。", {"豆包", "大提琴课"}),
         ("我读完了《三体》，下一本想看《球状闪电》。", {"《三体》", "《球状闪电》"}),
-        ("她在杭州瑞杰贸易有限公司做会计。", {"杭州瑞杰贸易有限公司", "会计"}),
+        ("她在成都禾木园林有限公司做会计。", {"成都禾木园林有限公司", "会计"}),
         ("The payment service throws ERR_CONN_TIMEOUT.", {"payment service", "ERR_CONN_TIMEOUT"}),
         ("We met Priya Raman in New Delhi.", {"Priya Raman", "New Delhi"}),
         ('I finally read "The Snow Leopard" on the train.', {"The Snow Leopard", "train"}),
@@ -48,7 +49,7 @@ def test_empty_words_are_not_keywords(text: str, unwanted: set[str]) -> None:
 
 def test_case_is_kept_for_names_and_keywords_are_at_most_five() -> None:
     """A name keeps its capitals, and there are never more than five keywords."""
-    text = "Yesterday Lucia drove from Turin via Lyon, Dijon, Reims and Ghent to Utrecht with her cello."
+    text = "Yesterday Lucia drove from Turin via Lyon, Dijon and Ghent to Utrecht with her cello."
     found = keywords(text)
     assert len(found) == 5
     assert "Lucia" in found
@@ -78,7 +79,9 @@ def test_other_scripts_have_keywords() -> None:
     ],
 )
 def test_phrases_read_as_language(text: str, expected: str) -> None:
-    """A short text is its own phrase, without the stop; of a longer one a telling clause is chosen."""
+    """A short text is its own phrase, without the stop; of a longer one a telling clause is
+    chosen.
+    """
     found = phrase(text)
     assert found == expected or (len(text) > 21 and "外婆" in found)
     assert found[-1] not in "。.，,"
@@ -96,6 +99,9 @@ def test_phrase_of_english_has_at_most_eight_words_and_ends_on_a_noun() -> None:
 
 def test_phrase_never_loses_a_negation() -> None:
     """What is not so does not come back as so."""
-    text = "The old coastal railway does not run between Genoa and the smaller fishing villages on Sundays in winter."
+    text = (
+        "The old coastal railway does not run between Genoa and the smaller fishing villages "
+        "on Sundays in winter."
+    )
     found = phrase(text)
     assert "not" in found.split() or "run" not in found.split()

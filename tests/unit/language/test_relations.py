@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ebbtide.language.builtin.relations import relate
 
 

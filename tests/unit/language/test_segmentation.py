@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.port import Utterance
@@ -59,10 +60,12 @@ def test_short_sentences_join_and_long_thoughts_part() -> None:
     """A greeting joins what follows it; two full thoughts become two segments."""
     text = (
         "Hi Noor! My sister opened a small bakery in Porto last spring and sells rye bread there. "
-        "On a different note, the boiler in our flat broke again and the plumber cannot come until Friday."
+        "On a different note, the boiler in our flat broke again and the plumber cannot come "
+        "until Friday."
     )
     first, second = cut(text)
-    assert first.startswith("Hi Noor! My sister") and first.endswith("rye bread there.")
+    assert first.startswith("Hi Noor! My sister")
+    assert first.endswith("rye bread there.")
     assert second.startswith("On a different note")
 
 

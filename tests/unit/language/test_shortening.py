@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.shortening import shorten
 
@@ -23,8 +24,8 @@ def test_no_room_gives_nothing() -> None:
     ("text", "target", "expected"),
     [
         ("我不喜欢吃香菜，也不能吃海鲜，因为对虾过敏。", 17, "我不喜欢吃香菜，也不能吃海鲜。"),
-        ("我舅妈今年53岁了。", 6, "舅妈53岁。"),
-        ("我表哥的生日是在4月30号。", 10, "表哥生日4月30号。"),
+        ("我爷爷今年81岁了。", 6, "爷爷81岁。"),
+        ("我妹妹的婚礼是在9月12号。", 10, "妹妹婚礼9月12号。"),
         ("我想去看电影，但是工作太忙了没时间。", 12, "工作太忙了没时间。"),
         (
             "My daughter Ella is allergic to peanuts, so please never suggest recipes with peanut butter.",
@@ -32,7 +33,8 @@ def test_no_room_gives_nothing() -> None:
             "My daughter Ella is allergic to peanuts.",
         ),
         (
-            "The payment service throws ERR_CONN_TIMEOUT when Redis restarts; we fixed it by raising the limit.",
+            "The payment service throws ERR_CONN_TIMEOUT when Redis restarts; we fixed it by "
+            "raising the limit.",
             70,
             "The payment service throws ERR_CONN_TIMEOUT when Redis restarts.",
         ),
@@ -53,9 +55,7 @@ def test_a_condition_is_not_lost(target: int) -> None:
 @pytest.mark.parametrize("target", range(1, 60))
 def test_a_negation_is_not_lost(target: int) -> None:
     """A denied statement never comes back as a statement."""
-    english = shorten(
-        "My neighbour does not eat shellfish at any of the harbour restaurants.", "", target
-    )
+    english = shorten("My neighbour does not eat shellfish at any of the harbour restaurants.", "", target)
     assert "eat" not in english.split() or "not" in english.split()
     chinese = shorten("医生说外公千万不能吃海鲜和任何辛辣油炸的东西。", "", target)
     assert "吃" not in chinese or "不能" in chinese

@@ -12,20 +12,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
-from ebbtide.language.builtin.tokens import Token, tokenize
-
-
-class Candidate(NamedTuple):
-    """A noun or noun phrase. `kind` is one of name, title, code, noun, number, time, kin, weak."""
-
-    text: str
-    start: int
-    end: int
-    kind: str
-    weight: float
-
+from ebbtide.language.builtin.chinese_nouns import chinese_candidates
+from ebbtide.language.builtin.english_nouns import english_candidates
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
 
 # Reading further than this adds no keyword a person would choose and would make a huge text slow.
 READ_MAX = 4000
@@ -42,10 +32,6 @@ def candidates(text: str) -> tuple[Candidate, ...]:
 
 
 def _find(text: str) -> list[Candidate]:
-    # Imported late because both build Candidates.
-    from ebbtide.language.builtin.chinese_nouns import chinese_candidates
-    from ebbtide.language.builtin.english_nouns import english_candidates
-
     tokens = tokenize(text)
     found = [_fixed(token) for token in tokens if token.tag in _FIXED]
     found += chinese_candidates(text, tokens)
@@ -60,7 +46,9 @@ def _quoted(match: re.Match[str]) -> Candidate:
 
 
 def _without_contained(found: list[Candidate]) -> list[Candidate]:
-    """Drop what lies inside a longer candidate, so that no cut is ever offered in the middle of a name."""
+    """Drop what lies inside a longer candidate, so that no cut is ever offered in the middle of a
+    name.
+    """
     kept: list[Candidate] = []
     last: Candidate | None = None
     for candidate in found:
@@ -72,7 +60,8 @@ def _without_contained(found: list[Candidate]) -> list[Candidate]:
     return kept
 
 
-# A title in quotation marks: English with every word of weight capitalised, or a few Han characters.
+# A title in quotation marks: English with every word of weight capitalised, or a few Han
+# characters.
 _QUOTED = re.compile(
     r"[\"“](?!(?:That|This|The|A|An|I|It|You|Yes|No|Hi|Oh|What|How)[\"”])[A-Z][\w'’-]{1,20}"
     r"(?:\s(?:[A-Z0-9][\w'’-]{0,20}|of|the|and|in|to|a|for|on|at|with|from)){0,6}[!?]?[\"”]"

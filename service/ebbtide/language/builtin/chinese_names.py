@@ -1,7 +1,7 @@
 """Chinese names, dates and amounts: what several words of the segmenter make only together.
 
-The rule guarded here: the name of a company or a school reaches back from its ending (有限公司, 大学) to the
-nearest function word; 下下周二 + 晚上 + 七点 is one date, 六十 + 人 one amount.
+The rule guarded here: the name of a company or a school reaches back from its ending (有限公司,
+大学) to the nearest function word; 下周四 + 上午 + 九点 is one date, 三百 + 人 one amount.
 
 Deliberately not here: common nouns (chinese_nouns.py).
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from ebbtide.language.builtin.candidates import Candidate
 from ebbtide.language.builtin.scripts import is_han
-from ebbtide.language.builtin.tokens import Token
+from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.word_lists import words
 from ebbtide.language.builtin.words_chinese import (
     ATTRIBUTIVE_VERBS,
     KIN,
@@ -24,19 +24,19 @@ from ebbtide.language.builtin.words_chinese import (
     TIME_FILLERS,
 )
 
-_UNITS = frozenset(
-    "人 岁 周 天 年 月 个月 小时 分钟 块 元 公斤 斤 公里 米 厘米 次 页 本 万 千 岁 层 楼 号 度 倍 平米 名 位".split()
+_UNITS = words(
+    "人 岁 周 天 年 月 个月 小时 分钟 块 元 公斤 斤 公里 米 厘米 次 页 本 万 千 岁 层 楼 号 度 倍 平米 名 位"
 )
 
-_VAGUE_NUMBERS = frozenset("一 几 半 两 一两 一个 两个 几个 这个 每 数 多 第一 好几 一些".split())
+_VAGUE_NUMBERS = words("一 几 半 两 一两 一个 两个 几个 这个 每 数 多 第一 好几 一些")
 
-_DATE_STARTS = frozenset("下 上 每 每周 每天 每月 每年 本 大".split())
+_DATE_STARTS = words("下 上 每 每周 每天 每月 每年 本 大")
 
 _DATE_ENDS = ("点", "号", "日", "月", "点半", "分", "点钟", "年")
 
 
 def dates_and_amounts(text: str, tokens: Sequence[Token]) -> list[Candidate]:
-    """Join 下下周二 + 晚上 + 七点 into a date, 六十 + 人 into an amount."""
+    """Join 下周四 + 上午 + 九点 into a date, 三百 + 人 into an amount."""
     found: list[Candidate] = []
     run: list[Token] = []
     for token in [*tokens, Token("", -1, -1, "end")]:
@@ -55,9 +55,7 @@ def dates_and_amounts(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 def _is_of_date(token: Token, run: list[Token]) -> bool:
     if token.tag == "t" or token.text in _DATE_STARTS or token.tag == "date":
         return True
-    return (token.text.endswith(_DATE_ENDS) and token.tag in ("m", "num")) or (
-        bool(run) and token.tag == "m"
-    )
+    return (token.text.endswith(_DATE_ENDS) and token.tag in ("m", "num")) or (bool(run) and token.tag == "m")
 
 
 def _date_of(text: str, run: list[Token]) -> list[Candidate]:
@@ -73,7 +71,9 @@ def _date_of(text: str, run: list[Token]) -> list[Candidate]:
 
 
 def organisations(text: str, tokens: Sequence[Token]) -> list[Candidate]:
-    """Find names of companies, schools and the like by their endings, back to the nearest function word."""
+    """Find names of companies, schools and the like by their endings, back to the nearest
+    function word.
+    """
     found: list[Candidate] = []
     for index, token in enumerate(tokens):
         if not token.text.endswith(tuple(ORGANISATIONS)) or token.tag in ("word", "punct"):
@@ -88,16 +88,9 @@ def organisations(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 
 
 def _may_name(token: Token, after: Token, end: int) -> bool:
-    if (
-        token.end != after.start
-        or end - token.start > 14
-        or token.text in KIN
-        or token.text in STOPPED
-    ):
+    if token.end != after.start or end - token.start > 14 or token.text in KIN or token.text in STOPPED:
         return False
-    if token.tag in NOUN_TAGS or (
-        token.tag in ("x", "ng", "nrfg", "vn", "b") and is_han(token.text)
-    ):
+    if token.tag in NOUN_TAGS or (token.tag in ("x", "ng", "nrfg", "vn", "b") and is_han(token.text)):
         return True
     if token.text in ATTRIBUTIVE_VERBS:
         return True

@@ -1,7 +1,7 @@
 """Chinese nouns: from part-of-speech tags to the noun phrases a reader would underline.
 
 The rule guarded here: neighbouring nouns become one phrase only while it stays short and is one
-thing (新品发布会, 东湖公园), and what merely points (这个, 东西, 今天) is never a candidate. Kana
+thing (新品发布会, 湿地公园), and what merely points (这个, 东西, 今天) is never a candidate. Kana
 and Hangul words pass through here too, by length alone.
 
 Deliberately not here: Latin words (english_nouns.py), except as parts of a Chinese compound.
@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ebbtide.language.builtin.candidates import Candidate
 from ebbtide.language.builtin.chinese_names import dates_and_amounts, organisations
 from ebbtide.language.builtin.scripts import HAN, is_han, is_japanese
-from ebbtide.language.builtin.tokens import GREEDY, Token
+from ebbtide.language.builtin.tokens import GREEDY, Candidate, Token
+from ebbtide.language.builtin.word_lists import ordered, words
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
     ATTRIBUTIVE_VERBS,
@@ -28,21 +28,20 @@ from ebbtide.language.builtin.words_chinese import (
     WEAK_NOUNS,
 )
 
-_NAME_TAGS = frozenset("nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw".split())
-_PLACE_TAGS = frozenset("ns nsf nt s".split())
+_NAME_TAGS = words("nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw")
+_PLACE_TAGS = words("ns nsf nt s")
 # Words before a name that only calls somebody.
-_CALLS = frozenset(
-    "你好 您好 早上好 晚上好 下午好 上午好 谢谢 谢谢你 感谢 嗨 嘿 再见 好的 是的 不用谢 "
-    "不客气 亲爱的 哈喽".split()
+_CALLS = words(
+    "你好 您好 早上好 晚上好 下午好 上午好 谢谢 谢谢你 感谢 嗨 嘿 再见 好的 是的 不用谢 不客气 亲爱的 哈喽"
 )
 # The dictionary holds scraps of speech (我会, 找我聊) that no noun contains.
 _POINTING = frozenset("我你您他她它")
 # In Japanese a noun is a run of Kanji and Katakana; Hiragana is grammar.
 _JAPANESE = re.compile(f"[{HAN}\u30a1-\u30fa\u30fc]{{2,30}}")
-_PARTICLES = tuple("에서 으로 에게 한테 까지 부터 은 는 이 가 을 를 에 의 와 과 로 도 만".split())
+_PARTICLES = ordered("에서 으로 에게 한테 까지 부터 은 는 이 가 을 를 에 의 와 과 로 도 만")
 # Longer compounds are rarely one thing; a name may be.
 _COMPOUND_MAX = 8
-_LOCATIVES = frozenset("在 从 到 去 来 于 往 向 回 离 对 给 为 跟 和 与".split())
+_LOCATIVES = words("在 从 到 去 来 于 往 向 回 离 对 给 为 跟 和 与")
 
 
 def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
@@ -70,7 +69,9 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 
 
 def _with_derived(tokens: Sequence[Token]) -> list[Token]:
-    """Join a word with the ending that makes a noun of it, and let attributive verbs pass for nouns."""
+    """Join a word with the ending that makes a noun of it, and let attributive verbs pass for
+    nouns.
+    """
     derived: list[Token] = []
     for token in tokens:
         last = derived[-1] if derived else None
@@ -78,9 +79,9 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
         if last is not None and adjacent and _derives(last, token):
             derived[-1] = Token(last.text + token.text, last.start, token.end, "n")
             continue
-        if last is not None and adjacent and last.tag == "v" and last.text in ATTRIBUTIVE_VERBS:
-            if token.tag in NOUN_TAGS and token.text not in STOPPED:
-                derived[-1] = last._replace(tag="n")
+        before_noun = adjacent and token.tag in NOUN_TAGS and token.text not in STOPPED
+        if last is not None and before_noun and last.tag == "v" and last.text in ATTRIBUTIVE_VERBS:
+            derived[-1] = last._replace(tag="n")
         derived.append(token)
     return derived
 

@@ -16,7 +16,9 @@ from ebbtide.language.builtin.sentences import sentence_spans
 
 
 class Clause(NamedTuple):
-    """A slice [start, end) with its closing punctuation; `closes` tells that a sentence ends with it."""
+    """A slice [start, end) with its closing punctuation; `closes` tells that a sentence ends with
+    it.
+    """
 
     start: int
     end: int

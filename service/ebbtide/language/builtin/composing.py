@@ -1,8 +1,8 @@
 """Composing: set the kept pieces of a text together again.
 
-The rule guarded here: pieces stand in their original order with the punctuation of the text; where
-something between them is gone the seam is mended, and the whole ends as a sentence does, with an ellipsis
-only where a clause was cut short.
+The rule guarded here: pieces stand in their original order with the punctuation of the text;
+where something between them is gone the seam is mended, and the whole ends as a sentence does,
+with an ellipsis only where a clause was cut short.
 
 Deliberately not here: which pieces are kept (selection.py).
 """

@@ -13,27 +13,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.candidates import Candidate
 from ebbtide.language.builtin.excerpts import is_negation
-from ebbtide.language.builtin.tokens import Token
+from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.word_lists import words
 
-_PARTICLES = frozenset("呢 啊 吧 呀 啦 嘛 哦 哈 噢 哟".split())
-_POINTERS = frozenset(
-    "那个 这个 那 这 该 那些 这些 那位 这位 那款 这款 一个 一位 一名 一款 位 个 名".split()
-)
-_ARTICLES = frozenset("the a an my your our his her its their this that these those some".split())
-_EVALUATIVE = frozenset(
-    "amazing awesome wonderful great nice lovely beautiful fantastic incredible gorgeous".split()
-)
-_HAN_TAGS_BEFORE_VALUE = frozenset("n nr ns nt nz vn ng an l s t x".split())
-_TIMELY = frozenset("今年 今天 现在 目前 都 已经 正在 刚刚 刚才 将要 将".split())
+_PARTICLES = words("呢 啊 吧 呀 啦 嘛 哦 哈 噢 哟")
+_POINTERS = words("那个 这个 那 这 该 那些 这些 那位 这位 那款 这款 一个 一位 一名 一款 位 个 名")
+_ARTICLES = words("the a an my your our his her its their this that these those some")
+_EVALUATIVE = words("amazing awesome wonderful great nice lovely beautiful fantastic incredible gorgeous")
+_HAN_TAGS_BEFORE_VALUE = words("n nr ns nt nz vn ng an l s t x")
+_TIMELY = words("今年 今天 现在 目前 都 已经 正在 刚刚 刚才 将要 将")
 _LEVELS = 3
 
 
-def condense(
-    text: str, tokens: Sequence[Token], found: Sequence[Candidate], chars_max: int
-) -> str | None:
-    """Return the clause in at most `chars_max` characters, or None where it has too little to spare."""
+def condense(text: str, tokens: Sequence[Token], found: Sequence[Candidate], chars_max: int) -> str | None:
+    """Return the clause in at most `chars_max` characters, or None where it has too little to
+    spare.
+    """
     size = tokens[-1].end - tokens[0].start if tokens else 0
     if not tokens or size > 3 * chars_max + 20:
         return None
@@ -103,7 +99,9 @@ def _is_own(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _may_lose_of(before: Token | None, after: Token) -> bool:
-    """The 的 between two nouns can go; behind a verb or an adjective it holds the clause together."""
+    """The 的 between two nouns can go; behind a verb or an adjective it holds the clause
+    together.
+    """
     nouns = ("n", "nr", "ns", "nt", "nz", "word", "code", "r", "vn", "t", "s")
     return before is not None and before.tag in nouns and after.tag in nouns
 
@@ -111,11 +109,7 @@ def _may_lose_of(before: Token | None, after: Token) -> bool:
 def _spare_english(tokens: Sequence[Token], index: int) -> int:
     lower = tokens[index].text.casefold()
     after = tokens[index + 1] if index + 1 < len(tokens) else None
-    followed = (
-        after is not None
-        and after.tag == "word"
-        and after.text.casefold() not in words_english.NO_END
-    )
+    followed = after is not None and after.tag == "word" and after.text.casefold() not in words_english.NO_END
     if lower in _EVALUATIVE:
         return 1 if followed and index > 0 else 0
     if lower in words_english.DROPPABLE:

@@ -29,8 +29,11 @@ _PAIRS = (
     ("[", "]"),
 )
 _ENGLISH_OPENER = re.compile(
-    r"(?:i (?:think|guess|mean|believe|feel like|must say|have to say)(?: that)?|you know|to be honest|by the way|"
-    r"of course|for sure|no worries|you're welcome|that said|in fact|as for|as well as|i'm glad(?: that)?|"
+    r"(?:i (?:think|guess|mean|believe|feel like|must say|have to say)(?: that)?"
+    r"|you know"
+    r"|to be honest|by the way|"
+    r"of course|for sure|no worries|you're welcome|that said|in fact|as for|as well as|"
+    r"i'm glad(?: that)?|"
     r"sounds good|good point|for example|such as)\b[,\s]*",
     re.IGNORECASE,
 )
@@ -44,11 +47,11 @@ def plain(text: str) -> str:
 
 def trim(text: str) -> str:
     """Cut dangling punctuation at both ends and the halves of broken pairs."""
-    text = _unpaired(_DANGLING_START.sub("", text))
+    text = _DANGLING_START.sub("", text)
     previous = ""
     while previous != text:
         previous = text
-        text = _DANGLING_END.sub("", text)
+        text = _unpaired(_DANGLING_END.sub("", text))
     return text.strip()
 
 
@@ -86,7 +89,9 @@ def _keep_pairs(text: str, opener: str, closer: str) -> str:
 
 
 def without_opener(text: str) -> str:
-    """Drop the discourse words a piece begins with (但是, well, I think), as long as something is left."""
+    """Drop the discourse words a piece begins with (但是, well, I think), as long as something is
+    left.
+    """
     for _ in range(3):
         shorter = _drop_one(text)
         if shorter == text or len(shorter) < 3:
@@ -98,10 +103,11 @@ def without_opener(text: str) -> str:
 def _drop_one(text: str) -> str:
     for opener in words_chinese.OPENERS:
         if text.startswith(opener) and (
-            opener in words_chinese.FREE_OPENERS
-            or text[len(opener) : len(opener) + 1] in "，,！!。 ~～"
+            opener in words_chinese.FREE_OPENERS or text[len(opener) : len(opener) + 1] in "，,！!。 ~～"
         ):
             return _DANGLING_START.sub("", text[len(opener) :])
+    if text[0] in "但而那" and text[1:2] in tuple("我你他她它这您"):
+        return text[1:]
     longer = _ENGLISH_OPENER.match(text)
     if longer:
         return text[longer.end() :]

@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_english as lexicon
-from ebbtide.language.builtin.candidates import Candidate
 from ebbtide.language.builtin.english_tags import classify, context, normal
-from ebbtide.language.builtin.tokens import Token
+from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.word_lists import words
 
-_GREETINGS = frozenset(
-    "hey hi hello thanks thank wow dear yeah bye ok okay yes sure no congrats oh".split()
-)
+_GREETINGS = words("hey hi hello thanks thank wow dear yeah bye ok okay yes sure no congrats oh")
 _PHRASE_WORDS_MAX = 3
 _NAME_WORDS_MAX = 4
 _LENGTH_MAX = 30
@@ -93,7 +91,7 @@ def _is_vague(item: tuple[Token, str]) -> bool:
     token, kind = item
     lower = normal(token.text)
     if lower in lexicon.VAGUE_NOUNS and lower not in lexicon.WEAK_NOUNS:
-        return True
+        return kind != "name"
     return (kind != "code" and len(lower) < 3 and not token.text.isupper()) and kind != "name"
 
 
@@ -105,9 +103,7 @@ def _vague(chunk: list[tuple[Token, str]]) -> list[Candidate]:
     ]
 
 
-def _weigh(
-    text: str, start: int, end: int, words: list[tuple[Token, str]], named: bool
-) -> tuple[str, float]:
+def _weigh(text: str, start: int, end: int, words: list[tuple[Token, str]], named: bool) -> tuple[str, float]:
     if named:
         kind = "code" if any(kind == "code" for _, kind in words) else "name"
         weight = 2.0 + 0.3 * (len(words) - 1)
@@ -127,9 +123,7 @@ def _is_vocative(text: str, start: int, end: int) -> bool:
         return False
     before = text[max(0, start - 16) : start].rstrip()
     if before.endswith(","):
-        return (
-            after in ("!", ".", "?", "-", "") or before[:-1].split(" ")[-1].casefold() in _GREETINGS
-        )
+        return after in ("!", ".", "?", "-", "") or before[:-1].split(" ")[-1].casefold() in _GREETINGS
     return (before.split(" ")[-1] if before else "").casefold() in _GREETINGS or (
         not before and after in ",!"
     )

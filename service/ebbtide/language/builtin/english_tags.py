@@ -1,7 +1,7 @@
 """English tags: the part of speech of a word by lexicon, ending and neighbours.
 
-The rule guarded here: a word is a noun unless a list, its ending or the word before it says otherwise. A
-capital in mid-sentence makes a name; at the start of one it proves nothing.
+The rule guarded here: a word is a noun unless a list, its ending or the word before it says
+otherwise. A capital in mid-sentence makes a name; at the start of one it proves nothing.
 
 Deliberately not here: sentence structure. Three words of context decide everything.
 """
@@ -27,6 +27,7 @@ _SENTENCE_END = frozenset(".!?…:。！？：;")
 
 
 def context(token: Token, kind: str) -> str:
+    """Say what a word means for the one after it."""
     if token.tag == "num":
         return "num"
     if token.text in "-–/&,":
@@ -37,6 +38,7 @@ def context(token: Token, kind: str) -> str:
 
 
 def normal(text: str) -> str:
+    """Fold case and the curly apostrophe, as the word lists have it."""
     return text.replace("’", "'").casefold()
 
 
@@ -65,9 +67,7 @@ def classify(text: str, tokens: Sequence[Token], index: int, previous: str) -> s
 
 def _is_camel(word: str) -> bool:
     return (
-        any(char.isupper() for char in word[1:])
-        and any(char.islower() for char in word)
-        and "-" not in word
+        any(char.isupper() for char in word[1:]) and any(char.islower() for char in word) and "-" not in word
     )
 
 
@@ -131,11 +131,7 @@ def _open_class(lower: str, previous: str, tokens: Sequence[Token], index: int) 
     if lower in lexicon.ADJECTIVES:
         return "noun" if previous == "noun" and after != "open" else "adj"
     if (
-        (
-            lower.endswith("ing")
-            and lower not in lexicon.BUSY_GERUNDS
-            and after in ("break", "prep", "conj")
-        )
+        (lower.endswith("ing") and lower not in lexicon.BUSY_GERUNDS and after in ("break", "prep", "conj"))
         and index
         and normal(tokens[index - 1].text) in lexicon.PURSUING
     ):
@@ -171,6 +167,8 @@ def _resolve(lower: str, previous: str, after: str) -> str:
 def _by_ending(lower: str, previous: str, after: str) -> str:
     if lower in lexicon.GERUNDS or (lower.endswith("ing") and len(lower) > 5):
         return "mod" if previous in ("det", "adj") and after == "open" else "verb"
+    if previous in ("that", "noun") and lower.endswith("s") and after in ("det", "pronoun"):
+        return "verb"
     if lower.endswith("ly") and len(lower) > 4:
         return "adv"
     if lower.endswith("ed") and len(lower) > 4 and not lower.endswith("eed"):

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.candidates import Candidate
-from ebbtide.language.builtin.tokens import Token
+from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.word_lists import words
 
 # A run of English never begins with these: they lean on what stands before.
 _NEVER_FIRST = (
@@ -23,10 +23,11 @@ _NEVER_FIRST = (
     | words_english.ADVERBS
     | frozenset(("me", "him", "us", "them", "to"))
 )
-_NEAR = frozenset("the a an this these those to".split())
-_POSITIVE = frozenset(
-    "不错 不过 不仅 不但 不断 不久 不管 不论 不如 不妨 不禁 不愧 不同 没错 没事 未来 无论 无数 无比 无线 无锡 非常 "
-    "别人 别墅 别的 别致 差不多".split()
+_NEAR = words("the a an this these those to")
+# Words that begin like a negation and are none.
+_POSITIVE = words(
+    "不错 不过 不仅 不但 不断 不久 不管 不论 不如 不妨 不禁 不愧 不同 没错 没事 "
+    "未来 无论 无数 无比 无线 差不多"
 )
 # More words than this are no clause; reading on would only cost time.
 _TOKENS_MAX = 160
@@ -67,8 +68,9 @@ def excerpt(
 ) -> tuple[int, int] | None:
     """Return the most telling run of at most so many characters and words as offsets, or None.
 
-    With `whole_start` only a run from the beginning of the clause will do; without `strict` it may stop
-    at a noun that the rest of the clause goes on about.
+    With `whole_start` only a run from the beginning of the clause will do; without `strict` it may
+    stop at a noun that the rest of the clause goes on about. Where the clause denies something the
+    run goes from before the negation to the end: "never suggest recipes" is more than was said.
     """
     tokens = tokens[:_TOKENS_MAX]
     if not tokens:
@@ -82,7 +84,7 @@ def excerpt(
         if first in bound or (first and (whole_start or not _may_begin(tokens, first))):
             continue
         last = _last_fitting(tokens, first, chars_max, words_max, ends, strict)
-        if last is None or any(index < first or index > last for index in negations):
+        if last is None or (negations and (negations[0] < first or last < len(tokens) - 1)):
             continue
         start, end = tokens[first].start, tokens[last].end
         score = _score(inside, start, end, first == 0, last == len(tokens) - 1)
@@ -131,12 +133,7 @@ def _may_begin(tokens: Sequence[Token], index: int) -> bool:
         return False
     if before.text in ("和", "与", "及", "、", "以及", "或", "或者"):
         return False
-    if (
-        before.end == token.start
-        and before.tag[0] in "nbm"
-        and token.tag[0] in "nq"
-        and before.tag != "num"
-    ):
+    if before.end == token.start and before.tag[0] in "nbm" and token.tag[0] in "nq" and before.tag != "num":
         return False
     lower = token.text.replace("’", "'").casefold()
     if token.tag == "punct" or (token.tag == "x" and len(token.text) == 1):
@@ -165,19 +162,16 @@ def _may_end(token: Token, tokens: Sequence[Token], index: int, first: int, stri
 
 
 def _is_subject_of(tokens: Sequence[Token], index: int, first: int) -> bool:
-    """Tell whether the next word goes on about this one, so that stopping here would leave it hanging."""
+    """Tell whether the next word goes on about this one, so that stopping here would leave it
+    hanging.
+    """
     token, after = tokens[index], tokens[index + 1]
     lower = after.text.replace("’", "'").casefold()
     if after.tag == "word":
         if lower in words_english.AUXILIARIES or lower in words_english.GERUNDS or lower == "of":
             return True
         return lower in words_english.VERBS or lower.endswith("ed")
-    if (
-        after.end - after.start
-        and after.tag[0] == "n"
-        and token.tag[0] == "n"
-        and token.end == after.start
-    ):
+    if after.end - after.start and after.tag[0] == "n" and token.tag[0] == "n" and token.end == after.start:
         return after.tag != "num"
     if after.text in ("是", "在", "有", "会", "要", "能", "也", "都", "就", "将"):
         return True

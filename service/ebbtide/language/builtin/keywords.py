@@ -10,8 +10,9 @@ because the two are asked for together.
 
 from __future__ import annotations
 
-from ebbtide.language.builtin.candidates import Candidate, candidates
+from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.phrasing import phrase as phrase
+from ebbtide.language.builtin.tokens import Candidate
 
 _KEYWORDS_MAX = 5
 _KEYWORDS_GOOD = 3
@@ -50,26 +51,23 @@ def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
     counts: dict[str, int] = {}
     firsts: dict[str, Candidate] = {}
     for candidate in found:
-        if (
-            not candidate.text.strip()
-            or len(candidate.text) > _LENGTH_MAX
-            or "\n" in candidate.text
-        ):
+        if not candidate.text.strip() or len(candidate.text) > _LENGTH_MAX or "\n" in candidate.text:
             continue
         key = stem(candidate.text)
         counts[key] = counts.get(key, 0) + 1
         if key not in firsts or candidate.weight > firsts[key].weight:
             firsts[key] = candidate
     scored = [
-        (candidate.weight + 0.3 * min(counts[key] - 1, 4), candidate)
-        for key, candidate in firsts.items()
+        (candidate.weight + 0.3 * min(counts[key] - 1, 4), candidate) for key, candidate in firsts.items()
     ]
     scored.sort(key=lambda item: (-item[0], item[1].start, item[1].end))
     return scored
 
 
 def _add(chosen: list[Candidate], candidate: Candidate) -> None:
-    """Add a candidate unless a chosen one says it already; a longer one takes the place of its part."""
+    """Add a candidate unless a chosen one says it already; a longer one takes the place of its
+    part.
+    """
     key = candidate.text.casefold()
     for index, other in enumerate(chosen):
         held = other.text.casefold()

@@ -9,13 +9,13 @@ Deliberately not here: rewriting. A phrase never says what the text does not.
 
 from __future__ import annotations
 
-from ebbtide.language.builtin.candidates import READ_MAX, Candidate, candidates
+from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.clauses import Clause, clauses
 from ebbtide.language.builtin.condensing import condense
 from ebbtide.language.builtin.edges import plain, without_end_mark, without_opener
 from ebbtide.language.builtin.excerpts import excerpt
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
-from ebbtide.language.builtin.tokens import tokenize
+from ebbtide.language.builtin.tokens import Candidate, tokenize
 from ebbtide.language.builtin.words_chinese import NO_END
 from ebbtide.language.builtin.words_english import NO_END as NO_END_ENGLISH
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ebbtide.language.builtin.candidates import Candidate, candidates
+from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.keywords import stem
 from ebbtide.language.builtin.scripts import is_han
-from ebbtide.language.builtin.tokens import search_words
+from ebbtide.language.builtin.tokens import Candidate, search_words
 from ebbtide.language.builtin.words_chinese import PRONOUNS, TIME_FILLERS, VAGUE_NOUNS
 from ebbtide.language.builtin.words_english import VAGUE_NOUNS as VAGUE_ENGLISH
 
@@ -58,7 +58,9 @@ def _names(text: str) -> dict[str, tuple[float, str]]:
 
 
 def _forms(candidate: Candidate) -> list[tuple[float, str]]:
-    """Give the forms of a noun phrase that are short enough for a name, whole first, then its parts."""
+    """Give the forms of a noun phrase that are short enough for a name, whole first, then its
+    parts.
+    """
     text = candidate.text.strip("《》")
     if is_han(text):
         forms = [(candidate.weight, text)] if _HAN_MIN <= len(text) <= _HAN_MAX else []

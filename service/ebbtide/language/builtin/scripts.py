@@ -53,8 +53,8 @@ def width(text: str) -> float:
 def is_dense(text: str) -> bool:
     """Tell whether a text reads as Chinese or Japanese rather than as a language with spaces.
 
-    Chinese speech that names a product or two in Latin letters is still Chinese; four Latin letters to
-    the Han character is the point where the Han words are the guests.
+    Chinese speech that names a product or two in Latin letters is still Chinese; four Latin letters
+    to the Han character is the point where the Han words are the guests.
     """
     count = dense_count(text)
     return count > 0 and count * 4 >= len(_LATIN.findall(text))
@@ -77,9 +77,7 @@ def splits_cluster(text: str, index: int) -> bool:
     char, before = text[index], text[index - 1]
     if before == _ZWJ or char == _ZWJ or (before == "\r" and char == "\n"):
         return True
-    if char >= "\u0300" and (
-        unicodedata.category(char)[0] == "M" or "\U0001f3fb" <= char <= "\U0001f3ff"
-    ):
+    if char >= "\u0300" and (unicodedata.category(char)[0] == "M" or "\U0001f3fb" <= char <= "\U0001f3ff"):
         return True
     if "\u1160" <= char <= "\u11ff" and "\u1100" <= before <= "\u11ff":
         return True
@@ -96,8 +94,8 @@ def splits_cluster(text: str, index: int) -> bool:
 def cluster_cut(text: str, low: int, high: int) -> int:
     """Return the largest cut in (low, high] that tears no cluster, or `high` where there is none.
 
-    Looks back 40 characters at most: a longer cluster is nothing a person wrote, and the search has to
-    stay linear on a wall of combining marks.
+    Looks back 40 characters at most: a longer cluster is nothing a person wrote, and the search has
+    to stay linear on a wall of combining marks.
     """
     for index in range(high, max(low, high - 40), -1):
         if not splits_cluster(text, index):

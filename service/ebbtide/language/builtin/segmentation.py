@@ -65,7 +65,9 @@ def _segment_spans(text: str, room: int) -> list[Span]:
 
 
 def _attach_fragments(text: str, pieces: list[Span], room: int) -> list[Span]:
-    """Join pieces without a word (emoji, rules, stray marks) to a neighbour, or drop them for want of room."""
+    """Join pieces without a word (emoji, rules, stray marks) to a neighbour, or drop them for
+    want of room.
+    """
     kept: list[Span] = []
     waiting: Span | None = None
     for start, end in pieces:
@@ -99,9 +101,7 @@ def _merge(text: str, pieces: list[Span], room: int) -> list[Span]:
     return merged
 
 
-def _belongs(
-    text: str, group: Span, group_width: float, piece: Span, piece_width: float, room: int
-) -> bool:
+def _belongs(text: str, group: Span, group_width: float, piece: Span, piece_width: float, room: int) -> bool:
     """Judge whether the next sentence belongs to the thought begun."""
     if piece[1] - group[0] > room:
         return False
@@ -122,7 +122,9 @@ def _belongs(
 def _belongs_across_lines(
     text: str, gap: str, group_width: float, piece: Span, piece_width: float, leads_in: bool
 ) -> bool:
-    """Lines are joined more shyly than sentences: a list of words is one thought, its items' prose is not."""
+    """Lines are joined more shyly than sentences: a list of words is one thought, its items'
+    prose is not.
+    """
     both = group_width + piece_width
     if leads_in:
         return piece_width < _SHORT or group_width < _SHORT
@@ -153,7 +155,9 @@ def _cut_long(text: str, start: int, end: int, room: int) -> Iterator[Span]:
 
 
 def _best_cut(text: str, start: int, limit: int, ideal: int) -> int:
-    """Choose the end of the next piece: the pause nearest the ideal length, else a word, else a cluster."""
+    """Choose the end of the next piece: the pause nearest the ideal length, else a word, else a
+    cluster.
+    """
     window = text[start : start + limit]
     low = max(1, limit * 2 // 5)
     for pattern in (_STRONG_PAUSE, _PAUSE):

@@ -10,19 +10,21 @@ Deliberately not here: what to do when nothing fits (shortening.py).
 
 from __future__ import annotations
 
-from ebbtide.language.builtin.candidates import Candidate
+import re
+
 from ebbtide.language.builtin.composing import Kept
 from ebbtide.language.builtin.condensing import condense
 from ebbtide.language.builtin.edges import without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_verb
 from ebbtide.language.builtin.scripts import is_dense, is_japanese
-from ebbtide.language.builtin.tokens import Token, tokenize
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
 from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit
 
+# A condition goes on to what it conditions behind one of these.
+_COMMA = re.compile("[,，]")
 
-def keep_best(
-    text: str, units: list[Unit], found: tuple[Candidate, ...], target: int
-) -> list[Kept]:
+
+def keep_best(text: str, units: list[Unit], found: tuple[Candidate, ...], target: int) -> list[Kept]:
     """Choose the units that tell most for their length, then fill the room that is left."""
     by_density = sorted(
         range(len(units)),
@@ -40,10 +42,10 @@ def keep_best(
     return _fill(text, units, chosen, kept, found, target, room)
 
 
-def _greedy(
-    units: list[Unit], order: list[int], target: int, barred: set[int]
-) -> tuple[set[int], int]:
-    """Take units in order while they fit; hollow ones only to fill up, and none that would mislead."""
+def _greedy(units: list[Unit], order: list[int], target: int, barred: set[int]) -> tuple[set[int], int]:
+    """Take units in order while they fit; hollow ones only to fill up, and none that would
+    mislead.
+    """
     chosen: set[int] = set()
     room = target
     all_hollow = all(unit.hollow for unit in units)
@@ -58,7 +60,7 @@ def _greedy(
 
 
 def _stranded(text: str, units: list[Unit], chosen: set[int]) -> set[int]:
-    """Return the units that give the reason or example of a clause which is not kept beside them."""
+    """Return the units that give the reason or example of a clause which is not kept."""
     if len(chosen) < 2:
         return set()
     return {i for i in chosen if i and i - 1 not in chosen and LEANS.match(text, units[i].start)}
@@ -127,7 +129,9 @@ def _fill(
 def _part(
     text: str, unit: Unit, found: tuple[Candidate, ...], room: int, joined: bool = False
 ) -> Kept | None:
-    """Say as much of a unit as there is room for: all of it in fewer words, else its best run of words."""
+    """Say as much of a unit as there is room for: all of it in fewer words, else its best run of
+    words.
+    """
     tokens = _tokens(text, unit)
     while tokens and tokens[-1].tag == "punct" and tokens[-1].text not in "》”」)）":
         tokens.pop()
@@ -140,7 +144,7 @@ def _part(
         return Kept(unit.start, unit.end, unit.closes, final, condensed)
     conditional = HARD_CONDITION.match(text, unit.start) is not None
     span = excerpt(tokens, found, room - 1, room, joined or conditional)
-    if span is None:
+    if span is None or (conditional and not _COMMA.search(text, *span)):
         return None
     inside = [token for token in tokens if span[0] <= token.start < span[1]]
     if span[1] == tokens[-1].end:

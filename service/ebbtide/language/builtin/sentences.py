@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from ebbtide.language.builtin.scripts import HAN, KANA
+from ebbtide.language.builtin.word_lists import words
 from ebbtide.language.builtin.words_english import ABBREVIATIONS, CLOSING_ABBREVIATIONS
 
 Span = tuple[int, int]
@@ -38,9 +39,9 @@ _BRACKET = re.compile("[" + re.escape("".join(_PAIRS) + "".join(_PAIRS.values())
 
 _DENSE = re.compile(f"[{HAN}{KANA}]")
 _LAST_WORD = re.compile(r"[^\W_][\w.'’-]*$")
-_STARTERS = frozenset(
-    "The A An It He She We They I This That These Those But And So Then There In On At My Our Your If When "
-    "After Before What How Who Why Where No Yes You".split()
+_STARTERS = words(
+    "The A An It He She We They I This That These Those But And So Then There In On At My Our Your "
+    "If When After Before What How Who Why Where No Yes You"
 )
 _NEXT_WORD = re.compile(r"[A-Za-z']+")
 _LINE_MARK = re.compile(r"\s*(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})$")
@@ -49,7 +50,9 @@ _WRAPPED_MIN = 50
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """Return the sentences of a message in order, stripped, as offsets; white space belongs to none."""
+    """Return the sentences of a message in order, stripped, as offsets; white space belongs to
+    none.
+    """
     spans: list[Span] = []
     start = 0
     for cut in _cuts(text):
@@ -104,7 +107,9 @@ def _protected_spans(text: str) -> list[Span]:
 
 
 def _bracket_spans(text: str) -> Iterator[Span]:
-    """Yield the short bracketed stretches. One stack for each kind, so an unmatched bracket costs nothing."""
+    """Yield the short bracketed stretches. One stack for each kind, so an unmatched bracket costs
+    nothing.
+    """
     stacks: dict[str, list[int]] = {opener: [] for opener in _PAIRS.values()}
     quote = -1
     for match in _BRACKET.finditer(text):
@@ -154,7 +159,9 @@ def _ends_sentence(text: str, begin: int, end: int, line_start: int) -> bool:
 
 
 def _next_visible(text: str, index: int) -> str:
-    """Return the first visible character after `index`, looking no further than any person's spacing."""
+    """Return the first visible character after `index`, looking no further than any person's
+    spacing.
+    """
     return text[index : index + 8].lstrip()[:1]
 
 
@@ -168,7 +175,9 @@ def _after_ellipsis(text: str, end: int) -> bool:
 
 
 def _ends_without_space(before: str, follower: str, mark: str, dense_before: bool) -> bool:
-    """Judge a mark with something right behind it: `走了.明天见`, `Wow!That`, but not `3.5` or `a.py`."""
+    """Judge a mark with something right behind it: `走了.明天见`, `Wow!That`, but not `3.5` or
+    `a.py`.
+    """
     if _DENSE.match(follower):
         return dense_before or mark in "!?"
     if mark == ".":
@@ -188,11 +197,7 @@ def _full_stop_ends(text: str, begin: int, end: int, line_start: int, upcoming: 
     begins_anew = starter is not None and starter.group() in _STARTERS
     if word.casefold() in ABBREVIATIONS:
         closing = word.casefold() in CLOSING_ABBREVIATIONS
-        return (
-            closing
-            and upcoming.isupper()
-            and (begins_anew or word.casefold() in ("etc", "a.m", "p.m"))
-        )
+        return closing and upcoming.isupper() and (begins_anew or word.casefold() in ("etc", "a.m", "p.m"))
     if len(word) == 1 and word.isupper() and word != "I":
         return begins_anew
     if upcoming.islower():

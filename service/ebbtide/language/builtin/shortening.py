@@ -11,13 +11,14 @@ Deliberately not here: rewriting, and the decision when to shorten.
 
 from __future__ import annotations
 
-from ebbtide.language.builtin.candidates import Candidate, candidates
+from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.composing import compose
 from ebbtide.language.builtin.edges import trim, without_end_mark
 from ebbtide.language.builtin.keywords import keywords
 from ebbtide.language.builtin.phrasing import phrase
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.selection import keep_best
+from ebbtide.language.builtin.tokens import Candidate, tokenize
 from ebbtide.language.builtin.units import is_conditional, to_units
 
 # A label is worth its place only with this much text behind it.
@@ -91,8 +92,6 @@ def _listed(body: str, target: int, dense: bool) -> str:
 
 def _hard(body: str, target: int) -> str:
     """Cut without a word to hold on to: a wall of characters, or a target smaller than any word."""
-    from ebbtide.language.builtin.tokens import tokenize
-
     for token in tokenize(body[:2000]):
         if token.end - token.start <= target and has_word(token.text):
             return token.text

@@ -21,7 +21,7 @@ from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS
 
 
 class Token(NamedTuple):
-    """A slice of the text. `tag` is a kind of this module, or the tagger's part of speech for Han words."""
+    """A slice of the text, with a kind of this module or, for Han, the tagger's part of speech."""
 
     text: str
     start: int
@@ -29,22 +29,49 @@ class Token(NamedTuple):
     tag: str
 
 
-_MONTH = r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
-_HAN_UNIT = "(?:[年月日号点分秒岁元块米斤层楼栋室集章页路度届期]|公里|公斤|千克|厘米|毫米|小时|分钟|平方米|平米|万元|亿元|万|亿|千|百|人|个月|周年|天|周|次|倍|毫升|克|吨|件|本|张|只|条|台)"
-_LATIN_UNIT = r"(?:%|°[CF]?|(?:km|kg|cm|mm|ml|GB|MB|TB|KB|GHz|MHz|ms|mg|lbs?|mph|fps|px|am|pm|a\.m|p\.m|k|K|M|B|hrs?|mins?|secs?|h|s|m|g|L|W|V)(?![\w]))"
+class Candidate(NamedTuple):
+    """A noun or noun phrase: one token or several. `kind` is one of name, title, code, noun, kin,
+    number, time, weak; `weight` says how telling it is.
+    """
+
+    text: str
+    start: int
+    end: int
+    kind: str
+    weight: float
+
+
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
+    r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_HAN_UNIT = (
+    "(?:[年月日号点分秒岁元块米斤层楼栋室集章页路度届期]|公里|公斤|千克|厘米|毫米|小时|分钟"
+    "|平方米|平米|万元|亿元|万|亿|千|百|人|个月|周年|天|周|次|倍|毫升|克|吨|件|本|张|只|条|台)"
+)
+_LATIN_UNIT = (
+    r"(?:%|°[CF]?|(?:km|kg|cm|mm|ml|GB|MB|TB|KB|GHz|MHz|ms|mg|lbs?|mph|fps|px|am|pm|a\.m|p\.m"
+    r"|k|K|M|B|hrs?|mins?|secs?|h|s|m|g|L|W|V)(?![\w]))"
+)
 
 _TOKEN = re.compile(
     rf"""
     (?P<url>(?:https?|ftp)://[^\s<>"，。！？、；：“”‘’（）《》「」]{{1,500}}
-        |(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{{1,64}}@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}}){{1,5}})
+        |(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{{1,64}}@[A-Za-z0-9-]{{1,63}}
+            (?:\.[A-Za-z0-9-]{{1,63}}){{1,5}})
     |(?P<title>《[^《》\n]{{1,40}}》)
-    |(?P<path>(?<![A-Za-z0-9_/])(?:~|\.{{1,2}})?(?:/[\w.@+-]{{1,64}}){{2,12}}/?|(?<![A-Za-z0-9_])[A-Za-z]:\\[\w.\\-]{{1,120}})
-    |(?P<date>\b{_MONTH}\.?\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?|\b\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH}\b(?:,?\s\d{{4}}\b)?|\b{_MONTH}\s\d{{4}}\b
+    |(?P<path>(?<![A-Za-z0-9_/])(?:~|\.{{1,2}})?(?:/[\w.@+-]{{1,64}}){{2,12}}/?
+        |(?<![A-Za-z0-9_])[A-Za-z]:\\[\w.\\-]{{1,120}})
+    |(?P<date>\b{_MONTH}\.?\s\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}}\b)?
+        |\b\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH}\b(?:,?\s\d{{4}}\b)?|\b{_MONTH}\s\d{{4}}\b
         |\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?!\d)
         |(?<!\d)\d{{2,4}}年(?:\d{{1,2}}月(?:\d{{1,2}}[日号])?)?|(?<!\d)\d{{1,2}}月\d{{1,2}}[日号])
-    |(?P<num>[$€£¥￥]?(?<![A-Za-z0-9_.])\d{{1,30}}(?:[,.]\d{{1,30}}){{0,8}}(?:\s?{_LATIN_UNIT}|{_HAN_UNIT}|(?![A-Za-z0-9_])))
+    |(?P<num>[$€£¥￥]?(?<![A-Za-z0-9_.])\d{{1,30}}(?:[,.]\d{{1,30}}){{0,8}}
+        (?:\s?{_LATIN_UNIT}|{_HAN_UNIT}|(?![A-Za-z0-9_])))
     |(?P<han>[{HAN}]+)
-    |(?P<word>(?:[^\W\d_{HAN}{KANA}{HANGUL}]|\d(?=[A-Za-z0-9_]))(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f]|(?<=\w)['’.:](?=[A-Za-z])|(?<=\w)[-/](?=\w)|(?<=\d)\.(?=\d))*(?:\+\+|\#(?!\w))?)
+    |(?P<word>(?:[^\W\d_{HAN}{KANA}{HANGUL}]|\d(?=[A-Za-z0-9_]))
+        (?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f]|(?<=\w)['’.:](?=[A-Za-z])
+        |(?<=\w)[-/](?=\w)|(?<=\d)\.(?=\d))*(?:\+\+|\#(?!\w))?)
     |(?P<other>(?:[{KANA}]+|[{HANGUL}]+))
     |(?P<digits>\d+)
     |(?P<space>\s+)
@@ -54,12 +81,10 @@ _TOKEN = re.compile(
 )
 
 # Characters that are hardly ever part of a new word, and that the guesser likes to glue to one.
-GREEDY = re.compile(
-    "[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个]"
-)
+GREEDY = re.compile("[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个]")
 
 # Where the dictionary's part of speech is wrong for everyday talk.
-_RETAGGED = {word: "n" for word in ADDED_WORDS} | {word: "vn" for word in ACTIVITIES}
+_RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
 
 _lock = threading.Lock()
 _tagger: rjieba.Jieba | None = None
@@ -93,12 +118,7 @@ def _tagged(text: str) -> list[tuple[str, str]]:
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
     for word, tag in tagger.tag(text):
-        if (
-            len(word) > 1
-            and tag[0] not in "mt"
-            and GREEDY.search(word)
-            and not tagger.has_word(word)
-        ):
+        if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
         elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
             # The dictionary holds verb and object as one (吃海鲜); the object is the noun.

@@ -1,8 +1,9 @@
 """Units: clauses that stand or fall together, and how much each of them tells.
 
-The rule guarded here: a clause that only holds together with the next (如果…, if …,) is one unit with it,
-and what a clause is worth follows from what it names: figures and dates most, a clause that merely points
-back ("it was …") least. Clauses with a negation or a "but" outweigh their length.
+The rule guarded here: a clause that only holds together with the next (如果…, if …,) is one unit
+with it, and what a clause is worth follows from what it names: figures and dates most, a clause
+that merely points back ("it was …") least. Clauses with a negation or a "but" outweigh their
+length.
 
 Deliberately not here: which units are kept (selection.py).
 """
@@ -13,11 +14,10 @@ import re
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.candidates import Candidate
 from ebbtide.language.builtin.clauses import clauses
 from ebbtide.language.builtin.excerpts import holds_negation
 from ebbtide.language.builtin.scripts import width
-from ebbtide.language.builtin.tokens import tokenize
+from ebbtide.language.builtin.tokens import Candidate, tokenize
 
 
 class Unit(NamedTuple):
@@ -35,9 +35,7 @@ class Unit(NamedTuple):
 # keywords.
 _TELLING = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 
-_POINTS = re.compile(
-    r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[它他她其]", re.IGNORECASE
-)
+_POINTS = re.compile(r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[它他她其]", re.IGNORECASE)
 
 LEANS = re.compile(
     r"(?:because|so that|which|who|whose|including|such as|as well as|especially)\b"

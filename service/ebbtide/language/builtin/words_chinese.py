@@ -8,13 +8,10 @@ Deliberately not here: a dictionary (the segmenter brings one) and any rule.
 
 from __future__ import annotations
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from ebbtide.language.builtin.word_lists import ordered, words
 
 # Pronouns and stand-ins: they point, they do not name.
-PRONOUNS = _words(
+PRONOUNS = words(
     "我 你 您 他 她 它 我们 你们 他们 她们 它们 咱 咱们 俺 自己 自身 本人 本身 大家 别人 人家 他人 "
     "这 那 这个 那个 这些 那些 这里 那里 这儿 那儿 这样 那样 这么 那么 这边 那边 哪 哪里 哪儿 "
     "哪个 哪些 "
@@ -24,7 +21,7 @@ PRONOUNS = _words(
 )
 
 # Nouns too vague to tell one memory from another.
-VAGUE_NOUNS = _words(
+VAGUE_NOUNS = words(
     "东西 事情 事 事儿 事物 时候 时间 感觉 问题 情况 方面 方式 方法 地方 样子 部分 原因 结果 "
     "关系 意思 "
     "办法 过程 程度 内容 人 人们 人家 有人 某人 个人 人士 者 家伙 一种 种类 类型 种 点 点儿 "
@@ -49,7 +46,8 @@ VAGUE_NOUNS = _words(
     "日 周 "
     "分 秒 时 刻 岁 口 手 头 眼 心 身 力 气 声 面 处 件 回 次 遍 场 位 名 只 条 张 本 部 台 "
     "家 座 间 "
-    "学会 管理 我会 尝试 分配 合理 提高 提升 出去玩 不用谢 主要内容 之旅 试试 一步 无法 美丽 温暖 幸福 "
+    "学会 管理 我会 尝试 分配 合理 提高 提升 出去玩 不用谢 主要内容 之旅 试试 一步 无法 美丽 "
+    "温暖 幸福 "
     "舒服 健康状况 美好 真实 深刻 独特 特殊 著名 精彩 感兴趣 轻松 自然 安全 积极 有效 简单 "
     "复杂 完美 资深 优秀 高级 新款 最爱 本次 网上 网络上 全程 全新 多样 成功 份 款 句 段 篇 "
     "首 杯 碗 瓶 盒 包 袋 双 副 套 群 批 堆 排 层 元 块 毛 角 对 行 好 坏 大 小 多 少 "
@@ -59,7 +57,7 @@ VAGUE_NOUNS = _words(
 )
 
 # Time words that fill rather than date: they move with the reader.
-TIME_FILLERS = _words(
+TIME_FILLERS = words(
     "今天 昨天 明天 后天 前天 今年 去年 明年 现在 以前 以后 之前 之后 刚才 刚刚 最近 近来 "
     "目前 当时 "
     "后来 平时 有时 有时候 时候 早上 上午 中午 下午 晚上 傍晚 凌晨 夜里 白天 今晚 昨晚 明早 "
@@ -71,19 +69,19 @@ TIME_FILLERS = _words(
     "当日 次日 一早 半夜 深夜 早晨 清晨 近日 往常 日前 近期 前些天 这些天 前几天 这几天"
 )
 
-# A verb or noun before one of these endings makes one noun with it (招聘 + 节, 实战 + 营).
-NOUN_ENDINGS = _words(
+# A verb or noun before one of these endings makes one noun with it (摄影 + 展, 培训 + 班).
+NOUN_ENDINGS = words(
     "节 展 部 店 院 馆 赛 奖 费 员 师 者 室 厅 营 班 组 券 证 器 机 法 学 局 厂 区 汇 群 仪 "
     "剂 率 课 费 处 所 站 团 书 稿 价 表"
 )
 # Endings that make a name of the words before them.
-ORGANISATIONS = (
+ORGANISATIONS = ordered(
     "有限公司 公司 集团 银行 医院 大学 学院 中学 小学 事务所 研究院 研究所 酒店 餐厅 工作室 "
     "出版社 俱乐部 协会 基金会 幼儿园 "
     "图书馆 博物馆 美术馆 公园 广场 商场 大厦 小区 论坛 峰会 大赛 音乐节 博览会"
-).split()
+)
 # Verbs that stand before a noun as its attribute more often than they govern it.
-ATTRIBUTIVE_VERBS = _words(
+ATTRIBUTIVE_VERBS = words(
     "支付 登录 招聘 培训 缓存 监控 认证 注册 订阅 报销 审批 研发 运营 配送 搜索 推荐 存储 "
     "备份 发布 部署 测试 挑战 "
     "健身 旅游 旅行 出差 体检 编程 摄影 写作 养老 投资 理财 签到 抽奖 促销 实习 毕业 入职 "
@@ -94,7 +92,7 @@ ATTRIBUTIVE_VERBS = _words(
 
 # Verbs that name an activity: a person would write them down as a topic although the tagger says
 # verb.
-ACTIVITIES = _words(
+ACTIVITIES = words(
     "游泳 跑步 爬山 登山 健身 瑜伽 滑雪 滑冰 骑行 骑车 徒步 露营 钓鱼 旅行 旅游 出差 加班 "
     "搬家 装修 "
     "考试 面试 实习 考研 留学 上学 开学 毕业 辞职 跳槽 入职 离职 退休 求职 创业 结婚 离婚 "
@@ -112,7 +110,7 @@ ACTIVITIES = _words(
 )
 
 # Words the tagger calls nouns that are fine inside a compound but say little alone.
-WEAK_NOUNS = _words(
+WEAK_NOUNS = words(
     "朋友 工作 生活 学习 公司 项目 老师 同学 同事 家人 家里 学校 孩子 电影 音乐 城市 活动 "
     "计划 信息 电话 "
     "消息 文件 数据 系统 用户 产品 服务 技术 名单 数量 规模 年龄 地点 地址 职业 学历 爱好 "
@@ -124,7 +122,7 @@ WEAK_NOUNS = _words(
 )
 
 # Nouns that name people by their place towards the speaker: worth a keyword, but after the facts.
-KIN = _words(
+KIN = words(
     "爸爸 妈妈 父亲 母亲 父母 爷爷 奶奶 外公 外婆 姥姥 姥爷 哥哥 姐姐 弟弟 妹妹 儿子 女儿 "
     "丈夫 妻子 老公 "
     "老婆 叔叔 阿姨 舅舅 舅妈 姑姑 姑父 姨妈 婶婶 伯伯 伯父 表哥 表姐 表弟 表妹 堂哥 堂姐 "
@@ -134,7 +132,7 @@ KIN = _words(
 )
 
 # Negations: a clause keeps them or is not used.
-NEGATIONS = _words(
+NEGATIONS = words(
     "不 没 没有 别 不要 不用 不会 不能 不是 未 无 勿 莫 非 不再 从不 从未 绝不 并不 并非 毫不 "
     "没法 无法 "
     "不必 不该 不想 不敢 不行 不得 不准 不许 禁止 拒绝 取消 停止 避免 尚未 未能 不曾 甭 "
@@ -145,15 +143,15 @@ NEGATIONS = _words(
     "不适合 没能"
 )
 
-# Openers that may go when a clause is taken out of its place.
-# (those of FREE_OPENERS even without a comma behind them).
-FREE_OPENERS = frozenset(
+# Openers that go even without a comma behind them when a clause is taken out of its place.
+FREE_OPENERS = words(
     "但是 可是 不过 然而 而且 并且 所以 因此 因而 于是 然后 接着 另外 此外 那么 其实 总之 "
     "当然 我觉得 我认为 我想说 我感觉 "
     "说实话 老实说 事实上 实际上 请问 也就是说 比如说 比如 例如 听起来 看起来 最后 首先 其次 "
-    "因为 由于".split()
+    "因为 由于"
 )
-OPENERS = (
+# Openers that may go where a comma or a stop sets them off.
+OPENERS = ordered(
     "但是 可是 不过 然而 而且 并且 所以 因此 因而 于是 然后 接着 另外 此外 还有 同时 那么 "
     "其实 总之 首先 "
     "其次 因为 由于 最后 当然 的确 确实 对了 话说 好的 好吧 嗯嗯 嗯 哦 噢 啊 哎呀 哎 唉 "
@@ -162,7 +160,7 @@ OPENERS = (
     "听起来 看起来 "
     "我觉得 我认为 我想说 我感觉 说实话 老实说 事实上 实际上 请问 麻烦 顺便说一下 顺便 "
     "总的来说 并 且 就"
-).split()
+)
 
 # Clauses opened by these turn round what stands before them, so they matter more than their length
 # says.
@@ -185,17 +183,16 @@ CONTRASTS: tuple[str, ...] = (
 )
 
 # Clauses opened by these are half a thought: they hold on to the clause that follows.
-CONDITIONS: tuple[str, ...] = tuple(
-    (
-        "如果 要是 假如 假设 倘若 若是 若 只要 只有 除非 虽然 尽管 即使 就算 哪怕 因为 由于 当 "
-        "既然 为了 与其 "
-        "无论 不管 不但 不仅 自从 万一 每当"
-    ).split()
+CONDITIONS: tuple[str, ...] = ordered(
+    "除了 至于 如果 要是 假如 假设 倘若 若是 若 只要 只有 除非 虽然 尽管 即使 就算 哪怕 因为 "
+    "由于 当 "
+    "既然 为了 与其 "
+    "无论 不管 不但 不仅 自从 万一 每当"
 )
 
 # Intensifiers and fillers that may be dropped from the middle of a clause without changing what it
 # says.
-DROPPABLE = _words(
+DROPPABLE = words(
     "非常 很 特别 十分 挺 真的 真 挺 比较 相当 极其 实在 简直 有点 有点儿 稍微 其实 确实 的确 "
     "当然 一直 就 都 "
     "还 也 又 才 便 呢 啊 吧 呀 啦 嘛 哦 哈 噢 啊呀 刚刚 正在 已经 总是 大概 突然 终于 居然 "
@@ -205,12 +202,10 @@ DROPPABLE = _words(
 )
 
 # Droppable words that bear on truth or time: only dropped when nothing else helps.
-CAREFUL = _words(
-    "大概 几乎 好像 似乎 今天 现在 目前 已经 正在 刚刚 都 又 才 觉得 认为 感觉 还 更 更加 最好"
-)
+CAREFUL = words("大概 几乎 好像 似乎 今天 现在 目前 已经 正在 刚刚 都 又 才 觉得 认为 感觉 还 更 更加 最好")
 
 # A phrase or a cut never ends in one of these.
-NO_END = _words(
+NO_END = words(
     "的 地 得 和 与 跟 同 及 以及 或 或者 还是 而 而且 并 并且 但 但是 因为 所以 如果 在 从 "
     "向 往 对 把 被 给 "
     "让 使 将 由 以 为 为了 于 按 按照 根据 关于 对于 通过 随着 当 是 有 很 非常 最 更 太 还 "
@@ -226,7 +221,7 @@ NO_END = _words(
 )
 
 # A phrase or a cut never begins with one of these.
-NO_START = _words(
+NO_START = words(
     "叫 叫做 名叫 位于 有 的 地 得 了 着 过 们 吗 呢 吧 啊 呀 嘛 啦 和 与 跟 及 以及 或 或者 "
     "而 而且 并 并且 但 但是 所以 因此 "
     "等 等等 就 也 都 还 又 才 便 之 所 者 里 中 上 下 内 外 后 前 时 时候 的话 来说 而言 来 "
@@ -235,16 +230,16 @@ NO_START = _words(
 )
 
 # Words younger than the dictionary, which would otherwise fall apart.
-ADDED_WORDS = tuple(
+ADDED_WORDS = ordered(
     "会计 下属 海鲜 核磁共振 年会 豆包 微信 抖音 小红书 支付宝 淘宝 京东 拼多多 知乎 哔哩哔哩 "
     "钉钉 飞书 滴滴 美团 高铁 地铁站 网课 自媒体 大模型 "
     "人工智能 机器学习 深度学习 知识图谱 云计算 微服务 数据库 服务器 二维码 充电宝 奶茶 火锅 "
     "外卖 健身房 "
     "瑜伽课 民宿 露营 剧本杀 密室逃脱 钢琴课 大提琴 小提琴 尤克里里 架子鼓 猫粮 狗粮 体检报告 "
-    "社保 公积金".split()
+    "社保 公积金"
 )
 
 # All that points or fills: never a keyword, whatever the tagger says.
 STOPPED = PRONOUNS | VAGUE_NOUNS | TIME_FILLERS
 # The tagger's names for nouns, proper names, places and verbal nouns.
-NOUN_TAGS = _words("n nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw nl ng vn j an s")
+NOUN_TAGS = words("n nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw nl ng vn j an s")

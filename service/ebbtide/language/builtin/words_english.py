@@ -9,21 +9,19 @@ Deliberately not here: a part-of-speech model and any rule about context.
 
 from __future__ import annotations
 
+from ebbtide.language.builtin.word_lists import ordered, words
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-DETERMINERS = _words(
+DETERMINERS = words(
     "the a an this that these those my your his her its our their some any no each every "
     "another either "
-    "neither such whose which what many much few several all both more most less least enough"
+    "neither such whose which what many much few several all both more most less least enough "
+    "one two three four five six seven eight nine ten eleven twelve hundred thousand"
 )
-POSSESSIVES = _words("my your his her its our their whose")
-SUBJECTS = _words(
+POSSESSIVES = words("my your his her its our their whose")
+SUBJECTS = words(
     "i you he she it we they who i'm you're he's she's it's we're they're there i've we've you've"
 )
-PRONOUNS = SUBJECTS | _words(
+PRONOUNS = SUBJECTS | words(
     "me him us them mine yours hers ours theirs myself yourself himself herself itself "
     "oneself ourselves themselves "
     "one ones someone anyone everyone somebody anybody everybody nobody none something "
@@ -34,7 +32,7 @@ PRONOUNS = SUBJECTS | _words(
     "who's where's how's "
     "let's that'll it'd why'd how'd who'd where'd what'd when's why's"
 )
-AUXILIARIES = _words(
+AUXILIARIES = words(
     "am is are was were be been being do does did doing done have has had having will would "
     "can could shall "
     "should may might must ought gonna wanna gotta cannot isn't aren't wasn't weren't don't "
@@ -44,14 +42,14 @@ AUXILIARIES = _words(
     "didnt doesnt wont isnt"
 )
 # After these an unknown word is a verb.
-MODALS = _words(
+MODALS = words(
     "will would can could shall should may might must gonna wanna gotta cannot won't wouldn't "
     "can't couldn't "
     "shouldn't mustn't don't doesn't didn't do does did i'll you'll he'll she'll it'll we'll "
     "they'll i'd you'd "
     "we'd they'd let's please dont didnt"
 )
-PREPOSITIONS = _words(
+PREPOSITIONS = words(
     "of in on at by for with about against between into through during before after above "
     "below to from up "
     "down out off over under within without along across behind beyond beside besides near "
@@ -60,14 +58,14 @@ PREPOSITIONS = _words(
     "inside outside "
     "amid amongst versus vs regarding concerning including excluding except plus minus"
 )
-CONJUNCTIONS = _words(
+CONJUNCTIONS = words(
     "and or but nor so yet because although though if unless while when whenever where "
     "wherever whether that "
     "once whereas how why then else etc e.g i.e also however therefore moreover furthermore "
     "instead otherwise "
     "meanwhile thus hence nevertheless nonetheless & n"
 )
-ADVERBS = _words(
+ADVERBS = words(
     "forever very really just too also even still already yet ever never always often "
     "sometimes usually again soon "
     "now then here there today tomorrow yesterday tonight later earlier once twice almost "
@@ -90,7 +88,7 @@ ADVERBS = _words(
 )
 
 # Words that describe; as keywords they say nothing by themselves.
-ADJECTIVES = _words(
+ADJECTIVES = words(
     "good great nice bad big small large little long short tall high low old new young early "
     "late fast slow "
     "easy hard difficult simple happy sad glad proud excited exciting amazing awesome "
@@ -161,7 +159,7 @@ ADJECTIVES = _words(
 
 # Nouns too vague, or too bound to the moment of speaking, to tell memories apart. Feelings and
 # abstractions of small talk: keywords only where the text offers nothing more tangible.
-WEAK_NOUNS = _words(
+WEAK_NOUNS = words(
     "love joy fun happiness hope kindness generosity gratitude positivity passion passions "
     "dream dreams goal goals "
     "progress experience experiences life memory memories support advice energy motivation "
@@ -179,7 +177,7 @@ WEAK_NOUNS = _words(
     "message chat call example examples situation view style content version mistake mistakes"
 )
 
-VAGUE_NOUNS = _words(
+VAGUE_NOUNS = words(
     "thing things stuff way ways lot lots bit kind kinds sort sorts type types part parts "
     "piece pieces time "
     "times moment moments day days week weeks month months year years hour hours minute "
@@ -228,58 +226,96 @@ VAGUE_NOUNS = _words(
 )
 
 # Time words, which may date a memory but never name what it is about.
-MONTHS = _words(
+MONTHS = words(
     "january february march april june july august september october november december jan "
     "feb mar apr jun "
     "jul aug sep sept oct nov dec"
 )
-WEEKDAYS = _words(
+WEEKDAYS = words(
     "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun"
 )
 
-_VERBS = """
-accept achieve act adapt add adjust admire admit adopt advise affect afford agree aim allow amaze announce
-apologize appear apply appreciate arrange arrive ask assume attend avoid bake bear beat become begin believe
-belong bet blow boost borrow bother break breathe bring build burn bury buy calculate call calm cancel
-capture care carry catch cause celebrate change charge chase chat check cheer choose clarify clean clear
-climb close collect combine come commit communicate compare compete complain complete concentrate confirm
-confuse connect consider consist contact contain continue contribute convince cook cope copy count cover
-create cry cut dance deal decide declare decorate decrease define delay delete deliver demand depend deploy
-describe deserve design destroy determine develop die disagree disappear discover discuss display distract
-divide donate draw dream drink drive drop dry dump earn eat embrace emphasize enable encounter encourage end
-enhance enjoy ensure enter escape establish evolve examine exist expand expect experience explain explore
-expose express extend face fail fall feed feel fight figure fill find finish fit fix fly focus follow forget
-forgive foster fry gain gather get give glad go grab grow guess handle hang happen hate hear heat help hesitate
-hide hire hit hold hope hug hunt hurry hurt ignore imagine implement improve include increase influence
-inform insist inspire install intend introduce invest investigate invite involve join juggle jump keep kick
-kill kiss knock know lack laugh launch lead lean learn leave lend let lie lift light like listen live load
-look lose love maintain make manage mark match matter mean measure meet melt mention merge mind miss mix
-modify motivate move need note notice obtain occur offer open operate order organize overcome owe own pack
-paint park participate pass pay perform persuade pick place plan plant play plug point post pour practice
-praise prefer prepare present press prevent print produce promise promote protect prove provide publish pull
-push put quit raise reach react read realize receive recognize recommend recover reduce refer reflect refuse
-regret reject relate relax release rely remain remember remind remove rent repair repeat replace reply report
-represent request require rescue research resolve respect respond rest restart restore retire return reveal
-review ride ring rise roll rollback rub ruin run rush save say scare schedule search see seek seem select sell send
-separate serve set settle shake share shift shine shoot show shut sign sing sip sit skip sleep slip smell
-smile solve sort sound spark speak spend split spot spread stand stare start stay steal stick stop strengthen
-stretch strike struggle study submit succeed suffer suggest suit supply support suppose surprise surround
-survive switch take talk taste teach tear tell tend test thank think throw touch track trade train transform
-translate travel treat trust try turn type understand unwind update upgrade upload use value vary view visit
-volunteer vote wait wake walk wander want warn wash waste watch wear welcome win wish wonder work worry wrap
-write yell unplug recharge broaden navigate optimize utilize integrate incorporate opt pursue reconnect
-reach rekindle cherish resonate uplift motivate symbolize resemble highlight showcase craft brighten bond bump
-chill cruise dig dive explode hop lay pet pop rock settle sneak snap snuggle stream sweat tackle throw tune
-wow vent whip zoom gotta book bookmark crash debug configure compile commit migrate fetch parse push pull
-hike camp jog swim bike surf ski knit offer demonstrate analyze conduct portray depict feature argue claim customize detect diagnose
-download draft edit estimate evaluate execute filter generate identify illustrate inspect interact interpret justify label
-monitor negotiate notify outline perceive persist predict preserve process propose purchase qualify quote rank rate
-reassure reconsider rehearse reinforce relocate revise sample scan seal secure simplify specify stir summarize
-supervise swap sync tailor tidy trim troubleshoot validate verify wipe withdraw chop blend presume resume sew garden meditate stroll
-""".split()
+_VERBS = ordered("""
+accept achieve act adapt add adjust admire admit adopt advise affect afford agree aim allow amaze
+announce
+apologize appear apply appreciate arrange arrive ask assume attend avoid bake bear beat become
+begin believe
+belong bet blow boost borrow bother break breathe bring build burn bury buy calculate call calm
+cancel
+capture care carry catch cause celebrate change charge chase chat check cheer choose clarify clean
+clear
+climb close collect combine come commit communicate compare compete complain complete concentrate
+confirm
+confuse connect consider consist contact contain continue contribute convince cook cope copy count
+cover
+create cry cut dance deal decide declare decorate decrease define delay delete deliver demand
+depend deploy
+describe deserve design destroy determine develop die disagree disappear discover discuss display
+distract
+divide donate draw dream drink drive drop dry dump earn eat embrace emphasize enable encounter
+encourage end
+enhance enjoy ensure enter escape establish evolve examine exist expand expect experience explain
+explore
+expose express extend face fail fall feed feel fight figure fill find finish fit fix fly focus
+follow forget
+forgive foster fry gain gather get give glad go grab grow guess handle hang happen hate hear heat
+help hesitate
+hide hire hit hold hope hug hunt hurry hurt ignore imagine implement improve include increase
+influence
+inform insist inspire install intend introduce invest investigate invite involve join juggle jump
+keep kick
+kill kiss knock know lack laugh launch lead lean learn leave lend let lie lift light like listen
+live load
+look lose love maintain make manage mark match matter mean measure meet melt mention merge mind
+miss mix
+modify motivate move need note notice obtain occur offer open operate order organize overcome owe
+own pack
+paint park participate pass pay perform persuade pick place plan plant play plug point post pour
+practice
+praise prefer prepare present press prevent print produce promise promote protect prove provide
+publish pull
+push put quit raise reach react read realize receive recognize recommend recover reduce refer
+reflect refuse
+regret reject relate relax release rely remain remember remind remove rent repair repeat replace
+reply report
+represent request require rescue research resolve respect respond rest restart restore retire
+return reveal
+review ride ring rise roll rollback rub ruin run rush save say scare schedule search see seek seem
+select sell send
+separate serve set settle shake share shift shine shoot show shut sign sing sip sit skip sleep
+slip smell
+smile solve sort sound spark speak spend split spot spread stand stare start stay steal stick stop
+strengthen
+stretch strike struggle study submit succeed suffer suggest suit supply support suppose surprise
+surround
+survive switch take talk taste teach tear tell tend test thank think throw touch track trade train
+transform
+translate travel treat trust try turn type understand unwind update upgrade upload use value vary
+view visit
+volunteer vote wait wake walk wander want warn wash waste watch wear welcome win wish wonder work
+worry wrap
+write yell unplug recharge broaden navigate optimize utilize integrate incorporate opt pursue
+reconnect
+reach rekindle cherish resonate uplift motivate symbolize resemble highlight showcase craft
+brighten bond bump
+chill cruise dig dive explode hop lay pet pop rock settle sneak snap snuggle stream sweat tackle
+throw tune
+wow vent whip zoom gotta book bookmark crash debug configure compile commit migrate fetch parse
+push pull
+hike camp jog swim bike surf ski knit offer demonstrate analyze conduct portray depict feature
+argue claim customize detect diagnose
+download draft edit estimate evaluate execute filter generate identify illustrate inspect interact
+interpret justify label
+monitor negotiate notify outline perceive persist predict preserve process propose purchase
+qualify quote rank rate
+reassure reconsider rehearse reinforce relocate revise sample scan seal secure simplify specify
+stir summarize
+supervise swap sync tailor tidy trim troubleshoot validate verify wipe withdraw chop blend presume
+resume sew garden meditate stroll
+""")
 
 # Verbs of the list that are as often nouns; the words around them decide.
-NOUN_VERBS = _words(
+NOUN_VERBS = words(
     "act aim bet blow boost break burn call care cause change charge chase chat check cheer "
     "climb "
     "cook copy count cover cry cut dance deal delay demand deploy design display dream drink "
@@ -310,7 +346,7 @@ NOUN_VERBS = _words(
 )
 
 # Noun senses so much commoner that, not after a subject or a modal, the word is a noun.
-MOSTLY_NOUNS = _words(
+MOSTLY_NOUNS = words(
     "book park plant garden bike pet rock stream camp face sound train match garden schedule "
     "design research "
     "build feature label monitor process rate sample resume filter draft download quote paint "
@@ -319,17 +355,25 @@ MOSTLY_NOUNS = _words(
     "load crash commit rollback deploy trade track travel practice light print record ski rent"
 )
 
-_IRREGULAR = """
-am is are was were been being had has did done went gone going made took taken got gotten came saw seen knew known
-thought gave given found told felt left kept began begun brought bought wrote written stood heard let meant
-met paid ran sat spoke spoken led grew grown lost fell fallen sent built understood drew drawn broke broken
-spent cut rose risen drove driven chose chosen ate eaten caught taught sold won wore worn flew flown forgot
-forgotten hid hidden held hurt laid lay lent lit put quit read rode ridden rang rung said sang sung set shook
-shaken shot shut slept stole stolen struck swam swum threw thrown tore torn woke woken became blew blown
-bent bet bit bitten bled bred dealt dug drank drunk fed fought hung hit knelt sought shone spread stuck stung
-swept swung wept wound shown showed proven lying dying tying died lied tied overcame overcome beat beaten
+_IRREGULAR = ordered("""
+am is are was were been being had has did done went gone going made took taken got gotten came saw
+seen knew known
+thought gave given found told felt left kept began begun brought bought wrote written stood heard
+let meant
+met paid ran sat spoke spoken led grew grown lost fell fallen sent built understood drew drawn
+broke broken
+spent cut rose risen drove driven chose chosen ate eaten caught taught sold won wore worn flew
+flown forgot
+forgotten hid hidden held hurt laid lay lent lit put quit read rode ridden rang rung said sang
+sung set shook
+shaken shot shut slept stole stolen struck swam swum threw thrown tore torn woke woken became blew
+blown
+bent bet bit bitten bled bred dealt dug drank drunk fed fought hung hit knelt sought shone spread
+stuck stung
+swept swung wept wound shown showed proven lying dying tying died lied tied overcame overcome beat
+beaten
 bore born forgave forgiven sank sunk sprang withdrew rebuilt retold redid sewn mistaken
-""".split()
+""")
 
 
 def _inflect(verb: str) -> tuple[str, str, str]:
@@ -346,7 +390,7 @@ def _inflect(verb: str) -> tuple[str, str, str]:
     return third, verb + "ed", verb + "ing"
 
 
-_DOUBLING = _words("admit commit occur prefer refer regret submit forget begin")
+_DOUBLING = words("admit commit occur prefer refer regret submit forget begin")
 _FORMS = {verb: _inflect(verb) for verb in _VERBS}
 
 # Every -ing form the lexicon knows.
@@ -356,12 +400,12 @@ VERBS = frozenset(
     form
     for verb, forms in _FORMS.items()
     for form in ((verb, *forms[:2]) if verb not in NOUN_VERBS else (forms[1],))
-) | frozenset(_IRREGULAR) - _words("left lead lay wound bit bore spread drunk")
+) | frozenset(_IRREGULAR) - words("left lead lay wound bit bore spread drunk")
 # Forms that are nouns or verbs by context.
 AMBIGUOUS = NOUN_VERBS | frozenset(forms[0] for verb, forms in _FORMS.items() if verb in NOUN_VERBS)
 
 # Gerunds that name a pursuit rather than what goes on in the sentence.
-ACTIVITY_GERUNDS = _words(
+ACTIVITY_GERUNDS = words(
     "swimming hiking running jogging painting drawing cooking baking camping fishing skiing "
     "surfing dancing "
     "singing writing reading coding programming gaming gardening knitting sewing yoga cycling "
@@ -380,13 +424,13 @@ ACTIVITY_GERUNDS = _words(
     "bowling rafting"
 )
 # After these an -ing form is what is pursued, a noun.
-PURSUING = _words(
+PURSUING = words(
     "love loves loved enjoy enjoys enjoyed like likes liked hate hates do doing did go goes "
     "went going prefer "
     "start started starting stop stopped quit practice practicing practise tried into about"
 )
 # -ing forms that are never what a text is about.
-BUSY_GERUNDS = _words(
+BUSY_GERUNDS = words(
     "being going doing having getting making taking putting seeing coming looking trying "
     "using keeping giving telling "
     "saying knowing thinking talking working helping hearing sharing finding feeling wanting "
@@ -394,7 +438,7 @@ BUSY_GERUNDS = _words(
     "turning starting leaving bringing"
 )
 # Nouns that merely end like a participle or an adverb.
-TRUE_NOUNS = _words(
+TRUE_NOUNS = words(
     "building meeting wedding ceiling string king ring wing spring painting clothing lighting "
     "housing evening "
     "morning earring pudding sibling sterling duckling dumpling lightning thing bed seed feed "
@@ -418,7 +462,7 @@ TRUE_NOUNS = _words(
 )
 
 # Abbreviations after which a full stop ends nothing.
-ABBREVIATIONS = _words(
+ABBREVIATIONS = words(
     "mr mrs ms dr prof st sr jr vs etc e.g i.e eg ie cf al approx dept est fig figs gen gov "
     "inc ltd co corp "
     "no nos op pp vol vols rev hon capt col sgt lt maj ph.d m.d b.a m.a ave blvd rd mt ft "
@@ -428,9 +472,9 @@ ABBREVIATIONS = _words(
     "u.k u.n e.u min max avg resp incl excl esp ca viz ed eds trans ver ch sec tel ext misc"
 )
 # Abbreviations that often close a sentence: a capital after them ends it.
-CLOSING_ABBREVIATIONS = _words("etc a.m p.m inc ltd co corp jr sr u.s u.k e.u u.n al ph.d m.d")
+CLOSING_ABBREVIATIONS = words("etc a.m p.m inc ltd co corp jr sr u.s u.k e.u u.n al ph.d m.d")
 
-NEGATIONS = _words(
+NEGATIONS = words(
     "not no never none nobody nothing neither nor cannot without isn't aren't wasn't weren't "
     "don't doesn't "
     "didn't haven't hasn't hadn't won't wouldn't can't couldn't shouldn't mustn't needn't "
@@ -471,18 +515,18 @@ CONDITIONS = (
     "in case",
     "given that",
 )
-OPENERS = _words(
+OPENERS = words(
     "and but so or then also well oh hey hi hello wow yeah yes yep yup sure okay ok thanks "
     "thank absolutely "
     "definitely actually basically honestly plus anyway besides moreover furthermore however "
     "additionally "
     "finally firstly secondly lastly overall alright right hmm haha lol aww aw awww ah cool "
     "great awesome "
-    "indeed meanwhile therefore thus congrats bye goodbye because which though although yet "
+    "indeed meanwhile therefore thus congrats bye goodbye because though although yet "
     "please"
 )
 # May go from the middle of a clause without changing what it says.
-DROPPABLE = _words(
+DROPPABLE = words(
     "very really just so quite pretty super totally absolutely definitely actually basically "
     "honestly "
     "literally simply truly extremely incredibly certainly obviously especially particularly "
@@ -497,8 +541,9 @@ NO_END = (
     | PREPOSITIONS
     | (CONJUNCTIONS - {"etc", "also", "instead", "however"})
     | AUXILIARIES
-    | _words(
-        "i you he she we they very really just so too not i'm it's we're they're you're he's she's i've "
+    | words(
+        "i you he she we they very really just so too not i'm it's we're they're you're he's "
+        "she's i've "
         "we've that's there's let's i'll we'll i'd there n't really been get got make "
         "made"
     )

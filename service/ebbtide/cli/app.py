@@ -1,0 +1,81 @@
+"""The command line `ebbtide`: its commands, and the one place where errors become sentences.
+
+Commands are plain functions, one file each; what is heavy they import when they run, so that `--help` and
+completion stay quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ebbtide import __version__
+from ebbtide.cli.agents import agents
+from ebbtide.cli.check import check
+from ebbtide.cli.console import report, write_text
+from ebbtide.cli.curve import curve
+from ebbtide.cli.demo.command import demo
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure, as_failure
+from ebbtide.cli.inspect import inspect
+from ebbtide.cli.recall import recall
+from ebbtide.cli.remember import remember
+from ebbtide.cli.serve import serve
+from ebbtide.errors import EbbtideError
+
+app = typer.Typer(
+    name="ebbtide",
+    help="A memory daemon for AI agents that forgets gracefully and knows what it forgot.",
+    epilog="New here? Try: ebbtide demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+TRY = "Try it"
+USE = "Use a running daemon"
+LOOK = "Look after it"
+
+app.command("demo", rich_help_panel=TRY)(demo)
+app.command("curve", rich_help_panel=TRY)(curve)
+app.command("serve", rich_help_panel=USE)(serve)
+app.command("remember", rich_help_panel=USE)(remember)
+app.command("recall", rich_help_panel=USE)(recall)
+app.command("agents", rich_help_panel=LOOK)(agents)
+app.command("inspect", rich_help_panel=LOOK)(inspect)
+app.command("check", rich_help_panel=LOOK)(check)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        write_text(f"ebbtide {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _ebbtide(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and leave with its exit code. A failure is one sentence; a bug shows its traceback."""
+    try:
+        app(arguments, prog_name="ebbtide")
+    except Failure as failure:
+        report(failure)
+        sys.exit(failure.code)
+    except EbbtideError as error:
+        failure = as_failure(error)
+        report(failure)
+        sys.exit(failure.code)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)

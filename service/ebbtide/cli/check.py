@@ -1,0 +1,145 @@
+"""`ebbtide check`: whether what is stored still is what was written, agent by agent, offline.
+
+A store that cannot even be opened is a finding like any other: one broken agent never hides the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ebbtide.cli.console import counted, out, progress, say, write_json
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.options import DataDir, Json
+from ebbtide.errors import EbbtideError, NotFound
+
+if TYPE_CHECKING:
+    from ebbtide.store.data_directory import DataDirectory
+
+MOST_ROWS = 200
+"""Findings shown in the table; JSON has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding, and whose it is."""
+
+    agent_id: str
+    table: str
+    key: str
+    problem: str
+    is_repairable: bool
+
+
+def check(
+    agents: Annotated[
+        list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents.")
+    ] = None,
+    data_dir: DataDir = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Repair what can be made anew from the rest.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check stored data, offline. Exit code 7 when something is wrong."""
+    from ebbtide.cli.offline import held
+
+    with held(data_dir) as (data, _):
+        directories = _directories(data, agents or [])
+        found, checked = _check_all(data, directories, rebuild)
+    if as_json:
+        write_json({"checked": checked, "findings": [asdict(finding) for finding in found]})
+    else:
+        _show(found, checked, rebuild)
+    if found:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _directories(data: DataDirectory, agents: list[str]) -> list[str]:
+    from ebbtide.store.data_directory import directory_name
+    from ebbtide.vocabulary import parse_agent_id
+
+    if not agents:
+        return list(data.directories())
+    names = [directory_name(parse_agent_id(agent)) for agent in agents]
+    for agent, name in zip(agents, names, strict=True):
+        if not (data.agents / name).is_dir():
+            raise Failure(f"There is no agent {agent} in {data.root}.", ExitCode.NOT_FOUND)
+    return names
+
+
+def _check_all(
+    data: DataDirectory, directories: list[str], rebuild: bool
+) -> tuple[list[Found], list[str]]:
+    found: list[Found] = []
+    checked: list[str] = []
+    with progress("checking") as bar:
+        task = bar.add_task("checking", total=len(directories))
+        for directory in directories:
+            agent_id, findings = _check_one(data, directory, rebuild)
+            checked.append(agent_id)
+            found += findings
+            bar.advance(task)
+    return found, checked
+
+
+def _check_one(data: DataDirectory, directory: str, rebuild: bool) -> tuple[str, list[Found]]:
+    """(agent id, findings). The directory's name stands in for an id that cannot be read."""
+    from ebbtide.store.check import check_store, rebuild_store
+    from ebbtide.vocabulary import AgentId
+
+    agent_id = directory
+    try:
+        meta = data.meta(directory)
+        if meta is None:
+            raise NotFound("there is no meta.json", reason="AGENT_NOT_FOUND")
+        agent_id = meta.agent_id
+        store = data.open_store(AgentId(agent_id))
+        try:
+            findings = rebuild_store(store) if rebuild else check_store(store)
+        finally:
+            store.close()
+    except Exception as error:  # whatever a damaged file makes the code below us raise
+        return agent_id, [Found(agent_id, "store", directory, _problem(error), False)]
+    return agent_id, [
+        Found(agent_id, finding.table, finding.key, finding.problem, finding.is_repairable)
+        for finding in findings
+    ]
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, EbbtideError):
+        return error.message
+    return f"unreadable: {type(error).__name__}: {error}"
+
+
+def _show(found: list[Found], checked: list[str], rebuild: bool) -> None:
+    agents = counted(len(checked), "agent")
+    if not found:
+        out().print(f"{agents} checked, nothing wrong.", markup=False)
+        return
+    out().print(_table(found[:MOST_ROWS]))
+    if len(found) > MOST_ROWS:
+        say(f"… and {len(found) - MOST_ROWS:,} more; --json lists them all.", "dim")
+    repairable = sum(finding.is_repairable for finding in found)
+    text = f"{counted(len(found), 'finding')} in {agents} checked"
+    if rebuild:
+        text += "; what could be repaired was. Check again to see what is left"
+    elif repairable:
+        text += f"; {repairable:,} can be repaired with --rebuild"
+    say(f"{text}.")
+
+
+def _table(found: list[Found]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    for name in ("agent", "table", "key", "problem"):
+        table.add_column(name, overflow="fold")
+    table.add_column("repairable")
+    for finding in found:
+        cells: list[Any] = [finding.agent_id, finding.table, finding.key, finding.problem]
+        table.add_row(*map(str, cells), "yes" if finding.is_repairable else "no")
+    return table

@@ -1,0 +1,2 @@
+def curve() -> None:
+    """Soon."""

@@ -1,0 +1,183 @@
+"""What the demo says between what the daemon answers, in English and in Chinese."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+Language = Literal["en", "zh"]
+
+
+def language(asked: str) -> Language:
+    """The language of the narration: as asked, else as the locale environment says."""
+    if asked != "auto":
+        return "zh" if asked == "zh" else "en"
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name, "")
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Narration:
+    """The texts of one language; braces are filled in by the screen."""
+
+    title: str
+    tagline: str
+    opening: str
+    pace: str
+    remembering: str
+    remembering_how: str
+    conversation: str
+    became: str
+    more: str
+    focus: str
+    followed: str
+    asking: str
+    asking_how: str
+    nothing: str
+    others: str
+    time: str
+    time_how: str
+    batches: str
+    after: str
+    said: str
+    of: str
+    gone: str
+    gone_row: str
+    dangling_row: str
+    once: str
+    once_how: str
+    once_before: str
+    once_after: str
+    once_never: str
+    end: str
+    seen: str
+    next: str
+    next_serve: str
+    next_remember: str
+    next_recall: str
+    names: dict[str, str]
+
+
+EN = Narration(
+    title="Ebbtide",
+    tagline="a memory that forgets gracefully, and knows what it forgot",
+    opening=(
+        "Lin Yue talks with her assistant, sometimes in Chinese, sometimes in English. You will see ten "
+        "conversations remembered, two questions answered, and time passing until three memories are gone. "
+        "No model server, no network; a temporary directory that is removed at the end. Every memory and "
+        "every answer below comes from the running engine: nothing is staged."
+    ),
+    pace=(
+        "To fit into half a minute, links here lose 10% with each pass (decay_rate = {rate}). "
+        "The default is 0.97: the same path, three and a half times slower."
+    ),
+    remembering="Remembering",
+    remembering_how=(
+        "A conversation is cut into memories. Each is linked with its neighbours and with what was in "
+        "focus before; the newest move into focus."
+    ),
+    conversation="Conversation {number}: {topic}",
+    became="{messages} messages became {memories} memories",
+    more="… and {count} more",
+    focus="in focus",
+    followed="we follow this one: {name}",
+    asking="Asking",
+    asking_how=(
+        "A recall starts at the focus and walks along the links. What comes back is plain text, ready for "
+        "a language model, with what is nearest first."
+    ),
+    nothing="(nothing comes to mind)",
+    others="Eight more conversations follow, and the focus moves on with each:",
+    time="Time passes",
+    time_how=(
+        "Time here is batches, not hours. Everyday chatter comes in, one message a batch, and after each a "
+        "compression pass weakens links that are no longer in focus. A memory whose support falls below 1 "
+        "is rewritten shorter, from what it first said."
+    ),
+    batches="{count} batches",
+    after="batch {count}",
+    said="meanwhile: {message}",
+    of="{length} of {original} characters",
+    gone="forgotten",
+    gone_row="{name} is forgotten. Its last words were: {last}",
+    dangling_row="{count} memories still have a link to it",
+    once="I once knew",
+    once_how=(
+        "Forgotten is not the same as never known. {teller} is still there, and it still has a link to "
+        "{forgotten}, which is gone. Ask for its keywords:"
+    ),
+    once_before="What {forgotten} said when it was new:",
+    once_after=(
+        "The content is gone for good; that there was something is not. An agent that reads this can say "
+        '"I knew that once" instead of inventing an answer.'
+    ),
+    once_never="This time no living memory within reach still had a link to what was forgotten.",
+    end="What you saw",
+    seen=(
+        "{batches} batches and {passes} passes; {made} memories made, {gone} forgotten, {left} left. "
+        "What is talked about stays whole; what nothing supports any more fades, word by word."
+    ),
+    next="Your turn",
+    next_serve="run the daemon",
+    next_remember="tell it something",
+    next_recall="and ask for it",
+    names={"lighthouse": "the lighthouse", "bakery": "the bakery", "whistle": "the whistle"},
+)
+
+ZH = Narration(
+    title="Ebbtide",
+    tagline="会从容地忘记，也知道自己忘了什么",
+    opening=(
+        "林月和她的助手聊天，时而中文，时而英文。接下来你会看到：十次对话被记住，两个问题得到回答，"
+        "然后时间流过，直到三条记忆消失。不需要模型服务，不需要网络；数据放在临时目录，结束即删。"
+        "下面的每条记忆、每个回答都来自正在运行的引擎，没有一句是摆拍。"
+    ),
+    pace=(
+        "为了在半分钟内看完，这里每做一遍压缩，联系就减弱一成（decay_rate = {rate}）。"
+        "默认值是 0.97：走的是同一条路，只是慢三倍半。"
+    ),
+    remembering="记住",
+    remembering_how="一次对话被切成若干条记忆，每条都与前后相邻的、以及先前焦点里的记忆相连；最新的几条进入焦点。",
+    conversation="第 {number} 次对话：{topic}",
+    became="{messages} 条消息成了 {memories} 条记忆",
+    more="……还有 {count} 条",
+    focus="焦点",
+    followed="我们跟踪这一条：{name}",
+    asking="提问",
+    asking_how="回忆从焦点出发，沿着联系走。答回来的是一段纯文本，可以直接交给语言模型，最近的排在最前。",
+    nothing="（什么也没想起来）",
+    others="接着又是八次对话，焦点随之移动：",
+    time="时间流过",
+    time_how=(
+        "这里的时间不是钟点，而是批次。日常闲聊一条一批地进来，每批之后走一遍压缩：离开焦点的联系逐渐变弱。"
+        "支撑不足 1 的记忆，会按它最初的内容改写得更短。"
+    ),
+    batches="{count} 批",
+    after="第 {count} 批",
+    said="此时在聊：{message}",
+    of="{original} 字剩 {length} 字",
+    gone="已遗忘",
+    gone_row="{name}被遗忘了。它最后剩下的是：{last}",
+    dangling_row="还有 {count} 条记忆连着它",
+    once="我曾经知道",
+    once_how="遗忘和从不知道是两回事。{teller} 还在，它还连着已经消失的 {forgotten}。用它自己的关键词问一问：",
+    once_before="{forgotten} 当初说的是：",
+    once_after="内容再也回不来了，“曾经有过”却还在。读到这句话的智能体会说“我以前知道”，而不是编一个答案。",
+    once_never="这一次，够得着的记忆里已经没有谁还连着被遗忘的那几条。",
+    end="你看到了什么",
+    seen=(
+        "{batches} 个批次，{passes} 遍压缩；记下 {made} 条，忘了 {gone} 条，还有 {left} 条。"
+        "正在谈的事完好如初；再没有什么支撑的，一个字一个字地淡去。"
+    ),
+    next="轮到你了",
+    next_serve="运行守护进程",
+    next_remember="告诉它一件事",
+    next_recall="再问问看",
+    names={"lighthouse": "灯塔", "bakery": "面包店", "whistle": "铜哨"},
+)
+
+OF: dict[Language, Narration] = {"en": EN, "zh": ZH}

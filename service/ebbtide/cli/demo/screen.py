@@ -1,0 +1,323 @@
+"""The demo on a screen: one method an event, in the order of the story.
+
+Memories and answers are printed as the verbs gave them; bars and colours are all that is added. On a terminal a
+small panel at the bottom follows the three memories while time passes; elsewhere the same rows are printed plainly
+and nothing waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from ebbtide.cli.demo.events import (
+    Done,
+    Event,
+    Faded,
+    Forgotten,
+    Memory,
+    OnceKnown,
+    Recalled,
+    Remembered,
+    TimePassed,
+)
+from ebbtide.cli.demo.narration import OF, Language
+from ebbtide.cli.demo.story import ASKED_AFTER, DECAY_RATE
+from ebbtide.cli.pictures import fold, importance_bar, indented
+from ebbtide.memory.wording import SEPARATOR
+
+COLOURS = {"lighthouse": "cyan", "bakery": "yellow", "whistle": "magenta"}
+SHOWN_MEMORIES = 4
+INDENT = "  "
+STAGE_INDENT = " " * 11
+WIDEST = 100
+"""Lines longer than this are tiring to read."""
+
+READ_S, GLANCE_S, BEAT_S, BATCH_S = 1.5, 0.5, 0.25, 0.14
+"""Pauses: to read a paragraph, to take in a result, between lines, and for one batch of everyday talk."""
+
+
+class Screen:
+    """Shows the story to a person."""
+
+    def __init__(self, console: Console, language: Language, *, is_paced: bool) -> None:
+        self._console = console
+        self._language = language
+        self._say = OF[language]
+        self._is_paced = is_paced
+        self._live: Live | None = None
+        self._chapter = 0
+        self._chapters: set[str] = set()
+        self._width = min(console.width, WIDEST)
+
+    async def show(self, events: AsyncIterator[Event]) -> None:
+        """Show the whole story."""
+        await self._open()
+        try:
+            async for event in events:
+                await self._show(event)
+        finally:
+            self._end_live()
+
+    async def _show(self, event: Event) -> None:
+        match event:
+            case Remembered():
+                await self._remembered(event)
+            case Recalled():
+                await self._recalled(event)
+            case TimePassed():
+                await self._time_passed(event)
+            case Faded():
+                await self._faded(event)
+            case Forgotten():
+                await self._forgotten(event)
+            case OnceKnown():
+                await self._once_known(event)
+            case Done():
+                await self._done(event)
+
+    # --- chapters ----------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        say = self._say
+        title = Text.assemble((say.title, "bold cyan"), "  ", (say.tagline, "italic"))
+        self._print(Panel(title, border_style="cyan", padding=(0, 2), width=self._width))
+        self._paragraph(say.opening)
+        self._paragraph(say.pace.format(rate=DECAY_RATE), "dim")
+        await self._pause(READ_S)
+
+    async def _begin(self, heading: str, paragraph: str = "") -> None:
+        """A chapter's heading, the first time something of it happens."""
+        if heading in self._chapters:
+            return
+        self._chapters.add(heading)
+        self._chapter += 1
+        self._print()
+        rule = Rule(f"[bold]{self._chapter}  {heading}[/]", align="left", style="cyan")
+        self._console.print(rule, width=self._width)
+        if paragraph:
+            self._paragraph(paragraph)
+        await self._pause(READ_S)
+
+    async def _remembered(self, event: Remembered) -> None:
+        await self._begin(self._say.remembering, self._say.remembering_how)
+        if event.number > ASKED_AFTER:
+            await self._remembered_briefly(event)
+            return
+        topic = event.topic[self._language]
+        became = self._say.became.format(
+            messages=event.message_count, memories=len(event.memories)
+        )
+        self._print()
+        self._paragraph(self._say.conversation.format(number=event.number, topic=topic), "bold")
+        self._paragraph(became, "dim")
+        await self._pause(BEAT_S)
+        for memory in _chosen(event.memories):
+            self._memory(memory)
+            await self._pause(BEAT_S)
+        left_out = len(event.memories) - len(_chosen(event.memories))
+        if left_out > 0:
+            self._paragraph(self._say.more.format(count=left_out), "dim", indent=INDENT)
+        self._print(self._focus_line(event.focus))
+        await self._pause(GLANCE_S)
+
+    def _memory(self, memory: Memory) -> None:
+        """A memory's id, phrase and keywords; of a followed one also what it says."""
+        colour = COLOURS.get(memory.name, "")
+        line = Text(f"{INDENT}{memory.id:<6}", "dim")
+        line.append(memory.phrase, colour or "default")
+        keywords = " · ".join(memory.keywords)
+        room = self._width - line.cell_len - 2
+        if room >= 8:
+            tail = Text(f"  {keywords}", "dim")
+            tail.truncate(room + 2, overflow="ellipsis")
+            line.append_text(tail)
+        self._print(line)
+        if memory.name:
+            followed = self._say.followed.format(name=self._say.names[memory.name])
+            self._print(Text.assemble((f"{INDENT}►     ", colour), (followed, f"bold {colour}")))
+            self._paragraph(memory.content, colour, indent=INDENT + " " * 6)
+
+    def _focus_line(self, focus: list[str]) -> Text:
+        return Text.assemble((f"  {self._say.focus}  ", "dim"), ("  ".join(focus), "green"))
+
+    async def _remembered_briefly(self, event: Remembered) -> None:
+        if event.number == ASKED_AFTER + 1:
+            self._print()
+            self._paragraph(self._say.others)
+        topic = Text(event.topic[self._language])
+        topic.truncate(self._width - 24, overflow="ellipsis", pad=True)
+        moved = f"→ {event.focus[0]} … {event.focus[-1]}"
+        self._print(Text.assemble((f"{event.number:>4}  ", "dim"), topic, "  ", (moved, "green")))
+        for memory in event.memories:
+            if memory.name:
+                self._memory(memory)
+        await self._pause(BEAT_S)
+
+    async def _recalled(self, event: Recalled) -> None:
+        await self._begin(self._say.asking, self._say.asking_how)
+        self._print()
+        self._paragraph(event.question[self._language], "italic")
+        await self._pause(GLANCE_S)
+        self._print(self._answer(event.keywords, event.depth, event.text, frozenset()))
+        await self._pause(READ_S)
+
+    def _answer(
+        self, keywords: list[str], depth: int, text: str, sentences: frozenset[str]
+    ) -> Panel:
+        command = f"ebbtide recall {' '.join(_quoted(word) for word in keywords)}"
+        command += f" --depth {depth}"
+        body = Text()
+        for index, block in enumerate(text.split(SEPARATOR)):
+            if index:
+                body.append(SEPARATOR, "dim")
+            style = "bold magenta" if block in sentences else ""
+            body.append("\n".join(fold(block, self._width - 4)), style)
+        if not text:
+            body = Text(self._say.nothing, "dim")
+        return Panel(
+            body,
+            title=Text(command, "bold"),
+            title_align="left",
+            border_style="green",
+            padding=(0, 1),
+            width=self._width,
+        )
+
+    # --- time --------------------------------------------------------------------------------------
+
+    async def _time_passed(self, event: TimePassed) -> None:
+        await self._begin(self._say.time, self._say.time_how)
+        if self._live is None and self._console.is_terminal:
+            self._print()
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        if self._live is not None:
+            self._live.update(self._followed_now(event), refresh=True)
+        await self._pause(BATCH_S)
+
+    def _followed_now(self, event: TimePassed) -> RenderableType:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(min_width=14)
+        table.add_column(width=20)
+        table.add_column(no_wrap=True)
+        alive = {memory.name: memory for memory in event.followed}
+        for name, colour in COLOURS.items():
+            label = Text(self._say.names[name], colour)
+            memory = alive.get(name)
+            if memory is None:
+                table.add_row(label, importance_bar(0.0), Text(self._say.gone, "dim"))
+            else:
+                left = self._say.of.format(length=memory.length, original=memory.original_length)
+                table.add_row(label, importance_bar(memory.importance), Text(left))
+        count = Text(self._say.batches.format(count=event.batch), "bold")
+        table.add_row(count, importance_bar(event.kept, "blue"), f"{event.kept:.0%}")
+        said = Text(self._say.said.format(message=event.message), "dim", no_wrap=True)
+        said.truncate(self._width - 4, overflow="ellipsis")
+        return Group(Text(), table, said)
+
+    async def _faded(self, event: Faded) -> None:
+        memory = event.memory
+        left = self._say.of.format(length=event.length, original=memory.original_length)
+        self._stage(event.batch, memory.name, memory.importance, left)
+        self._paragraph(memory.content, COLOURS.get(memory.name, ""), indent=STAGE_INDENT)
+        await self._pause(BEAT_S)
+
+    def _stage(self, batch: int, name: str, importance: float, left: str) -> None:
+        """One line of a memory's life: when, which, how much supports it, how much is left."""
+        when = Text(self._say.after.format(count=batch), "dim")
+        when.truncate(len(STAGE_INDENT), pad=True)
+        which = Text(self._say.names[name], COLOURS.get(name, ""))
+        which.truncate(15, pad=True)
+        bar = importance_bar(importance)
+        self._print(Text.assemble(when, which, bar, f" {importance:4.2f}  ", (left, "dim")))
+
+    async def _forgotten(self, event: Forgotten) -> None:
+        name = self._say.names[event.name]
+        text = self._say.gone_row.format(name=name, last=event.last_content)
+        self._stage(event.batch, event.name, 0.0, self._say.gone)
+        colour = COLOURS.get(event.name, "")
+        self._paragraph(text[:1].upper() + text[1:], f"bold {colour}", indent=STAGE_INDENT)
+        if event.pointed_at_by:
+            count = self._say.dangling_row.format(count=len(event.pointed_at_by))
+            self._paragraph(count, "dim", indent=STAGE_INDENT)
+        await self._pause(GLANCE_S)
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    async def _once_known(self, event: OnceKnown) -> None:
+        self._end_live()
+        how = self._say.once_how.format(teller=event.teller.id, forgotten=event.forgotten)
+        await self._begin(self._say.once, how)
+        sentences = frozenset(event.sentences)
+        self._print(self._answer(event.keywords, event.depth, event.text, sentences))
+        await self._pause(READ_S)
+        self._paragraph(self._say.once_before.format(forgotten=event.forgotten), "dim")
+        self._paragraph(event.first_content, "magenta", indent=INDENT)
+        self._paragraph(self._say.once_after)
+        await self._pause(READ_S)
+
+    async def _done(self, event: Done) -> None:
+        self._end_live()
+        if self._say.once not in self._chapters:
+            await self._begin(self._say.once, self._say.once_never)
+        say = self._say
+        seen = say.seen.format(
+            batches=event.batch_count,
+            passes=event.pass_count,
+            made=event.memories_made,
+            gone=event.memories_forgotten,
+            left=event.memories_left,
+        )
+        commands = Table.grid(padding=(0, 3))
+        commands.add_column(no_wrap=True, style="bold")
+        commands.add_column(style="dim")
+        commands.add_row("ebbtide serve", say.next_serve)
+        commands.add_row('echo "Ann: I moved to Lisbon." | ebbtide remember -', say.next_remember)
+        commands.add_row("ebbtide recall Lisbon", say.next_recall)
+        body = Group(Text("\n".join(fold(seen, self._width - 6))), Text(), Text(say.next, "bold cyan"), commands)
+        self._print()
+        self._print(
+            Panel(
+                body,
+                title=Text(say.end, "bold"),
+                title_align="left",
+                border_style="cyan",
+                padding=(1, 2),
+                width=self._width,
+            )
+        )
+
+    # --- small things ------------------------------------------------------------------------------
+
+    def _print(self, what: RenderableType = "") -> None:
+        self._console.print(what, soft_wrap=isinstance(what, Text))
+
+    def _paragraph(self, text: str, style: str = "", indent: str = "") -> None:
+        self._print(Text(indented(text, self._width, indent), style))
+
+    async def _pause(self, seconds: float) -> None:
+        if self._is_paced:
+            await asyncio.sleep(seconds)
+
+    def _end_live(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _chosen(memories: list[Memory]) -> list[Memory]:
+    """The first few memories of a batch, and the followed one."""
+    first = memories[:SHOWN_MEMORIES]
+    return first + [memory for memory in memories[SHOWN_MEMORIES:] if memory.name]
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"' if " " in word else word

@@ -1,0 +1,67 @@
+"""Exit codes: what a script learns without reading a sentence.
+
+Every command ends with one of these and nothing else, so a code never means two things.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """How a command ended.
+
+    OK              0    done; also when there was nothing to tell
+    FAILURE         1    a fault of ours: a bug, or the daemon answered INTERNAL
+    USAGE           2    the command line itself: an unknown option, a bad value
+    REFUSED         3    the daemon refused the request as it stands (4xx, or no room)
+    UNREACHABLE     4    no daemon answers at the URL
+    LOCKED          5    another process holds the data directory
+    NOT_FOUND       6    no such agent, memory, batch or data directory
+    DAMAGED         7    stored data is not what was written; `check` found something
+    PORT_TAKEN      8    the port cannot be had
+    UNAVAILABLE     9    the daemon is there but cannot answer now: try again
+    BAD_INPUT      10    the file to remember cannot be understood; nothing was sent
+    BAD_SETTING    11    a setting has a value outside its range, or does not exist
+    NO_CONFIG      12    the settings file named by --config cannot be read
+    INSECURE_BIND  13    listening beyond this machine was not allowed explicitly
+    MISSING_EXTRA  14    an optional package is not installed
+    INTERRUPTED   130    Ctrl-C
+    """
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    REFUSED = 3
+    UNREACHABLE = 4
+    LOCKED = 5
+    NOT_FOUND = 6
+    DAMAGED = 7
+    PORT_TAKEN = 8
+    UNAVAILABLE = 9
+    BAD_INPUT = 10
+    BAD_SETTING = 11
+    NO_CONFIG = 12
+    INSECURE_BIND = 13
+    MISSING_EXTRA = 14
+    INTERRUPTED = 130
+
+
+OF_REASON: dict[str, ExitCode] = {
+    "DATA_DIRECTORY_LOCKED": ExitCode.LOCKED,
+    "INSECURE_BIND": ExitCode.INSECURE_BIND,
+}
+"""Reasons with a code of their own; all others go by their HTTP status."""
+
+
+def of_error(reason: str, status: int) -> ExitCode:
+    """The exit code for a reason and the HTTP status it stands for."""
+    if reason in OF_REASON:
+        return OF_REASON[reason]
+    if status == 404:
+        return ExitCode.NOT_FOUND
+    if status in (503, 504):
+        return ExitCode.UNAVAILABLE
+    if 400 <= status < 500 or status == 507:
+        return ExitCode.REFUSED
+    return ExitCode.DAMAGED if reason in ("STORE_CORRUPTED", "AGENT_ID_MISMATCH") else ExitCode.FAILURE

@@ -1,0 +1,111 @@
+"""One message as it stands in a file: in REST form, or as chat exports write it.
+
+An export's `name` is the speaker, content in parts is joined, ISO 8601 times become milliseconds, `developer` is
+the system. A message that carries no text at all (a tool call, an image) is left out; a tool's output is no part
+of a conversation and is left out too.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+NOT_TALK = frozenset({"tool", "function"})
+
+FIELDS = ("role", "content", "timestamp", "id", "speaker")
+EXPORT_FIELDS = frozenset(
+    {
+        "annotations",
+        "audio",
+        "function_call",
+        "name",
+        "refusal",
+        "status",
+        "tool_call_id",
+        "tool_calls",
+        "type",
+        "weight",
+    }
+)
+"""Fields of chat exports that are read otherwise or mean nothing here."""
+
+TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+
+
+class BadMessage(Exception):
+    """What is wrong with a message."""
+
+
+def read_message(item: Any) -> dict[str, Any] | None:
+    """The message in REST form; None when it has no text."""
+    if not isinstance(item, dict):
+        raise BadMessage("a message is an object with role and content")
+    unknown = [name for name in item if name not in FIELDS and name not in EXPORT_FIELDS]
+    if unknown:
+        raise BadMessage(f"no such field {unknown[0]!r}; a message has {', '.join(FIELDS)}")
+    role = _role(item)
+    content = _content(item)
+    if role is None or content is None:
+        return None
+    message: dict[str, Any] = {"role": role, "content": content}
+    speaker = item.get("speaker", item.get("name"))
+    if speaker is not None:
+        message["speaker"] = speaker
+    if item.get("timestamp") is not None:
+        message["timestamp"] = _time_ms(item["timestamp"])
+    if item.get("id") is not None:
+        message["id"] = item["id"]
+    return message
+
+
+def _role(item: dict[str, Any]) -> str | None:
+    role = item.get("role")
+    if role in NOT_TALK:
+        return None
+    if role is None:
+        raise BadMessage("role: required; allowed: user, assistant, system")
+    if not isinstance(role, str) or role not in ROLES:
+        raise BadMessage(f"role: {role!r:.40} is not allowed; allowed: user, assistant, system")
+    return ROLES[role]
+
+
+def _content(item: dict[str, Any]) -> str | None:
+    content = item.get("content")
+    if isinstance(content, list):
+        texts = [_part(part, index) for index, part in enumerate(content)]
+        kept = [text for text in texts if text]
+        return "\n".join(kept) if kept else None
+    if content is None:
+        if item.get("tool_calls") or item.get("function_call") or item.get("refusal"):
+            return None
+        raise BadMessage("content: required")
+    if not isinstance(content, str):
+        raise BadMessage(f"content: expected a text, got {content!r:.40}")
+    return content
+
+
+def _part(part: Any, index: int) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        raise BadMessage(f"content[{index}]: expected a part such as {{'type': 'text', 'text': …}}")
+    if part.get("type", "text") not in TEXT_PARTS:
+        return ""
+    text = part.get("text")
+    if not isinstance(text, str):
+        raise BadMessage(f"content[{index}].text: expected a text, got {text!r:.40}")
+    return text
+
+
+def _time_ms(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise BadMessage(
+            f"timestamp: {value!r:.40} is neither ms since the epoch nor an ISO 8601 time"
+        ) from None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)

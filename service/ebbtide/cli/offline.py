@@ -1,0 +1,165 @@
+"""Agents at rest: the daemon's reading verbs on a data directory that no daemon holds.
+
+The lock is held meanwhile, so that no daemon starts underneath; but there is no fleet: nothing is digested,
+no pass runs, nothing is written. `RestingFleet` is as much of a fleet as the verbs that only read ask for, so
+offline and online answers are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.serve import settings_in_force
+from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.settings import Settings
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.verbs.agents import get_agent
+from ebbtide.verbs.batches import list_batches
+from ebbtide.verbs.inspect import get_node
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import AgentId, AgentSummary
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+@contextmanager
+def held(path: Path | None) -> Iterator[tuple[DataDirectory, Settings]]:
+    """The data directory under our lock. A Failure names who holds it, or says that there is none."""
+    settings = settings_in_force({} if path is None else {"store": {"data_dir": path}})
+    root = settings.store.data_dir
+    if not (root / "agents").is_dir():
+        raise Failure(f"There is no data directory at {root}.", ExitCode.NOT_FOUND)
+    data = DataDirectory(
+        root,
+        initial_map_bytes=settings.store.initial_map_bytes,
+        max_map_bytes=settings.store.max_map_bytes,
+    )
+    data.acquire()
+    try:
+        yield data, settings
+    finally:
+        data.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _NoDigest:
+    in_hand: int | None = None
+
+
+class RestingAgent:
+    """An agent whose store is open and whose work is not taken up."""
+
+    digest = _NoDigest()
+
+    def __init__(self, agent_id: AgentId, workspace: Workspace) -> None:
+        self.id = agent_id
+        self.workspace = workspace
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """Run a job here and now."""
+        return job()
+
+
+class RestingFleet:
+    """Opens one agent after the other, for reading."""
+
+    def __init__(self, data: DataDirectory, settings: Settings) -> None:
+        self._data = data
+        self._settings = settings
+
+    @asynccontextmanager
+    async def using(self, agent_id: AgentId) -> AsyncIterator[RestingAgent]:
+        """The agent, open for the block. AGENT_NOT_FOUND when there is none."""
+        if not self._data.exists(agent_id):
+            raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+        store = self._data.open_store(agent_id)
+        try:
+            yield RestingAgent(agent_id, self._workspace(store))
+        finally:
+            store.close()
+
+    def _workspace(self, store: LmdbStore) -> Workspace:
+        # With the decay rate its links were written with, a workspace has nothing to write when it loads.
+        rate = store.read(lambda txn: txn.decay_rate())
+        defaults = self._settings.memory
+        if rate is not None:
+            defaults = defaults.model_copy(update={"decay_rate": rate})
+        return Workspace(store, defaults)
+
+
+class Resting:
+    """The same questions as `Remote` answers, asked of a data directory at rest."""
+
+    def __init__(self, data: DataDirectory, settings: Settings) -> None:
+        self._data = data
+        fleet = RestingFleet(data, settings)
+        self._service = cast(Service, _ReadingService(fleet, settings))
+
+    def agents(self) -> list[Json]:
+        """Every agent, by what its `meta.json` says."""
+        found = []
+        for directory in self._data.directories():
+            try:
+                meta = self._data.meta(directory)
+            except EbbtideError as error:
+                found.append({"agent_id": directory, "problem": error.message})
+                continue
+            if meta is not None:
+                summary = AgentSummary(
+                    meta.agent_id, meta.created_at_ms, meta.format_version, False, meta.counts
+                )
+                found.append(_listing(summary))
+        return found
+
+    def agent(self, agent_id: str) -> Json:
+        """An agent: parameters, counts, focus."""
+        return _ran(get_agent(self._service, agent_id)).model_dump(mode="json")
+
+    def batches(self, agent_id: str) -> list[Json]:
+        """Every batch whose status is kept."""
+        found: list[Json] = []
+        token = ""
+        while True:
+            page = _ran(list_batches(self._service, agent_id, None, 1000, token))
+            found += [batch.model_dump(mode="json") for batch in page.batches]
+            token = page.next_page_token
+            if not token:
+                return found
+
+    def node(self, agent_id: str, node_id: str) -> Json:
+        """One memory with its links."""
+        return _ran(get_node(self._service, agent_id, node_id)).model_dump(mode="json")
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadingService:
+    fleet: RestingFleet
+    settings: Settings
+
+
+def _ran(verb: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(verb)
+
+
+def _listing(summary: AgentSummary) -> Json:
+    counts = summary.counts
+    return {
+        "agent_id": summary.agent_id,
+        "created_at": summary.created_at_ms,
+        "open": summary.open,
+        "counts": {
+            "nodes": counts.node_count,
+            "links": counts.link_count,
+            "messages": counts.message_count,
+        },
+    }

@@ -1,0 +1,70 @@
+"""Plain text as a conversation.
+
+A transcript, whose lines read `Name: text`, becomes messages with speakers; lines without a name go on with what
+was said before. `user:` and `assistant:` (用户 and 助手) name a role, not a person. Any other text becomes one
+message a paragraph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+_SPOKEN = re.compile(r"\s*([^\W\d_][^:：\n]{0,39}?)\s*[:：](?!//)\s*(\S.*)")
+MOST_NAME_WORDS = 4
+
+ROLES = {
+    "user": "user",
+    "human": "user",
+    "用户": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "助手": "assistant",
+    "system": "system",
+    "系统": "system",
+}
+
+
+def read_text(text: str) -> list[dict[str, Any]]:
+    """The messages in a text."""
+    lines = text.splitlines()
+    spoken = [_spoken(line) for line in lines]
+    if not _is_transcript(lines, spoken):
+        paragraphs = re.split(r"\n\s*\n", text.replace("\r\n", "\n"))
+        return [
+            {"role": "user", "content": paragraph.strip()}
+            for paragraph in paragraphs
+            if paragraph.strip()
+        ]
+    messages: list[dict[str, Any]] = []
+    for line, parts in zip(lines, spoken, strict=True):
+        if parts is not None:
+            messages.append(_message(*parts))
+        elif line.strip():
+            messages[-1]["content"] += f"\n{line.strip()}"
+    return messages
+
+
+def _spoken(line: str) -> tuple[str, str] | None:
+    """(name, text) of a line that reads `Name: text`."""
+    found = _SPOKEN.fullmatch(line)
+    if found is None or len(found[1].split()) > MOST_NAME_WORDS:
+        return None
+    return found[1], found[2].strip()
+
+
+def _is_transcript(lines: list[str], spoken: list[tuple[str, str] | None]) -> bool:
+    """Whether the first line names a speaker, and names are the rule: half of the lines, or one comes back."""
+    filled = [parts for line, parts in zip(lines, spoken, strict=True) if line.strip()]
+    if not filled or filled[0] is None:
+        return False
+    names = Counter(parts[0] for parts in filled if parts is not None)
+    return names.total() * 2 >= len(filled) or max(names.values()) > 1
+
+
+def _message(name: str, content: str) -> dict[str, Any]:
+    role = ROLES.get(name.casefold())
+    if role is not None:
+        return {"role": role, "content": content}
+    return {"role": "user", "speaker": name, "content": content}

@@ -1,0 +1,77 @@
+"""`ebbtide recall`: what an agent remembers, as the text a language model would be given.
+
+Standard output carries that text byte for byte and nothing else; what else is worth knowing goes to
+standard error.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ebbtide.cli.console import counted, say, write_json, write_text
+from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, Json, Url
+
+
+def recall(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD]...", help="A memory matches when any of them occurs in it."),
+    ] = None,
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option("--relation", "-r", help="Follow only links of this name; repeatable."),
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option("--depth", help="Hops from the focus, 0-8; default: the agent's.")
+    ] = None,
+    max_results: Annotated[
+        int | None, typer.Option("--max-results", help="Most memories in the answer; 0 means 10000.")
+    ] = None,
+    patience_ms: Annotated[
+        int | None,
+        typer.Option("--patience-ms", help="Longest wait for batches not yet digested, 0-30000."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Recall what matches; without a word, everything in reach of the focus."""
+    from ebbtide.cli.remote import Remote
+
+    command: dict[str, object] = {"keywords": words or [], "relations": relation or []}
+    options = {"depth": depth, "max_results": max_results, "patience_ms": patience_ms}
+    command |= {name: value for name, value in options.items() if value is not None}
+    with Remote(url) as remote:
+        answer = remote.recall(agent, command)
+    if as_json:
+        write_json(answer)
+        return
+    if answer["text"]:
+        write_text(answer["text"])
+    else:
+        say(nothing_found(words or [], agent), "dim")
+    waiting = what_waits(answer["pending_batches"], answer["parked_batches"])
+    if waiting:
+        say(waiting, "dim")
+
+
+def nothing_found(words: list[str], agent: str) -> str:
+    """What is said when the answer is empty."""
+    if words:
+        return (
+            f"Nothing comes to mind for {', '.join(words)}. "
+            "Try other words, --depth 8, or no word at all for everything in reach."
+        )
+    return f"Nothing comes to mind: {agent} has nothing in focus yet."
+
+
+def what_waits(pending: int, parked: int) -> str:
+    """What the answer could not know yet; empty when there is nothing of the kind."""
+    parts = []
+    if pending:
+        parts.append(f"{counted(pending, 'batch', 'batches')} not digested yet")
+    if parked:
+        parts.append(f"{counted(parked, 'batch', 'batches')} parked after failures")
+    return f"({'; '.join(parts)})" if parts else ""

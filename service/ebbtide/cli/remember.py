@@ -1,0 +1,154 @@
+"""`ebbtide remember`: hand a conversation over to an agent.
+
+The whole file is read and checked before the first request, against the forms and default limits of the
+daemon; then batch after batch is sent. A batch is one unit of the memory's time: how a long conversation is cut
+decides how soon it fades.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ebbtide.cli.console import counted, out, progress, say, write_json
+from ebbtide.cli.conversation import bad_input, cut, read_conversation
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, Json, Url
+
+if TYPE_CHECKING:
+    from ebbtide.cli.remote import Remote
+
+DEFAULT_BATCH_SIZE = 40
+MOST_MESSAGES = 1000
+SHOWN_IDS = 8
+
+
+def remember(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The conversation, or - for standard input.")],
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    conversation_id: Annotated[
+        str | None, typer.Option("--conversation-id", help="Groups the batches of one conversation.")
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages a batch.")
+    ] = DEFAULT_BATCH_SIZE,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until everything accepted is digested.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remember a conversation: JSON, JSON lines, or plain text."""
+    from ebbtide.cli.remote import Remote
+
+    conversation = read_conversation(_read(file), "standard input" if file == "-" else file)
+    bodies = cut(conversation.batches, batch_size, conversation_id)
+    check(bodies)
+    with Remote(url) as remote:
+        stored = _send(remote, agent, bodies)
+        flushed = _wait(remote, agent) if wait else None
+    if as_json:
+        write_json({"agent_id": agent, "batches": stored, "flushed": flushed})
+        return
+    _tell(agent, stored, flushed)
+    if conversation.skipped:
+        say(f"{counted(conversation.skipped, 'message')} without text left out.", "dim")
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except FileNotFoundError:
+        raise Failure(f"There is no file {file}.", ExitCode.BAD_INPUT) from None
+    except OSError as error:
+        raise Failure(f"{file} cannot be read: {error.strerror}.", ExitCode.BAD_INPUT) from None
+
+
+def check(bodies: list[dict[str, Any]]) -> None:
+    """Refuse the whole file when the daemon would refuse a batch of it, by the daemon's own forms."""
+    from pydantic import ValidationError
+
+    from ebbtide.errors import InvalidRequest
+    from ebbtide.settings import LimitSettings
+    from ebbtide.verbs.forms import refusal
+    from ebbtide.verbs.remember import RememberCommand, check_command
+
+    limits = LimitSettings()
+    for number, body in enumerate(bodies, start=1):
+        try:
+            check_command(RememberCommand.model_validate(body), limits)
+        except ValidationError as error:
+            raise bad_input(f"Batch {number} of {len(bodies)}: {refusal(error).message}.") from None
+        except InvalidRequest as error:
+            raise bad_input(f"Batch {number} of {len(bodies)}: {error.message}.") from None
+        size = len(json.dumps(body, ensure_ascii=False).encode())
+        if size > limits.max_body_bytes:
+            raise bad_input(
+                f"Batch {number} of {len(bodies)} has {size:,} bytes, more than the "
+                f"{limits.max_body_bytes:,} a request may have; choose a smaller --batch-size."
+            )
+
+
+def _send(remote: Remote, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    stored: list[dict[str, Any]] = []
+    with progress("remembering") as bar:
+        task = bar.add_task("remembering", total=len(bodies), visible=len(bodies) > 1)
+        for body in bodies:
+            try:
+                answer = remote.remember(agent, body)
+            except Failure as failure:
+                raise _cut_off(failure, stored, len(bodies)) from None
+            stored.append({**answer, "messages": len(body["messages"])})
+            bar.advance(task)
+    return stored
+
+
+def _cut_off(failure: Failure, stored: list[dict[str, Any]], total: int) -> Failure:
+    """The failure, with how far it came: who sends the file again would have the beginning twice."""
+    if not stored:
+        return failure
+    last = stored[-1]["batch_id"]
+    done = f"{len(stored)} of {total} batches are stored (up to {last}), the others are not."
+    return Failure(failure.message, failure.code, hint=f"{done} {failure.hint}".strip())
+
+
+def _wait(remote: Remote, agent: str) -> dict[str, Any]:
+    with progress("digesting") as bar:
+        task = bar.add_task("digesting", total=None)
+        most = 0
+        while True:
+            flushed = remote.flush(agent)
+            pending = flushed["pending_batches"]
+            if flushed["digested"]:
+                return flushed
+            most = max(most, pending)
+            bar.update(task, total=most, completed=most - pending)
+
+
+def _tell(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | None) -> None:
+    ids = [batch["batch_id"] for batch in stored]
+    shown = " ".join(ids) if len(ids) <= SHOWN_IDS else f"{ids[0]} … {ids[-1]}"
+    messages = counted(sum(batch["messages"] for batch in stored), "message")
+    batches = counted(len(stored), "batch", "batches")
+    console = out()
+    console.print(f"{shown}: {messages} in {batches} stored for {agent}.", markup=False)
+    if flushed is None:
+        console.print(_waiting(stored[-1]["pending_batches"]))
+    elif flushed["parked_batches"]:
+        parked = counted(flushed["parked_batches"], "batch", "batches")
+        console.print(f"Digested, except {parked} parked after failures.")
+    else:
+        console.print("All digested.")
+
+
+def _waiting(pending: int) -> str:
+    if pending == 1:
+        return "1 batch waits to be digested."
+    return f"{pending:,} batches wait to be digested."

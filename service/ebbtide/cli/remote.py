@@ -1,0 +1,166 @@
+"""The daemon over REST: the only module that speaks HTTP.
+
+A small client for the verbs that commands need. Whatever goes wrong becomes a `Failure`: the daemon's own
+error bodies keep their sentence, and what is no answer of the daemon at all says so.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from ebbtide.cli.exit_codes import ExitCode, of_error
+from ebbtide.cli.failures import Failure, sentence
+
+TIMEOUT_S = 60.0
+"""Longer than the daemon lets a request or a recall wait (30 s each)."""
+
+FLUSH_STEP_MS = 10_000
+"""A flush is asked for in steps, so that progress can be shown and Ctrl-C is heard."""
+
+PAGE_SIZE = 1000
+
+Json = dict[str, Any]
+
+
+class Remote:
+    """One daemon at one address."""
+
+    def __init__(self, url: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self.url = url.rstrip("/")
+        try:
+            address = httpx.URL(self.url)
+            if address.scheme not in ("http", "https") or not address.host:
+                raise httpx.InvalidURL("no http address")
+        except httpx.InvalidURL:
+            raise Failure(
+                f"--url: {url!r} is not an address such as http://127.0.0.1:8420.", ExitCode.USAGE
+            ) from None
+        self._http = httpx.Client(
+            base_url=address,
+            timeout=TIMEOUT_S,
+            transport=transport,
+            # A proxy of the environment has no business between two processes of one machine.
+            trust_env=not _is_loopback(address.host),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+    # --- verbs -------------------------------------------------------------------------------------
+
+    def remember(self, agent_id: str, body: Json) -> Json:
+        """Hand over one batch."""
+        return self._ask("POST", f"{_of(agent_id)}/remember", body)
+
+    def recall(self, agent_id: str, body: Json) -> Json:
+        """Recall what matches a cue."""
+        return self._ask("POST", f"{_of(agent_id)}/recall", body)
+
+    def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS) -> Json:
+        """Wait until what was accepted is digested, or the time is over."""
+        return self._ask("POST", f"{_of(agent_id)}/flush", {"timeout_ms": timeout_ms})
+
+    def agents(self) -> list[Json]:
+        """Every agent."""
+        return self._all("/v1/agents", "agents")
+
+    def agent(self, agent_id: str) -> Json:
+        """An agent: parameters, counts, focus."""
+        return self._ask("GET", _of(agent_id))
+
+    def batches(self, agent_id: str) -> list[Json]:
+        """Every batch whose status is kept."""
+        return self._all(f"{_of(agent_id)}/batches", "batches")
+
+    def node(self, agent_id: str, node_id: str) -> Json:
+        """One memory with its links."""
+        return self._ask("GET", f"{_of(agent_id)}/nodes/{quote(node_id, safe='')}")
+
+    # --- one request -------------------------------------------------------------------------------
+
+    def _all(self, path: str, key: str) -> list[Json]:
+        found: list[Json] = []
+        token = ""
+        while True:
+            page = self._ask("GET", f"{path}?page_size={PAGE_SIZE}&page_token={quote(token, safe='')}")
+            found.extend(page.get(key, []))
+            token = page.get("next_page_token", "")
+            if not token:
+                return found
+
+    def _ask(self, method: str, path: str, body: Json | None = None) -> Json:
+        content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        headers = {"accept": "application/json"}
+        if content is not None:
+            headers["content-type"] = "application/json"
+        try:
+            response = self._http.request(method, path, content=content, headers=headers)
+        except httpx.ConnectError:
+            raise self._unreachable("no daemon answers") from None
+        except httpx.TimeoutException:
+            raise self._unreachable(f"the daemon did not answer within {TIMEOUT_S:.0f} s") from None
+        except httpx.TransportError:
+            raise self._unreachable("the connection broke off") from None
+        return self._read(response)
+
+    def _unreachable(self, what: str) -> Failure:
+        return Failure(
+            f"{sentence(what).rstrip('.')} at {self.url}.",
+            ExitCode.UNREACHABLE,
+            hint="Start one with `ebbtide serve`, or name another with --url.",
+        )
+
+    def _read(self, response: httpx.Response) -> Json:
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if isinstance(answer, dict):
+            if response.is_success:
+                return answer
+            error = answer.get("error")
+            if isinstance(error, dict) and isinstance(error.get("reason"), str):
+                raise refusal(error, response.status_code, response.headers.get("retry-after", ""))
+        raise Failure(
+            f"What answers at {self.url} is not an Ebbtide daemon (HTTP {response.status_code}).",
+            ExitCode.UNREACHABLE,
+            hint="Name the daemon's address with --url.",
+        )
+
+
+def refusal(error: Json, status: int, retry_after: str = "") -> Failure:
+    """The failure for an error body of the daemon: one sentence, the reason behind it in brackets."""
+    text = sentence(str(error.get("message", "")))
+    others = [
+        f"{violation.get('field', '')}: {violation.get('description', '')}"
+        for violation in error.get("field_violations") or []
+    ][1:]
+    hint = "; ".join(others)
+    if retry_after:
+        hint = f"Try again in {retry_after} s."
+    return Failure(f"{text} [{error['reason']}]", of_error(error["reason"], status), hint=hint)
+
+
+def _of(agent_id: str) -> str:
+    return f"/v1/agents/{quote(agent_id, safe='')}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,165 @@
+"""`ebbtide serve`: run the daemon in the foreground until Ctrl-C or SIGTERM.
+
+Only flags that were given reach the settings, so that environment and file keep their say. Everything that can
+be wrong at a start is one sentence with its own exit code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from pydantic import ValidationError
+from rich.text import Text
+
+from ebbtide.cli.console import err
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure, sentence
+
+if TYPE_CHECKING:
+    from ebbtide.settings import Settings
+
+Port = Annotated[
+    int | None, typer.Option("--rest-port", help="Port of the REST interface; 0 takes a free one.")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
+
+
+def serve(
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Where agents are kept.")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
+    rest_port: Port = None,
+    model: Annotated[
+        Literal["builtin"] | None, typer.Option("--model", help="Which language model.")
+    ] = None,
+    config: Config = None,
+    allow_insecure: Annotated[
+        bool, typer.Option("--allow-insecure", help="Listen beyond this machine, unauthenticated.")
+    ] = False,
+    log_format: Annotated[
+        Literal["json", "console"] | None, typer.Option("--log-format", help="Form of the log.")
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None,
+        typer.Option("--log-level", help="Least severe level written."),
+    ] = None,
+) -> None:
+    """Run the memory daemon until Ctrl-C or SIGTERM."""
+    from ebbtide.telemetry import configure_log
+
+    flags = {
+        "store": {"data_dir": data_dir},
+        "server": {
+            "host": host,
+            "rest_port": rest_port,
+            "allow_insecure": True if allow_insecure else None,
+        },
+        "language": {"model": model},
+        "log": {"format": log_format, "level": log_level},
+    }
+    settings = settings_in_force(given(flags), config)
+    configure_log(settings.log.level, settings.log.format)
+    _run(settings)
+
+
+def given(flags: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The flags that were given: those that are not None, and no empty section."""
+    kept = {
+        section: {name: value for name, value in fields.items() if value is not None}
+        for section, fields in flags.items()
+    }
+    return {section: fields for section, fields in kept.items() if fields}
+
+
+def settings_in_force(flags: dict[str, Any], config: Path | None = None) -> Settings:
+    """The settings; a Failure names each bad field with its value and range."""
+    from ebbtide.settings import load_settings
+
+    try:
+        return load_settings(flags, config)
+    except ValidationError as error:
+        raise Failure(describe(error), ExitCode.BAD_SETTING) from None
+    except FileNotFoundError:
+        raise Failure(f"There is no settings file {config}.", ExitCode.NO_CONFIG) from None
+    except tomllib.TOMLDecodeError as error:
+        raise Failure(
+            f"The settings file {config} is not TOML: {error}.", ExitCode.BAD_SETTING
+        ) from None
+    except OSError as error:
+        raise Failure(
+            f"The settings file {config} cannot be read: {error.strerror}.", ExitCode.NO_CONFIG
+        ) from None
+
+
+def describe(error: ValidationError) -> str:
+    """Every bad setting with its value and what is allowed, as one sentence each."""
+    sentences = []
+    for fault in error.errors(include_url=False):
+        field = ".".join(str(part) for part in fault["loc"]) or "settings"
+        if fault["type"] == "extra_forbidden":
+            sentences.append(f"{field}: there is no such setting.")
+            continue
+        message = fault["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        message = message[:1].lower() + message[1:]
+        shown = repr(fault["input"])
+        value = shown if len(shown) <= 40 else shown[:39] + "…"
+        is_whole = isinstance(fault["input"], dict)
+        sentences.append(f"{field}: {message}." if is_whole else f"{field} = {value}: {message}.")
+    return "\n       ".join(sentences)
+
+
+def _run(settings: Settings) -> None:
+    from ebbtide.daemon import serve as run_daemon
+
+    async def run() -> None:
+        await run_daemon(settings, lambda url: _announce(url, settings))
+
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(run())
+    except OSError as error:
+        raise _port_failure(error, settings) from None
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _announce(url: str, settings: Settings) -> None:
+    console = err()
+    rows = [
+        ("Ebbtide listens at", url),
+        ("memories are kept in", str(settings.store.data_dir)),
+        ("a first memory", _curl(url, "remember", '{"messages": [{"role": "user", '
+         '"content": "I moved to Lisbon in May."}]}')),
+        ("and back again", _curl(url, "recall", '{"keywords": ["Lisbon"]}')),
+        ("to stop", "Ctrl-C"),
+    ]
+    for label, value in rows:
+        console.print(Text.assemble((f"{label:>20}  ", "dim"), value), soft_wrap=True)
+
+
+def _curl(url: str, verb: str, body: str) -> str:
+    return f"curl -H 'content-type: application/json' {url}/v1/agents/ann/{verb} -d '{body}'"
+
+
+def _port_failure(error: OSError, settings: Settings) -> Failure:
+    place = f"{settings.server.host}:{settings.server.rest_port}"
+    if error.errno == errno.EADDRINUSE:
+        return Failure(
+            f"Port {settings.server.rest_port} on {settings.server.host} is taken by another process.",
+            ExitCode.PORT_TAKEN,
+            hint="Choose another with --rest-port; 0 takes a free one.",
+        )
+    why = sentence(error.strerror or str(error))
+    return Failure(f"Cannot listen on {place}: {why}", ExitCode.PORT_TAKEN)

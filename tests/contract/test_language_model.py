@@ -1,0 +1,66 @@
+"""Every language model keeps the port's promises: the built-in one, and the scripted one tests use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.port import LanguageModel, Utterance
+from ebbtide.language.replies import checked_names, checked_processed, checked_segments
+from tests.support.scripted_model import ScriptedModel
+
+CONVERSATION = [
+    Utterance("user", "林月", "我五月搬到了青岛，住在海边的一栋老房子里。外婆说那里的雾很大！", "林月: "),
+    Utterance(
+        "assistant", "", "How is the old house? Is the roof still leaking when it rains?", "assistant: "
+    ),
+    Utterance("user", "", "🎉🎉"),
+]
+
+
+@pytest.fixture(params=["builtin", "scripted"])
+def model(request: pytest.FixtureRequest) -> Iterator[LanguageModel]:
+    with ThreadPoolExecutor(1) as pool:
+        yield BuiltinModel(pool) if request.param == "builtin" else ScriptedModel()
+
+
+async def test_segments_come_from_messages_that_exist_in_order(model: LanguageModel) -> None:
+    """Segments pass the check every reply passes, in the order of the text, and stand word for word."""
+    segments = await model.segment(CONVERSATION, max_chars=200)
+    assert checked_segments(segments, CONVERSATION, 200) == segments
+    assert [s.messages[0] for s in segments] == sorted(s.messages[0] for s in segments)
+    assert {s.messages for s in segments} == {(0,), (1,)}
+    for segment in segments:
+        assert segment.start is not None
+        text = CONVERSATION[segment.messages[0]].text
+        assert text[segment.start : segment.start + len(segment.text)] == segment.text
+
+
+async def test_process_keeps_to_its_target(model: LanguageModel) -> None:
+    """Content never exceeds its target and never drops the speaker while there is room."""
+    text = CONVERSATION[0].prefix + CONVERSATION[0].text
+    whole = await model.process(text, prefix="林月: ")
+    assert whole.content == text
+    assert 1 <= len(whole.keywords) <= 5
+    assert whole.phrase
+    for target in range(len(text), -1, -1):
+        short = await model.process(text, prefix="林月: ", target_length=target)
+        assert len(short.content) <= target
+        assert checked_processed(short, text, "林月: ", target).content == short.content
+
+
+async def test_relate_answers_once_for_each_focus(model: LanguageModel) -> None:
+    """One name a focus, short enough, empty where nothing is shared."""
+    names = await model.relate("豆包今天又打翻了猫粮。", ["豆包是一只三岁的猫。", "The roof is leaking."])
+    assert checked_names(names, 2) == names
+    assert names[1] == ""
+
+
+async def test_a_model_tells_of_itself_and_closes_twice(model: LanguageModel) -> None:
+    """State names the model; closing is idempotent."""
+    assert (await model.state()).available
+    await model.close()
+    await model.close()

@@ -1,0 +1,634 @@
+"""Every verb over every transport: the same cases, fields, limits and errors.
+
+A transport is a `Caller`: it takes a verb by its route and gives back (status, reason, body). REST is the only
+one so far; a second one runs the same cases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from ebbtide.rest.app import create_app
+from ebbtide.verbs.service import Service
+from tests.support.in_process import service_in
+from tests.support.scripted_model import ScriptedModel
+
+AGENT = "/v1/agents/ann"
+HELLO = {
+    "messages": [{"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May with my cat Miso."}]
+}
+
+
+class RestCaller:
+    """The REST interface, without a socket."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(create_app(service)), base_url="http://127.0.0.1:8420"
+        )
+
+    async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        if body is not None:
+            options["json"] = body
+        return await self._client.request(method, path, **options)
+
+    async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
+        """The reason of a refusal; its body must have the one shape that every error has."""
+        response = await self(method, path, body, **options)
+        error = response.json()["error"]
+        assert set(error) - {"field_violations"} == {"code", "status", "message", "reason", "metadata"}
+        assert error["code"] == response.status_code
+        reason: str = error["reason"]
+        return reason
+
+
+@contextlib.asynccontextmanager
+async def caller_in(path: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[RestCaller]:
+    async with service_in(path, model, **sections) as service:
+        yield RestCaller(service)
+
+
+async def settled(call: RestCaller, *batches: Any) -> None:
+    for batch in batches or (HELLO,):
+        assert (await call("POST", f"{AGENT}/remember", batch)).status_code == 202
+    flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+    assert flushed.json()["digested"] is True
+
+
+async def test_remember_answers_202_with_a_batch_that_can_be_followed(tmp_path: Path) -> None:
+    """An acknowledged batch has an id, a Location and a status that ends in `digested` with its nodes."""
+    async with caller_in(tmp_path) as call:
+        response = await call("POST", f"{AGENT}/remember", HELLO)
+        assert response.status_code == 202
+        assert response.json() == {"batch_id": "b1", "pending_batches": 1}
+        assert response.headers["location"] == f"{AGENT}/batches/b1"
+        await call("POST", f"{AGENT}/flush", {})
+        batch = (await call("GET", response.headers["location"])).json()
+        assert batch["state"] == "digested"
+        assert batch["node_ids"] == ["n1"]
+        assert batch["digested_at"] >= batch["accepted_at"]
+
+
+async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path) -> None:
+    """The text is the marked content, nothing else; counts stand beside it."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        answer = (await call("POST", f"{AGENT}/recall", {"keywords": ["LISBON"]})).json()
+        assert answer == {
+            "text": "[Memory] Ann: I moved to Lisbon in May with my cat Miso.",
+            "pending_batches": 0,
+            "parked_batches": 0,
+        }
+
+
+async def test_recall_in_chinese_marks_and_separates_memories(tmp_path: Path) -> None:
+    """Chinese memories are marked in Chinese; blocks stand apart by the separator, newest focus first."""
+    async with caller_in(tmp_path) as call:
+        await settled(
+            call,
+            {"messages": [{"role": "user", "content": "我五月搬到了青岛，住在海边的一栋老房子里。"}]},
+            {"messages": [{"role": "user", "content": "我的猫叫豆包，今年三岁了，最喜欢晒太阳。"}]},
+        )
+        text = (await call("POST", f"{AGENT}/recall", {})).json()["text"]
+        assert (
+            text
+            == "[记忆] 我的猫叫豆包，今年三岁了，最喜欢晒太阳。\n---\n[记忆] 我五月搬到了青岛，住在海边的一栋老房子里。"
+        )
+
+
+async def test_recall_gives_plain_text_to_who_asks_for_it(tmp_path: Path) -> None:
+    """`Accept: text/plain` gets the bare text, the counts in headers; anything else gets JSON."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        plain = await call("POST", f"{AGENT}/recall", {}, headers={"Accept": "text/plain"})
+        assert plain.headers["content-type"] == "text/plain; charset=utf-8"
+        assert plain.text.startswith("[Memory] Ann:")
+        assert plain.headers["x-pending-batches"] == "0"
+        assert plain.headers["x-parked-batches"] == "0"
+        for accept in ("*/*", "application/json", "text/plain;q=0.5, application/json"):
+            response = await call("POST", f"{AGENT}/recall", {}, headers={"Accept": accept})
+            assert response.headers["content-type"] == "application/json"
+
+
+async def test_an_unknown_keyword_recalls_nothing(tmp_path: Path) -> None:
+    """Nothing found is the empty string, not an error."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        assert (await call("POST", f"{AGENT}/recall", {"keywords": ["zebra"]})).json()["text"] == ""
+
+
+async def test_reads_never_create_an_agent(tmp_path: Path) -> None:
+    """Every verb that is no remember and no PUT answers AGENT_NOT_FOUND for an agent that never was."""
+    async with caller_in(tmp_path) as call:
+        for method, path, body in (
+            ("GET", "", None),
+            ("PATCH", "", {"decay_rate": 0.9}),
+            ("DELETE", "", None),
+            ("POST", "/recall", {}),
+            ("POST", "/flush", {}),
+            ("POST", "/compress", {}),
+            ("POST", "/close", None),
+            ("GET", "/batches", None),
+            ("GET", "/batches/b1", None),
+            ("POST", "/batches/b1/retry", None),
+            ("GET", "/focus", None),
+            ("GET", "/nodes", None),
+            ("GET", "/nodes/n1", None),
+            ("GET", "/links", None),
+        ):
+            assert await call.refused(method, AGENT + path, body) == "AGENT_NOT_FOUND", path
+        assert (await call("GET", "/v1/agents")).json() == {"agents": [], "next_page_token": ""}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "field"),
+    [
+        ({}, "MISSING_FIELD", "messages"),
+        ({"messages": []}, "EMPTY_MESSAGES", "messages"),
+        ({"messages": "hello"}, "WRONG_TYPE", "messages"),
+        ({"messages": [{"role": "user"}]}, "MISSING_FIELD", "messages[0].content"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "INVALID_VALUE", "messages[0].role"),
+        ({"messages": [{"role": "user", "content": 7}]}, "WRONG_TYPE", "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "x", "time": 1}]}, "UNKNOWN_FIELD", "messages[0].time"),
+        (
+            {"messages": [{"role": "user", "content": "x", "timestamp": "1"}]},
+            "WRONG_TYPE",
+            "messages[0].timestamp",
+        ),
+        (
+            {"messages": [{"role": "user", "content": "x", "timestamp": 1e30}]},
+            "WRONG_TYPE",
+            "messages[0].timestamp",
+        ),
+        (
+            {"messages": [{"role": "user", "content": "x", "timestamp": 10**18}]},
+            "INVALID_VALUE",
+            "messages[0].timestamp",
+        ),
+        ({"messages": [{"role": "user", "content": "x" * 100_001}]}, "TEXT_TOO_LONG", "messages[0].content"),
+        (
+            {"messages": [{"role": "user", "content": "x", "speaker": "x" * 201}]},
+            "TEXT_TOO_LONG",
+            "messages[0].speaker",
+        ),
+        (
+            {"messages": [{"role": "user", "content": "x", "id": "x" * 201}]},
+            "TEXT_TOO_LONG",
+            "messages[0].id",
+        ),
+        ({"messages": [{"role": "user", "content": "x"}] * 1001}, "TOO_MANY_MESSAGES", "messages"),
+        ({**HELLO, "metadata": {"k": "v" * 5000}}, "METADATA_TOO_LARGE", "metadata"),
+        ({**HELLO, "metadata": ["v"]}, "WRONG_TYPE", "metadata"),
+        ({**HELLO, "conversation_id": "c" * 201}, "TEXT_TOO_LONG", "conversation_id"),
+        ({**HELLO, "idempotency_key": ""}, "INVALID_VALUE", "idempotency_key"),
+        ({**HELLO, "idempotency_key": "k" * 201}, "TEXT_TOO_LONG", "idempotency_key"),
+        ({**HELLO, "query": "x"}, "UNKNOWN_FIELD", "query"),
+    ],
+)
+async def test_a_bad_remember_is_refused_whole(tmp_path: Path, body: Any, reason: str, field: str) -> None:
+    """Bad input names its field and reason, and nothing of the batch is stored: not even the agent."""
+    async with caller_in(tmp_path) as call:
+        response = await call("POST", f"{AGENT}/remember", body)
+        error = response.json()["error"]
+        assert (response.status_code, error["reason"]) == (400, reason)
+        assert error["field_violations"][0]["field"] == field
+        assert field.partition("[")[0] in error["message"]
+        assert (await call("GET", "/v1/agents")).json()["agents"] == []
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"messages": NaN}',
+        b'{"messages":[{"role":"user","content":"\\ud800"}]}',
+        b"{}{}",
+    ],
+)
+async def test_what_is_no_json_object_is_refused(tmp_path: Path, raw: bytes) -> None:
+    """Broken JSON, NaN, lone surrogates and other things than an object are INVALID_JSON."""
+    async with caller_in(tmp_path) as call:
+        headers = {"Content-Type": "application/json"}
+        reason = await call.refused("POST", f"{AGENT}/remember", content=raw, headers=headers)
+        assert reason == "INVALID_JSON"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"depth": 9}, "INVALID_DEPTH"),
+        ({"depth": -1}, "INVALID_DEPTH"),
+        ({"depth": 1.5}, "WRONG_TYPE"),
+        ({"depth": True}, "WRONG_TYPE"),
+        ({"depth": "2"}, "WRONG_TYPE"),
+        ({"keywords": "cat"}, "WRONG_TYPE"),
+        ({"keywords": [1]}, "WRONG_TYPE"),
+        ({"keywords": [""]}, "INVALID_VALUE"),
+        ({"keywords": [" \t"]}, "INVALID_VALUE"),
+        ({"keywords": ["k"] * 65}, "TOO_MANY_ITEMS"),
+        ({"keywords": ["k" * 201]}, "TEXT_TOO_LONG"),
+        ({"relations": ["r"] * 65}, "TOO_MANY_ITEMS"),
+        ({"relations": ["r" * 33]}, "TEXT_TOO_LONG"),
+        ({"max_results": -1}, "INVALID_VALUE"),
+        ({"max_results": 10_001}, "INVALID_VALUE"),
+        ({"patience_ms": 30_001}, "INVALID_VALUE"),
+        ({"keyword": ["cat"]}, "UNKNOWN_FIELD"),
+    ],
+)
+async def test_a_bad_recall_is_refused(tmp_path: Path, body: Any, reason: str) -> None:
+    """Every bound of a cue has its reason."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        response = await call("POST", f"{AGENT}/recall", body)
+        assert (response.status_code, response.json()["error"]["reason"]) == (400, reason)
+
+
+async def test_put_creates_then_finds_then_refuses_differences(tmp_path: Path) -> None:
+    """PUT is 201, then 200 for the same parameters, then 409 PARAMETERS_DIFFER for others; PATCH changes them."""
+    async with caller_in(tmp_path) as call:
+        created = await call("PUT", AGENT, {"decay_rate": 0.9, "locale": "zh"})
+        assert created.status_code == 201
+        assert created.json()["parameters"]["decay_rate"] == 0.9
+        assert (await call("PUT", AGENT, {"decay_rate": 0.9})).status_code == 200
+        assert (await call("PUT", AGENT, {"parameters": {"decay_rate": 0.9}})).status_code == 200
+        assert (await call("PUT", AGENT)).status_code == 200
+        assert await call.refused("PUT", AGENT, {"decay_rate": 0.8}) == "PARAMETERS_DIFFER"
+        patched = await call("PATCH", AGENT, {"decay_rate": 0.8, "locale": None})
+        assert patched.json()["parameters"]["decay_rate"] == 0.8
+        assert patched.json()["parameters"]["locale"] == "auto"
+        assert (await call("GET", AGENT)).json()["parameters"] == patched.json()["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"decay_rate": 0}, "INVALID_VALUE"),
+        ({"decay_rate": 1.01}, "INVALID_VALUE"),
+        ({"decay_rate": "0.9"}, "WRONG_TYPE"),
+        ({"focus_limit": 0}, "INVALID_VALUE"),
+        ({"focus_limit": 65}, "INVALID_VALUE"),
+        ({"focus_limit": 2.5}, "WRONG_TYPE"),
+        ({"focus_policy": "entities"}, "INVALID_VALUE"),
+        ({"strategy": "slots", "max_nodes": 104}, "INVALID_PARAMETERS"),
+        ({"segment_max_chars": 19}, "INVALID_VALUE"),
+        ({"decay": 0.9}, "UNKNOWN_FIELD"),
+        ({"decay": None}, "UNKNOWN_FIELD"),
+    ],
+)
+async def test_parameters_are_bounded(tmp_path: Path, parameters: Any, reason: str) -> None:
+    """Each parameter has its range, on PUT and on PATCH; a refused PATCH changes nothing."""
+    async with caller_in(tmp_path) as call:
+        assert await call.refused("PUT", AGENT, parameters) == reason
+        assert await call.refused("GET", AGENT) == "AGENT_NOT_FOUND"
+        before = (await call("PUT", AGENT)).json()
+        assert await call.refused("PATCH", AGENT, parameters) == reason
+        assert (await call("GET", AGENT)).json() == before
+
+
+async def test_idempotency_does_the_work_once(tmp_path: Path) -> None:
+    """The same key and body answer with the first batch, also after a restart; another body is refused."""
+    body = {**HELLO, "idempotency_key": "k1"}
+    for life in range(2):
+        async with caller_in(tmp_path) as call:
+            first = await call("POST", f"{AGENT}/remember", body)
+            by_header = await call("POST", f"{AGENT}/remember", HELLO, headers={"Idempotency-Key": "k1"})
+            assert first.json()["batch_id"] == by_header.json()["batch_id"] == "b1", life
+            other = {"messages": [{"role": "user", "content": "Something else."}], "idempotency_key": "k1"}
+            assert await call.refused("POST", f"{AGENT}/remember", other) == "IDEMPOTENCY_KEY_REUSED"
+            reason = await call.refused("POST", f"{AGENT}/remember", body, headers={"Idempotency-Key": "k2"})
+            assert reason == "IDEMPOTENCY_KEYS_DIFFER"
+            await call("POST", f"{AGENT}/flush", {})
+            assert len((await call("GET", f"{AGENT}/batches")).json()["batches"]) == 1
+
+
+async def test_a_full_inbox_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
+    """At max_queue_size batches remember is 429 QUEUE_FULL with Retry-After; nothing of it is stored."""
+    model = ScriptedModel()
+    model.always["segment"] = 60.0
+    async with caller_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"max_queue_size": 2})
+        for _ in range(2):
+            assert (await call("POST", f"{AGENT}/remember", HELLO)).status_code == 202
+        response = await call("POST", f"{AGENT}/remember", HELLO)
+        assert (response.status_code, response.json()["error"]["reason"]) == (429, "QUEUE_FULL")
+        assert int(response.headers["retry-after"]) >= 1
+        assert (await call("GET", AGENT)).json()["counts"]["messages"] == 2
+
+
+async def test_inspection_shows_the_network(tmp_path: Path) -> None:
+    """Nodes, links, focus and sources can be looked at, with strengths as they count now."""
+    batch = {
+        "messages": [
+            {
+                "role": "user",
+                "id": "m1",
+                "speaker": "林月",
+                "content": "外婆住在团岛的灯塔旁边，每天早上都去看海。",
+                "timestamp": 5,
+            },
+            {"role": "assistant", "content": "The lighthouse keeper waved at the small boats every morning."},
+        ],
+        "conversation_id": "c1",
+    }
+    async with caller_in(tmp_path) as call:
+        await settled(call, batch)
+        nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        assert [node["id"] for node in nodes] == ["n1", "n2"]
+        first = nodes[0]
+        assert first["content"] == "林月: 外婆住在团岛的灯塔旁边，每天早上都去看海。"
+        assert first["created_at"] == 5
+        assert first["original_length"] == len(first["content"])
+        (source,) = first["sources"]
+        told = batch["messages"][0]["content"].encode()  # type: ignore[index,union-attr]
+        assert told[source["offset"] : source["offset"] + source["length"]].decode() in first["content"]
+        assert (source["message_id"], source["speaker"], source["timestamp"], source["conversation_id"]) == (
+            "m1",
+            "林月",
+            5,
+            "c1",
+        )
+        assert nodes[1]["content"].startswith("assistant: ")
+        detail = (await call("GET", f"{AGENT}/nodes/n1")).json()
+        assert detail["links_out"] == [{"target": "n2", "relation": "下文", "strength": 1.0}]
+        assert detail["links_in"] == [{"source": "n2", "relation": "上文", "strength": 1.0}]
+        assert detail["dangling"] == []
+        focus = (await call("GET", f"{AGENT}/focus")).json()["nodes"]
+        assert [node["id"] for node in focus] == ["n2", "n1"]
+        assert await call.refused("GET", f"{AGENT}/nodes/n9") == "NODE_NOT_FOUND"
+        assert await call.refused("GET", f"{AGENT}/nodes/zebra") == "NODE_NOT_FOUND"
+        assert await call.refused("GET", f"{AGENT}/batches/b9") == "BATCH_NOT_FOUND"
+        assert await call.refused("POST", f"{AGENT}/batches/b1/retry") == "BATCH_NOT_PARKED"
+
+
+async def test_the_product_knows_what_it_forgot(tmp_path: Path) -> None:
+    """A node that was forgotten is NODE_FORGOTTEN, and what was linked to it tells that it once knew."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1})
+        await settled(
+            call,
+            *(
+                {"messages": [{"role": "user", "content": f"第{i}天我们去了海边散步，还捡到了一个贝壳。"}]}
+                for i in range(4)
+            ),
+        )
+        assert await call.refused("GET", f"{AGENT}/nodes/n1") == "NODE_FORGOTTEN"
+        dangling = [
+            (await call("GET", f"{AGENT}/nodes/{node['id']}")).json()["dangling"]
+            for node in (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        ]
+        assert any(link["target"] == "n1" for links in dangling for link in links)
+        told = (await call("POST", f"{AGENT}/recall", {"depth": 8})).json()["text"]
+        assert "我想不起来了" in told or "[记忆] 与某个已遗忘的事物有关联" in told
+        links = (await call("GET", f"{AGENT}/links")).json()["links"]
+        assert any(link["dangling"] and link["target"] == "n1" for link in links)
+
+
+async def test_listings_page_without_loss_or_repeat(tmp_path: Path) -> None:
+    """Pages of any size add up to the whole listing, for nodes, links, batches and agents."""
+    async with caller_in(tmp_path) as call:
+        await settled(
+            call,
+            *(
+                {"messages": [{"role": "user", "content": f"Day {i}: we walked along the northern beach."}]}
+                for i in range(7)
+            ),
+        )
+        for name in ("bea", "Čeněk", "dan"):
+            await call("PUT", f"/v1/agents/{name}")
+        for path, key in (
+            (f"{AGENT}/nodes", "nodes"),
+            (f"{AGENT}/links", "links"),
+            (f"{AGENT}/batches", "batches"),
+            ("/v1/agents", "agents"),
+        ):
+            whole = (await call("GET", path, params={"page_size": 1000})).json()[key]
+            assert len(whole) >= 4
+            for size in (1, 2, 3):
+                pages: list[Any] = []
+                token = ""
+                while True:
+                    page = (await call("GET", path, params={"page_size": size, "page_token": token})).json()
+                    assert len(page[key]) <= size
+                    pages += page[key]
+                    token = page["next_page_token"]
+                    if not token:
+                        break
+                assert pages == whole, (path, size)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"page_size": 0}, "INVALID_PAGE"),
+        ({"page_size": 1001}, "INVALID_PAGE"),
+        ({"page_size": "many"}, "INVALID_PAGE"),
+        ({"page_token": "???"}, "INVALID_PAGE"),
+        ({"page_token": "bm9kZXM6eA"}, "INVALID_PAGE"),
+        ({"page": 2}, "UNKNOWN_FIELD"),
+    ],
+)
+async def test_bad_pages_are_refused(tmp_path: Path, options: Any, reason: str) -> None:
+    """A page size or token that cannot be used is refused, and so is an unknown option."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        assert await call.refused("GET", f"{AGENT}/nodes", params=options) == reason
+
+
+async def test_batches_are_listed_by_state(tmp_path: Path) -> None:
+    """`state` filters; an unknown state is refused."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        assert len((await call("GET", f"{AGENT}/batches?state=digested")).json()["batches"]) == 1
+        assert (await call("GET", f"{AGENT}/batches?state=parked")).json()["batches"] == []
+        assert await call.refused("GET", f"{AGENT}/batches?state=lost") == "INVALID_VALUE"
+
+
+async def test_compress_owes_passes_up_to_the_limit(tmp_path: Path) -> None:
+    """Asked-for passes are done; more than max_owed_passes are refused, and so is less than one."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        done = (await call("GET", AGENT)).json()["finished_passes"]
+        assert (await call("POST", f"{AGENT}/compress", {"passes": 3})).status_code == 200
+        await call("POST", f"{AGENT}/flush", {"passes": True})
+        info = (await call("GET", AGENT)).json()
+        assert (info["finished_passes"], info["owed_passes"]) == (done + 3, 0)
+        assert await call.refused("POST", f"{AGENT}/compress", {"passes": 101}) == "TOO_MANY_PASSES"
+        assert await call.refused("POST", f"{AGENT}/compress", {"passes": 0}) == "INVALID_VALUE"
+        assert await call.refused("POST", f"{AGENT}/flush", {"timeout_ms": 600_001}) == "INVALID_VALUE"
+
+
+async def test_close_then_any_verb_opens_again_with_equal_recalls(tmp_path: Path) -> None:
+    """Closing puts everything on disk; the next recall answers the same, byte for byte."""
+    async with caller_in(tmp_path) as call:
+        await settled(
+            call,
+            *(
+                {"messages": [{"role": "user", "content": f"第{i}天：我们在海边散步，看见了{i}只海鸥。"}]}
+                for i in range(9)
+            ),
+        )
+        before = (await call("POST", f"{AGENT}/recall", {"depth": 4})).json()
+        assert (await call("POST", f"{AGENT}/close")).json() == {"agent_id": "ann", "closed": True}
+        assert (await call("POST", f"{AGENT}/close")).json() == {"agent_id": "ann", "closed": False}
+        assert (await call("GET", "/v1/agents")).json()["agents"][0]["open"] is False
+        assert (await call("POST", f"{AGENT}/recall", {"depth": 4})).json() == before
+
+
+async def test_erase_removes_the_agent_and_its_files(tmp_path: Path) -> None:
+    """DELETE is final: the agent is gone, its directory is gone, a new one starts empty."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        assert (await call("DELETE", AGENT)).json() == {"agent_id": "ann", "erased": True}
+        assert await call.refused("POST", f"{AGENT}/recall", {}) == "AGENT_NOT_FOUND"
+        assert await call.refused("DELETE", AGENT) == "AGENT_NOT_FOUND"
+        assert list((tmp_path / "agents").iterdir()) == []
+        assert (await call("PUT", AGENT)).json()["counts"] == {"nodes": 0, "links": 0, "messages": 0}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".hidden",
+        "a.",
+        "%20a",
+        "a%20",
+        "a%0Ab",
+        "a%00b",
+        "a%5Cb",
+        "a%2Fb",
+        "%2e%2e",
+        "e%CC%81",
+        "%FF",
+        "x" * 129,
+        "%E2%80%A8x",
+        "a%7F",
+    ],
+)
+async def test_hostile_agent_ids_are_refused_before_anything_happens(tmp_path: Path, path: str) -> None:
+    """An id that could be a path, a line break or another id in disguise is INVALID_AGENT_ID everywhere."""
+    async with caller_in(tmp_path) as call:
+        for method, rest, body in (("PUT", "", {}), ("POST", "/remember", HELLO), ("DELETE", "", None)):
+            assert await call.refused(method, f"/v1/agents/{path}{rest}", body) == "INVALID_AGENT_ID"
+        assert list((tmp_path / "agents").iterdir()) == []
+
+
+async def test_odd_but_good_agent_ids_are_kept_apart(tmp_path: Path) -> None:
+    """Ids of any script, case and punctuation each have a memory of their own."""
+    ids = ["Ann", "ann", "安", "a b", "a.b", "~x", "CON", "nul", "🦊", "a:b?c#d", "x" * 128, "%41"]
+    async with caller_in(tmp_path) as call:
+        for number, name in enumerate(ids):
+            batch = {"messages": [{"role": "user", "content": f"My secret number is {number}000 for sure."}]}
+            assert (
+                await call("POST", f"/v1/agents/{quote(name, safe='')}/remember", batch)
+            ).status_code == 202
+        for number, name in enumerate(ids):
+            text = (await call("POST", f"/v1/agents/{quote(name, safe='')}/recall", {})).json()["text"]
+            assert text == f"[Memory] My secret number is {number}000 for sure."
+        listed = {agent["agent_id"] for agent in (await call("GET", "/v1/agents")).json()["agents"]}
+        assert listed == set(ids)
+
+
+async def test_the_daemon_tells_of_itself(tmp_path: Path) -> None:
+    """Health, readiness, model and scheduler answer without an agent."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        assert (await call("GET", "/healthz")).json()["status"] == "ok"
+        assert (await call("GET", "/readyz")).json() == {"status": "ready", "reasons": []}
+        model = (await call("GET", "/v1/model")).json()
+        assert (model["kind"], model["available"]) == ("builtin", True)
+        assert model["tasks"]["segment"]["parse_rate"] == 1.0
+        scheduler = (await call("GET", "/v1/scheduler")).json()
+        assert (scheduler["running"], scheduler["waiting"], scheduler["open_agents"]) == ([], [], 1)
+
+
+async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
+    """A model that does not answer, or a full disk, is degraded (200); a stopping daemon is unavailable (503)."""
+    model = ScriptedModel()
+    async with caller_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
+        model.available = False
+        response = await call("GET", "/readyz")
+        assert (response.status_code, response.json()["status"]) == (200, "degraded")
+        assert len(response.json()["reasons"]) == 2
+        call.service.is_accepting = False
+        response = await call("GET", "/readyz")
+        assert (response.status_code, response.json()["status"]) == (503, "unavailable")
+
+
+async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None:
+    """Every reference resolves, every body has an example that the verb itself accepts, 422 is nowhere."""
+    async with caller_in(tmp_path) as call:
+        document = (await call("GET", "/openapi.json")).json()
+        text = json.dumps(document)
+        schemas = document["components"]["schemas"]
+        for reference in {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}:
+            assert reference in schemas
+        assert '"422"' not in text
+        bodies = 0
+        await settled(call)
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                for example in (
+                    operation.get("requestBody", {})
+                    .get("content", {})
+                    .get("application/json", {})
+                    .get("examples", {})
+                    .values()
+                ):
+                    bodies += 1
+                    url = path.replace("{agent_id}", f"example{bodies}")
+                    if method != "put":
+                        await call("PUT", f"/v1/agents/example{bodies}")
+                    assert (await call(method.upper(), url, example["value"])).status_code < 300, (
+                        path,
+                        example,
+                    )
+        assert bodies >= 8
+
+
+async def test_documentation_is_served_without_the_net(tmp_path: Path) -> None:
+    """/docs loads nothing from elsewhere and its files are there."""
+    async with caller_in(tmp_path) as call:
+        page = await call("GET", "/docs")
+        assert page.status_code == 200
+        assert "http" not in page.text.replace("http-equiv", "")
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        for file in ("/docs/files/swagger-ui-bundle.js", "/docs/files/swagger-ui.css", "/docs/start.js"):
+            assert file in page.text
+            assert (await call("GET", file)).status_code == 200
+
+
+async def test_the_system_speaks_only_when_told_to(tmp_path: Path) -> None:
+    """System messages are stored but become memories only with digest_system."""
+    batch = {"messages": [{"role": "system", "content": "You are a helpful gardener who loves roses."}]}
+    async with caller_in(tmp_path) as call:
+        await settled(call, batch)
+        info = (await call("GET", AGENT)).json()
+        assert (info["counts"]["nodes"], info["counts"]["messages"], info["finished_passes"]) == (0, 1, 0)
+        await call("PATCH", AGENT, {"digest_system": True})
+        await settled(call, batch)
+        assert (await call("GET", AGENT)).json()["counts"]["nodes"] == 1
+
+
+async def test_an_emoji_is_digested_into_nothing(tmp_path: Path) -> None:
+    """A batch without words makes no memory and owes no pass, and is digested all the same."""
+    async with caller_in(tmp_path) as call:
+        await settled(
+            call, {"messages": [{"role": "user", "content": "🎉🎉 \n"}, {"role": "user", "content": ""}]}
+        )
+        info = (await call("GET", AGENT)).json()
+        assert (info["counts"]["nodes"], info["finished_passes"], info["owed_passes"]) == (0, 0, 0)
+        assert (await call("GET", f"{AGENT}/batches/b1")).json()["state"] == "digested"

@@ -1,0 +1,447 @@
+"""Slow, silent, wrong and absent models: what is promised to whoever waits, and what becomes of batches."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.errors import EbbtideError, Precondition
+from ebbtide.language.port import BadReply, ModelUnavailable, Segment
+from ebbtide.verbs.agents import close, update
+from ebbtide.verbs.batches import retry_batch
+from tests.support import looking
+from tests.support.in_process import ask, service_in, settle, tell
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import Stopwatch, eventually
+
+FOR_EVER = 3600.0
+
+
+class Choosy(ScriptedModel):
+    """A model that finds no usable words for conversations that hold `poison`."""
+
+    def __init__(self, poison: str) -> None:
+        super().__init__()
+        self.poison = poison
+
+    @property
+    def tries(self) -> int:
+        return sum(t == "segment" and self.poison in " ".join(texts) for t, texts in self.log)
+
+    async def segment(self, messages: Any, *, max_chars: int) -> list[Segment]:
+        answer = await super().segment(messages, max_chars=max_chars)
+        if self.poison and any(self.poison in message.text for message in messages):
+            raise BadReply("cannot make sense of it")
+        return answer
+
+
+# --- a model that hangs or is slow -------------------------------------------------------------------
+
+
+async def test_hanging_model_holds_up_neither_remember_nor_recall(tmp_path: Path) -> None:
+    """While the model hangs, remember acknowledges at once and recall answers within its patience, counting."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        await settle(service, "ann")
+        model.always["segment"] = FOR_EVER
+        for said in range(1, 4):
+            watch = Stopwatch()
+            done = await tell(service, "ann", f"Fact number {said}.")
+            assert watch.s < 0.5
+            assert done.pending_batches == said
+        watch = Stopwatch()
+        found = await ask(service, "ann", patience_ms=400)
+        assert 0.3 < watch.s < 0.9, "it waits its patience, and no longer"
+        assert found.pending_batches == 3
+        assert "kettle" in found.text
+
+
+async def test_patience_of_the_daemon_is_the_default(tmp_path: Path) -> None:
+    """A recall that names no patience waits `recall_patience_ms`."""
+    model = ScriptedModel()
+    model.always["segment"] = FOR_EVER
+    async with service_in(tmp_path / "data", model, fleet={"recall_patience_ms": 300}) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        watch = Stopwatch()
+        assert (await ask(service, "ann")).pending_batches == 1
+        assert 0.25 < watch.s < 0.8
+
+
+async def test_recall_without_patience_does_not_wait(tmp_path: Path) -> None:
+    """`patience_ms = 0` answers from what is there."""
+    model = ScriptedModel()
+    model.always["segment"] = FOR_EVER
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        watch = Stopwatch()
+        assert (await ask(service, "ann", patience_ms=0)).pending_batches == 1
+        assert watch.s < 0.2
+
+
+async def test_hang_of_one_agent_leaves_another_alone(tmp_path: Path) -> None:
+    """An agent whose model call hangs keeps no other agent from remembering, digesting and recalling."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model, language={"model_concurrency": 2}) as service:
+        model.script["segment"].append(FOR_EVER)
+        await tell(service, "stuck", "This one never ends.")
+        await eventually(lambda: model.running == 1)
+        watch = Stopwatch()
+        await tell(service, "free", "The kettle is blue.")
+        found = await ask(service, "free", "kettle")
+        assert watch.s < 1.0
+        assert (found.text, found.pending_batches) == ("[Memory] The kettle is blue.", 0)
+        assert (await ask(service, "stuck", patience_ms=0)).pending_batches == 1
+
+
+async def test_recall_does_not_wait_when_digests_take_longer_than_it_would(tmp_path: Path) -> None:
+    """When this agent's recent digests outlast the patience, waiting would be in vain: no wait at all."""
+    model = ScriptedModel()
+    model.always["segment"] = 0.6
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        await settle(service, "ann")
+        await tell(service, "ann", "The cup is red.")
+        watch = Stopwatch()
+        found = await ask(service, "ann", patience_ms=450)
+        assert watch.s < 0.3
+        assert found.pending_batches == 1
+        watch = Stopwatch()
+        found = await ask(service, "ann", patience_ms=5000)
+        assert watch.s < 1.5
+        assert found.pending_batches == 0
+        assert "cup" in found.text
+
+
+async def test_fast_model_recall_sees_what_was_said_before_it(tmp_path: Path) -> None:
+    """With a fast model a recall right after a remember sees it, without a flush, every time."""
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        for turn in range(12):
+            await tell(service, "ann", f"Box {turn} holds item{turn}x.")
+            found = await ask(service, "ann", f"item{turn}x")
+            assert found.pending_batches == 0
+            assert f"item{turn}x" in found.text
+
+
+async def test_flush_answers_when_its_time_is_up(tmp_path: Path) -> None:
+    """A flush whose time runs out says where things stand instead of failing."""
+    model = ScriptedModel()
+    model.always["segment"] = FOR_EVER
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        watch = Stopwatch()
+        answer = await settle(service, "ann", timeout_ms=300)
+        assert 0.25 < watch.s < 0.8
+        assert not answer.digested
+        assert answer.pending_batches == 1
+
+
+# --- no server ---------------------------------------------------------------------------------------
+
+
+async def test_outage_keeps_order_counts_nothing_and_ends_by_itself(tmp_path: Path) -> None:
+    """Without a server batches wait in order, uncounted and unwaited for; when it is back they are digested."""
+    model = ScriptedModel()
+    model.always["segment"] = ModelUnavailable("connection refused")
+    language = {"retry_base_ms": 500, "retry_cap_ms": 500}
+    async with service_in(tmp_path / "data", model, language=language) as service:
+        for number in range(1, 5):
+            await tell(service, "ann", f"Fact number {number}.")
+        await eventually(lambda: looking.opened_agent(service, "ann").digest.is_held_up)
+        watch = Stopwatch()
+        found = await ask(service, "ann", patience_ms=5000)
+        assert watch.s < 0.4, "nobody waits for a server that is not there"
+        assert found.pending_batches == 4
+        await eventually(lambda: model.calls["segment"] >= 3)
+        waiting = await looking.batches(service, "ann")
+        assert [(b.state, b.attempts) for b in waiting] == [("waiting", 0)] * 4
+        assert {texts[0] for task, texts in model.log if task == "segment"} == {"Fact number 1."}
+        model.always.clear()
+        assert (await settle(service, "ann")).digested
+        done = await looking.batches(service, "ann")
+        assert [(b.state, b.attempts) for b in done] == [("digested", 0)] * 4
+        contents = [node.content for node in await looking.nodes(service, "ann")]
+        assert contents == [f"Fact number {number}." for number in range(1, 5)]
+        assert [b.node_ids for b in done] == [["n1"], ["n2"], ["n3"], ["n4"]]
+
+
+async def test_call_is_repeated_with_patience_before_the_batch_waits(tmp_path: Path) -> None:
+    """One call survives `max_retries` transport failures without the digest being held up."""
+    model = ScriptedModel()
+    model.script["segment"].extend([ModelUnavailable("502")] * 3)
+    async with service_in(tmp_path / "data", model, language={"max_retries": 3}) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        await settle(service, "ann")
+        assert model.calls["segment"] == 4
+        assert service.asking.tallies["segment"].unavailable == 3
+
+
+async def test_answers_given_before_an_outage_are_not_asked_for_again(tmp_path: Path) -> None:
+    """A shaky server makes progress: what it has answered about the batch at the head is kept."""
+    model = ScriptedModel()
+    model.script["segment"].append(
+        lambda: [Segment("The kettle is blue.", (0,)), Segment("The cup is red.", (0,))]
+    )
+    for _ in range(2):
+        model.script["process"].extend([0.0, ModelUnavailable("reset")])
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "The kettle is blue. The cup is red.")
+        await settle(service, "ann")
+        assert model.calls["segment"] == 1
+        asked = [text for task, (text, *_) in model.log if task == "process"]
+        assert asked == ["The kettle is blue.", "The cup is red.", "The cup is red."]
+        contents = [node.content for node in await looking.nodes(service, "ann")]
+        assert contents == ["The kettle is blue.", "The cup is red."]
+
+
+async def test_timeout_of_a_call_is_an_outage_not_a_bad_reply(tmp_path: Path) -> None:
+    """A call that outlasts `model_timeout_ms` counts as no server: nothing is held against the batch."""
+    model = ScriptedModel()
+    model.script["segment"].append(FOR_EVER)
+    async with service_in(tmp_path / "data", model, language={"model_timeout_ms": 100}) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        assert (await settle(service, "ann")).digested
+        assert (await looking.batch(service, "ann", "b1")).attempts == 0
+        assert service.asking.tallies["segment"].unavailable == 1
+
+
+# --- replies that cannot be used ---------------------------------------------------------------------
+
+
+async def test_bad_replies_move_a_batch_to_the_tail_then_park_it(tmp_path: Path) -> None:
+    """Unusable replies cost rounds, then the batch is parked: listed, retried by hand, never dropped.
+
+    The others keep their order meanwhile, and nobody waits for a batch that is put off.
+    """
+    model = Choosy("poison")
+    language = {
+        "max_bad_replies": 2,
+        "park_after_attempts": 3,
+        "retry_base_ms": 700,
+        "retry_cap_ms": 700,
+    }
+    async with service_in(tmp_path / "data", model, language=language) as service:
+        for text in ("Fact number 1.", "This is poison.", "Fact number 2.", "Fact number 3."):
+            await tell(service, "ann", text)
+        await eventually(lambda: model.tries >= 2)
+        watch = Stopwatch()
+        found = await ask(service, "ann", patience_ms=5000)
+        assert watch.s < 0.5
+        assert found.pending_batches == 1, "the others were digested, the put-off one is not waited for"
+        put_off = await looking.batch(service, "ann", "b2")
+        assert (put_off.state, put_off.attempts, model.tries) == ("waiting", 1, 2)
+        assert put_off.not_before is not None
+        assert 0 < put_off.not_before - service.clock.now_ms() <= 700
+        assert put_off.last_error == "cannot make sense of it"
+
+        answer = await settle(service, "ann")
+        assert (answer.digested, answer.parked_batches) == (True, 1)
+        assert model.tries == 6, "two tries a round, three rounds"
+        parked = await looking.batches(service, "ann", "parked")
+        assert [(b.batch_id, b.attempts) for b in parked] == [("b2", 3)]
+        assert (await looking.info(service, "ann")).parked_batches == 1
+        assert (await ask(service, "ann")).parked_batches == 1
+        contents = [node.content for node in await looking.nodes(service, "ann")]
+        assert contents == [f"Fact number {number}." for number in range(1, 4)]
+
+        await close(service, "ann")
+        await asyncio.sleep(0.1)
+        assert (await looking.batch(service, "ann", "b2")).state == "parked", "also after a close"
+        model.poison = ""
+        assert (await retry_batch(service, "ann", "b2")).attempts == 0
+        assert (await settle(service, "ann")).parked_batches == 0
+        assert (await looking.batch(service, "ann", "b2")).node_ids == ["n4"]
+        with pytest.raises(Precondition) as refused:
+            await retry_batch(service, "ann", "b2")
+        assert refused.value.reason == "BATCH_NOT_PARKED"
+
+
+async def test_put_off_batch_keeps_its_pause_over_a_restart(tmp_path: Path) -> None:
+    """The not-before time is on disk: a restart does not try a put-off batch at once, nor forget its count."""
+    language = {"max_bad_replies": 1, "retry_base_ms": 1500, "retry_cap_ms": 1500}
+    model = Choosy("poison")
+    async with service_in(tmp_path / "data", model, language=language) as service:
+        await tell(service, "ann", "This is poison.")
+        await eventually(lambda: model.tries == 1)
+        watch = Stopwatch()
+    model = Choosy("")
+    async with service_in(tmp_path / "data", model, language=language) as service:
+        await asyncio.sleep(0.3)
+        assert model.calls["segment"] == 0
+        assert (await looking.batch(service, "ann", "b1")).attempts == 1
+        await settle(service, "ann")
+        assert 1.2 < watch.s < 4
+        assert (await looking.batch(service, "ann", "b1")).state == "digested"
+
+
+async def test_server_failure_between_bad_replies_is_not_a_round(tmp_path: Path) -> None:
+    """Outages and bad replies are counted apart: an outage never moves a batch towards parking."""
+    model = ScriptedModel()
+    model.script["segment"].extend(
+        [BadReply("?"), ModelUnavailable("gone"), BadReply("?"), ModelUnavailable("gone")]
+    )
+    language = {"max_bad_replies": 2, "park_after_attempts": 1}
+    async with service_in(tmp_path / "data", model, language=language) as service:
+        await tell(service, "ann", "The kettle is blue.")
+        answer = await settle(service, "ann")
+        assert (answer.digested, answer.parked_batches) == (True, 0)
+        assert (await looking.batch(service, "ann", "b1")).attempts == 0
+
+
+async def test_segment_is_the_content_when_no_reply_can_be_used(tmp_path: Path) -> None:
+    """When processing fails for good the segment itself is the memory; the built-in model adds the rest."""
+    model = ScriptedModel()
+    model.always["process"] = BadReply("not JSON")
+    async with service_in(tmp_path / "data", model, language={"max_bad_replies": 3}) as service:
+        await tell(service, "ann", "The kettle in Lisbon is blue.")
+        await settle(service, "ann")
+        [node] = await looking.nodes(service, "ann")
+        assert node.content == "The kettle in Lisbon is blue."
+        assert node.keywords
+        assert node.phrase
+        assert model.calls["process"] == 3
+        assert (await looking.batch(service, "ann", "b1")).attempts == 0
+
+
+async def test_relations_without_usable_names_stay_nameless(tmp_path: Path) -> None:
+    """When naming fails the links exist all the same, with an empty name."""
+    model = ScriptedModel()
+    model.always["relate"] = BadReply("not JSON")
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "The kettle in Lisbon is blue.")
+        await tell(service, "ann", "The cup is red.")
+        await settle(service, "ann")
+        found = {(link.source, link.target, link.relation) for link in await looking.links(service, "ann")}
+        assert found == {("n1", "n2", ""), ("n2", "n1", "")}
+        assert model.calls["relate"] == 3
+        assert [b.attempts for b in await looking.batches(service, "ann")] == [0, 0]
+
+
+async def test_fault_of_ours_is_a_failed_round_not_the_end(tmp_path: Path) -> None:
+    """An unexpected exception in a digest neither stops the digest nor loses the batch."""
+    model = ScriptedModel()
+    model.script["segment"].append(ZeroDivisionError("a bug"))
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "Fact number 1.")
+        await tell(service, "ann", "Fact number 2.")
+        assert (await settle(service, "ann")).digested
+        first = await looking.batch(service, "ann", "b1")
+        assert (first.state, first.attempts, first.last_error) == (
+            "digested",
+            1,
+            "internal error: ZeroDivisionError",
+        )
+
+
+# --- closing, restarting, changing meanwhile -----------------------------------------------------------
+
+
+async def test_close_cancels_the_model_call_and_the_batch_stays_at_the_head(tmp_path: Path) -> None:
+    """Close does not wait for the model; the batch it cut off is digested first after the next opening."""
+    model = ScriptedModel()
+    model.script["segment"].append(FOR_EVER)
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "Fact number 1.")
+        await eventually(lambda: model.running == 1)
+        watch = Stopwatch()
+        assert (await close(service, "ann")).closed
+        assert watch.s < 1.0
+        assert model.running == 0
+        await asyncio.sleep(0.2)
+        assert model.calls["segment"] == 1, "a closed agent rests"
+        await tell(service, "ann", "Fact number 2.")
+        await settle(service, "ann")
+        done = await looking.batches(service, "ann")
+        assert [(b.attempts, b.node_ids) for b in done] == [(0, ["n1"]), (0, ["n2"])]
+
+
+async def test_batch_in_hand_at_a_stop_is_digested_after_the_next_start(tmp_path: Path) -> None:
+    """A stop cancels the model call; the next start goes on without being asked."""
+    model = ScriptedModel()
+    model.always["segment"] = FOR_EVER
+    watch = Stopwatch()
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "Fact number 1.")
+        await tell(service, "ann", "Fact number 2.")
+        await eventually(lambda: model.running == 1)
+    assert watch.s < 5
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        await eventually(lambda: model.calls["segment"] == 2)
+        await settle(service, "ann")
+        assert [b.node_ids for b in await looking.batches(service, "ann")] == [["n1"], ["n2"]]
+
+
+async def test_caller_who_goes_away_while_its_batch_is_stored_leaves_no_orphan(tmp_path: Path) -> None:
+    """A batch whose caller left during the commit is either not there or digested like any other."""
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        await tell(service, "ann", "Fact number 1.")
+        await settle(service, "ann")
+        begun, may_end = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        workspace = looking.opened_agent(service, "ann").workspace
+        accept = workspace.accept
+
+        def slow(*given: Any) -> Any:
+            loop.call_soon_threadsafe(begun.set)
+            asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(10)
+            return accept(*given)
+
+        workspace.accept = slow  # type: ignore[method-assign]
+        request = asyncio.create_task(tell(service, "ann", "Fact number 2."))
+        await begun.wait()
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
+        may_end.set()
+        answer = await settle(service, "ann", timeout_ms=3000)
+        assert answer.digested
+        assert answer.pending_batches == 0
+
+
+async def test_work_that_came_to_nothing_leaves_the_agent_idle(tmp_path: Path) -> None:
+    """Replays and refusals store nothing, so they must not make an agent look busy for ever."""
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        for agent in ("replayed", "refused", "unparked"):
+            await tell(service, agent, "Fact number 1.", idempotency_key="once")
+            await settle(service, agent)
+        await eventually(lambda: all(agent.is_idle for agent in service.fleet.open_agents))
+        await tell(service, "replayed", "Fact number 1.", idempotency_key="once")
+        with pytest.raises(EbbtideError):
+            await tell(service, "refused", "Another body.", idempotency_key="once")
+        with pytest.raises(EbbtideError):
+            await retry_batch(service, "unparked", "b77")
+        await eventually(lambda: all(agent.is_idle for agent in service.fleet.open_agents), 3)
+
+
+async def test_relations_are_named_anew_when_the_focus_moved_meanwhile(tmp_path: Path) -> None:
+    """A digest commits only for the focus its relations were named for; otherwise they are asked for again.
+
+    The focus as a digest sees it is cut to `focus_limit`, so lowering that while the model thinks moves it.
+    """
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        for number in range(1, 4):
+            await tell(service, "ann", f"Fact number {number}.")
+        await settle(service, "ann")
+
+        async def change_focus_meanwhile() -> list[str]:
+            await update(service, "ann", {"focus_limit": 1})
+            return ["old", "old", "old"]
+
+        model.log.clear()
+        model.script["relate"].extend([change_focus_meanwhile, lambda: ["new"]])
+        await tell(service, "ann", "Fact number 4.")
+        await settle(service, "ann", passes=False)
+        asked = [others for task, (_, others) in model.log if task == "relate"]
+        assert asked == [["Fact number 3.", "Fact number 2.", "Fact number 1."], ["Fact number 3."]]
+        assert sum(task == "segment" for task, _ in model.log) == 1, "only the naming is repeated"
+        of_new = {
+            (link.source, link.target, link.relation)
+            for link in await looking.links(service, "ann")
+            if "n4" in (link.source, link.target)
+        }
+        assert of_new == {("n4", "n3", "new"), ("n3", "n4", "new")}
+        assert (await looking.info(service, "ann")).focus == ["n4"]

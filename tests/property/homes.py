@@ -1,0 +1,209 @@
+"""A workspace on a real LMDB store in a temporary directory, its jobs called one after the other.
+
+`Home` is what the fleet is to a workspace: it accepts, digests and compresses, closes the store and opens it
+again, and can make the next commit fail. The bound on max_nodes is lifted while a home lives: small memories
+find more.
+
+Deliberately not here: the oracle, any rule of the memory model, threads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+from ebbtide import parameters as bounds
+from ebbtide.errors import Exhausted
+from ebbtide.fleet.segments import memory_of, told_messages, utterances
+from ebbtide.fleet.workspace import DigestTask, Draftable, PassStep, Retention, Shortened, ShorteningTask, Workspace
+from ebbtide.language.port import Processed, Segment
+from ebbtide.memory.network import Network
+from ebbtide.parameters import AgentParameters
+from ebbtide.store import layout
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import Batch, MessageRecord, Node
+from tests.property.histories import keywords_for
+
+SEED = 7
+FAST_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
+MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
+KEEP_ALL = Retention(keep=10**6, older_than_ms=0)
+
+Shorten = Callable[[str, int], str | None]
+
+
+class FailingStore:
+    """A store whose next commit can be made to fail, after everything was written."""
+
+    def __init__(self, store: LmdbStore) -> None:
+        self.store = store
+        self.is_full = False
+
+    def read(self, fn: Callable[[Any], Any]) -> Any:
+        return self.store.read(fn)
+
+    def write(self, fn: Callable[[Any], Any]) -> Any:
+        def fail(txn: Any) -> None:
+            fn(txn)
+            raise Exhausted("the disk is full", reason="STORE_FULL")
+
+        return self.store.write(fail if self.is_full else fn)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def told(segments: Sequence[tuple[str, list[str]]]) -> tuple[list[str], list[Segment]]:
+    """Messages in which the segments stand, and where; every fourth segment stands in none (rephrased)."""
+    texts: list[str] = []
+    placed: list[Segment] = []
+    for index, (content, _) in enumerate(segments):
+        if index % 3 == 0:
+            texts.append("…")
+        start = len(texts[-1])
+        rephrased = index % 4 == 3
+        texts[-1] += "(said otherwise)" if rephrased else content + " | "
+        placed.append(Segment(content, (len(texts) - 1,), None if rephrased else start))
+    return texts or [" \n"], placed
+
+
+class Home:
+    """One agent's workspace, reopened at will. `close` it."""
+
+    def __init__(self, defaults: Mapping[str, object]) -> None:
+        self._headroom, bounds.SLOT_HEADROOM = bounds.SLOT_HEADROOM, -(10**6)
+        self.path = Path(tempfile.mkdtemp(dir=FAST_DISK))
+        identity = Identity("ann", 0, SEED, layout.FORMAT_VERSION)
+        self.store = FailingStore(LmdbStore.create(self.path, identity, **MAPS))
+        self.defaults = {"speaker_prefix": "never", **defaults}
+        self.workspace = Workspace(self.store, AgentParameters(**self.defaults))
+
+    def close(self) -> None:
+        """Close the store and remove it."""
+        bounds.SLOT_HEADROOM = self._headroom
+        self.store.close()
+        shutil.rmtree(self.path)
+
+    def reopen(self, defaults: Mapping[str, object] | None = None) -> None:
+        """Close the store and open it again, perhaps with other defaults of the daemon."""
+        self.store.close()
+        self.store = FailingStore(LmdbStore.open(self.path, **MAPS))
+        if defaults is not None:
+            self.defaults = {"speaker_prefix": "never", **defaults}
+        self.workspace = Workspace(self.store, AgentParameters(**self.defaults))
+
+    # --- what is kept ------------------------------------------------------------------------------
+
+    def nodes(self) -> dict[int, Node]:
+        """Every node on disk."""
+        found: dict[int, Node] = self.store.read(lambda txn: {node.id: node for node in txn.nodes()})
+        return found
+
+    def counters(self) -> tuple[int, int]:
+        """(passes finished, passes owed)."""
+        found: tuple[int, int] = self.store.read(lambda txn: (txn.finished_passes(), txn.owed_passes()))
+        return found
+
+    def faults(self) -> list[Any]:
+        """What the consistency checker finds, where there is one."""
+        if importlib.util.find_spec("ebbtide.store.check") is None:
+            return []
+        checker = importlib.import_module("ebbtide.store.check")
+        return list(checker.check_store(self.store.store))
+
+    # --- remember ----------------------------------------------------------------------------------
+
+    def accept(self, texts: Sequence[str], *, roles: Sequence[str] = (), speakers: Sequence[str] = ()) -> Batch:
+        """Put a batch into the inbox."""
+        spoken = zip(texts, chain(roles, repeat("user")), chain(speakers, repeat("")), strict=False)
+        records = [
+            MessageRecord(0, 0, index, role, speaker, "", None, 5, "", layout.text_key(text))
+            for index, (text, role, speaker) in enumerate(spoken)
+        ]
+        stored, _ = self.workspace.accept(Batch(0, 5, 0, len(texts)), records, texts, b"")
+        return stored
+
+    def task(self) -> DigestTask:
+        """The batch to digest now."""
+        task = self.workspace.next_task(10)
+        assert isinstance(task, DigestTask)
+        return task
+
+    def drafts(self, task: DigestTask, placed: Sequence[Segment], keywords: Sequence[Sequence[str]]) -> list[Draftable]:
+        """The memories that segments of a task become, word for word."""
+        indices = told_messages(task, self.workspace.parameters)
+        heard = utterances(task, indices, self.workspace.parameters)
+        records = [task.records[i] for i in indices]
+        return [
+            memory_of(segment, Processed(segment.text, "", tuple(own)), heard, records)
+            for segment, own in zip(placed, keywords, strict=True)
+        ]
+
+    def digest(self, task: DigestTask, drafts: Sequence[Draftable], names: Mapping[tuple[int, int], str]) -> None:
+        """Commit what a batch became."""
+        focus = [node_id for node_id, _ in self.workspace.focus_texts()]
+        assert self.workspace.digest(task.batch, drafts, names, focus, 10, KEEP_ALL)
+
+    def remember(self, segments: Sequence[tuple[str, list[str]]], names: Mapping[tuple[int, int], str]) -> Batch:
+        """Accept a batch made of these segments and digest it."""
+        texts, placed = told(segments)
+        self.accept(texts)
+        task = self.task()
+        self.digest(task, self.drafts(task, placed, [own for _, own in segments]), names)
+        return task.batch
+
+    # --- compress ----------------------------------------------------------------------------------
+
+    def step(self, finished: Shortened | None, times_up: Iterable[bool] = ()) -> PassStep:
+        """One step of compression, ended early where `times_up` says so."""
+        clock = iter(times_up)
+        return self.workspace.compress(finished, lambda: next(clock, False))
+
+    def compress(self, shorten: Shorten, times_up: Sequence[bool] = (), reopen_at: Sequence[int] = ()) -> None:
+        """One pass that is owed, in steps; before the steps named by `reopen_at` the store is opened anew."""
+        done, owed = self.counters()
+        assert owed > 0
+        clock = iter(times_up)
+        finished: Shortened | None = None
+        number = 0
+        while self.counters()[0] == done:
+            if number in reopen_at:
+                self.reopen()
+            step = self.workspace.compress(finished, lambda: next(clock, False))
+            assert not step.is_idle
+            finished = None if step.task is None else shortened(step.task, shorten)
+            number += 1
+        assert finished is None
+
+
+def shortened(task: ShorteningTask, shorten: Shorten) -> Shortened:
+    """How a shortening went."""
+    content = shorten(task.text, task.shortening.target)
+    processed = None if content is None else Processed(content, "", tuple(keywords_for(content)))
+    return Shortened(task, processed, "test")
+
+
+def snapshot(network: Network) -> dict[str, object]:
+    """All that is derived, as plain values that can be compared."""
+    return {
+        "nodes": {
+            n: (s.original_length, s.content_length, s.scan) for n, s in network.nodes.items()
+        },
+        "links": {
+            (source, *key): (link.strength, link.anchor)
+            for source, links in network.outgoing.items()
+            for key, link in links.items()
+        },
+        "arriving": {(target, *key) for target, links in network.incoming.items() for key in links},
+        "focus": network.focus,
+        "next": network.next_node_id,
+        "count": network.link_count,
+        "parameters": network.parameters,
+    }

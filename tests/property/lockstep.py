@@ -1,0 +1,252 @@
+"""The pure engine and the oracle, driven side by side and compared after every step.
+
+`PureEngine` is the smallest home the engine can have: what a store would keep stands in plain dictionaries
+(`Ground`), changes are applied to these first and to the network afterwards, and the network can be built
+anew from them at any moment. It knows nothing of the oracle. `assert_same_memory` and `assert_same_recall`
+compare whatever holds a network (this engine, or a workspace) with the oracle.
+
+Deliberately not here: any rule of the memory model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import isclose
+from random import Random
+
+import msgspec
+from hypothesis import event
+
+from ebbtide.memory import association, compression, digestion
+from ebbtide.memory.association import Answer, Text
+from ebbtide.memory.digestion import NewMemory
+from ebbtide.memory.network import Draft, Network
+from ebbtide.memory.wording import word_answer
+from ebbtide.parameters import AgentParameters
+from ebbtide.vocabulary import Change, Cue, Link, Node, PassState, Rewrite, ScanState
+from tests.property.histories import for_oracle, keywords_for
+from tests.support.oracle import Oracle, has_han, round12
+
+Segments = Sequence[tuple[str, list[str]]]
+Shorten = Callable[[str, int], str | None]
+
+
+class Ground:
+    """What a store would keep of one agent, as plain dictionaries."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.first: dict[int, str] = {}
+        self.links: dict[tuple[int, int, str], Link] = {}
+        self.scans: dict[int, ScanState] = {}
+        self.focus: tuple[int, ...] = ()
+        self.next_node_id = 1
+        self.owed = 0
+        self.finished = 0
+        self.pass_state: PassState | None = None
+
+    def apply(self, change: Change) -> None:
+        """Follow a change, in the order its docstring promises."""
+        for node in change.nodes:
+            self.first.setdefault(node.id, node.content)
+            self.nodes[node.id] = node
+        for node_id in change.forgotten:
+            del self.nodes[node_id]
+            self.scans.pop(node_id, None)
+            self.links = {key: link for key, link in self.links.items() if key[0] != node_id}
+        for link in change.links:
+            self.links[link.source, link.target, link.relation] = link
+        self.scans.update(change.scans)
+        self.focus = self.focus if change.focus is None else change.focus
+        self.next_node_id = change.next_node_id or self.next_node_id
+        self.owed = self.owed if change.owed_passes is None else change.owed_passes
+        self.finished = change.finished_passes or self.finished
+        self.pass_state = None if change.pass_ended else change.pass_state or self.pass_state
+
+    def network(self, parameters: AgentParameters) -> Network:
+        """The network as it is built when an agent opens."""
+        network = Network(parameters)
+        for node in self.nodes.values():
+            network.put_node(node)
+        for node_id, scan in self.scans.items():
+            network.nodes[node_id].scan = scan
+        for link in self.links.values():
+            network.put_link(link)
+        network.focus, network.next_node_id = self.focus, self.next_node_id
+        return network
+
+
+class PureEngine:
+    """The engine without store, model or threads."""
+
+    def __init__(self, parameters: AgentParameters) -> None:
+        self.ground = Ground()
+        self.network = Network(parameters)
+
+    def commit(self, change: Change) -> None:
+        """Write a change, then apply it."""
+        self.ground.apply(change)
+        self.network.apply(change)
+
+    def reopen(self) -> None:
+        """Forget what is derived and build it from the ground state."""
+        self.network = self.ground.network(self.network.parameters)
+
+    def patch(self, changes: Mapping[str, object]) -> None:
+        """Change parameters, re-anchoring first where the decay rate is another one."""
+        parameters = self.network.parameters.model_copy(update=dict(changes))
+        if parameters.decay_rate != self.network.parameters.decay_rate:
+            self.commit(Change(links=self.network.reanchored()))
+        self.network.parameters = parameters
+
+    def remember(self, segments: Segments, names: Mapping[tuple[int, int], str], dice: Random) -> None:
+        """Digest one batch."""
+        memories = [NewMemory(content, "", tuple(keywords), 0) for content, keywords in segments]
+        self.commit(
+            digestion.digest(
+                self.network, memories, names, batch=1, owed_passes=self.ground.owed, dice=dice
+            )
+        )
+
+    def compress(self, shorten: Shorten, dice: Random, stops: Collection[int] = ()) -> None:
+        """One pass; after the visits named by `stops` (counted from 1) all but the ground state is lost."""
+        self.commit(compression.begin_pass(self.network, self.ground.finished + 1, dice))
+        visited = 0
+        while True:
+            if visited in stops:
+                self.reopen()
+            state = self.ground.pass_state
+            assert state is not None
+            draft = Draft(self.network)
+            for node_id in compression.nodes_to_visit(self.network, state):
+                shortening = compression.visit(draft, node_id, state)
+                if shortening is not None:
+                    self._rewrite(draft, shortening, shorten)
+                    compression.finish_visit(draft, node_id, state)
+                visited += 1
+                if visited in stops:
+                    break
+            else:
+                compression.end_pass(draft, state, self.ground.owed)
+                self.commit(draft.change)
+                return
+            self.commit(draft.change)
+
+    def _rewrite(self, draft: Draft, shortening: compression.Shortening, shorten: Shorten) -> None:
+        node = self.ground.nodes[shortening.node_id]
+        content = shorten(self.ground.first[node.id], shortening.target)
+        if content is None:
+            return
+        draft.change.nodes.append(
+            msgspec.structs.replace(node, content=content, keywords=tuple(keywords_for(content)))
+        )
+
+    def erase(self, node_id: int) -> None:
+        """Erase a node for good."""
+        self.commit(compression.erase(self.network, node_id))
+
+    def recall(self, cue: Cue) -> Answer:
+        """What a cue brings back."""
+
+        def text_of(node_id: int) -> Text:
+            node = self.ground.nodes[node_id]
+            return Text(node.content, node.keywords)
+
+        return association.recall(self.network, cue, text_of, self.network.parameters.locale)
+
+
+def oracle_for(parameters: AgentParameters) -> Oracle:
+    """An oracle with the same parameters."""
+    return Oracle(for_oracle(parameters))
+
+
+def oracle_remembers(
+    oracle: Oracle, segments: Segments, names: Callable[[int, int], str], dice: Random
+) -> list[int]:
+    """The oracle's batch; the neighbour names are those of the batch's language (section 4, step 3)."""
+    locale = oracle.parameters.locale
+    chinese = locale == "zh" or (locale == "auto" and any(has_han(text) for text, _ in segments))
+    neighbours = ("下文", "上文") if chinese else ("next", "previous")
+    return oracle.remember(list(segments), neighbour_names=neighbours, relate=names, rng=dice)
+
+
+def names_by_rule(names: Sequence[str]) -> Callable[[int, int], str]:
+    """A relation name for every (new node, position in focus)."""
+    return lambda i, j: names[(i * 5 + j * 3) % len(names)]
+
+
+def names_as_mapping(rule: Callable[[int, int], str], count: int, focus_limit: int) -> dict[tuple[int, int], str]:
+    """The same names as the digest hands them over; an empty one is absent."""
+    pairs = ((i, j) for i in range(count) for j in range(focus_limit))
+    return {pair: name for pair in pairs if (name := rule(*pair))}
+
+
+def assert_same_memory(
+    network: Network, nodes: Mapping[int, Node], counters: tuple[int, int], oracle: Oracle
+) -> None:
+    """Ids, focus, scans, contents, links with strengths, importance, pass number, passes owed: all equal."""
+    assert set(network.nodes) == set(nodes) == set(oracle.nodes)
+    assert list(network.focus) == oracle.focus
+    assert network.next_node_id == oracle.next_id
+    assert counters == (oracle.pass_number, oracle.owed), "(passes finished, passes owed)"
+    for node_id, known in oracle.nodes.items():
+        state, node = network.nodes[node_id], nodes[node_id]
+        assert (node.content, list(node.keywords)) == (known.content, known.keywords), node_id
+        assert (state.content_length, state.original_length) == (len(known.content), known.original_length)
+        assert state.scan == ScanState(known.scan_count, known.last_scan_pass), node_id
+        assert isclose(network.importance(node_id), oracle.importance(node_id), rel_tol=1e-9, abs_tol=1e-300)
+    assert_same_links(network, oracle)
+
+
+def assert_same_links(network: Network, oracle: Oracle) -> None:
+    """The same links, broken and dangling ones too, each with the same strength, seen from both ends."""
+    strengths = {
+        (source, target, relation): network.strength(source, link)
+        for source, links in network.outgoing.items()
+        for (target, relation), link in links.items()
+    }
+    expected = oracle.links()
+    assert set(strengths) == set(expected)
+    assert network.link_count == len(expected)
+    for key, strength in expected.items():
+        assert isclose(strengths[key], strength, rel_tol=1e-9, abs_tol=1e-300), key
+    arriving = {
+        (source, target, relation): link
+        for target, links in network.incoming.items()
+        for (source, relation), link in links.items()
+    }
+    assert set(arriving) == set(expected)
+    assert all(network.outgoing[s][t, r] is link for (s, t, r), link in arriving.items())
+
+
+def is_ambiguous(oracle: Oracle, relations: Sequence[str], depth: int) -> bool:
+    """Whether a path strength lies so near the edge of its 12th digit that order is a matter of one ulp."""
+    reached = oracle.recall([], relations, depth, 0).results
+    return any(round12(v * (1 - 4e-15)) != round12(v * (1 + 4e-15)) for _, v in reached if v)
+
+
+def assert_same_recall(recall: Callable[[Cue], Answer], locale: str, cue: dict, oracle: Oracle) -> None:
+    """The same memories in the same order, equally strong, and the same text byte for byte."""
+    most = oracle.parameters.max_search_results if cue["max_results"] is None else cue["max_results"]
+    asked = Cue(cue["keywords"], cue["relations"], cue["depth"], most or 10_000)
+    expected = oracle.recall(**cue)
+    if is_ambiguous(oracle, cue["relations"], cue["depth"]):
+        event("a path strength on the edge of its 12th digit: order not compared")
+        return
+    answer = recall(asked)
+    found = [(reached.node_id, reached.strength) for reached, _ in answer.memories]
+    assert [node_id for node_id, _ in found] == [node_id for node_id, _ in expected.results]
+    for (node_id, ours), (_, theirs) in zip(found, expected.results, strict=True):
+        assert isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-300), node_id
+    text = word_answer([content for _, content in answer.memories], answer.once_known, locale)
+    assert text.encode() == expected.text.encode()
+
+
+def rewrites_of(oracle: Oracle, node_id: int) -> list[tuple[int, int, int]]:
+    """(pass, length before, length after) of the oracle's recorded rewrites."""
+    return [(r.pass_number, r.length_before, r.length_after) for r in oracle.nodes[node_id].rewrites]
+
+
+def recorded(rewrites: Sequence[Rewrite]) -> list[tuple[int, int, int]]:
+    """The same of a stored node."""
+    return [(r.pass_number, r.length_before, r.length_after) for r in rewrites]

@@ -1,0 +1,99 @@
+"""Agent ids: every text is refused or has a directory of its own, on any file system.
+
+Deliberately not here: the directory itself (unit tests of the store).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ebbtide.errors import InvalidRequest
+from ebbtide.store.data_directory import directory_name
+from ebbtide.vocabulary import AgentId, parse_agent_id
+from tests.property import histories
+
+SAFE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_~-")
+
+everything = st.characters(codec=None, categories=None)  # surrogates too
+odd = st.sampled_from([
+    ".", "..", "/", "\\", "a/b", "~", "~a", "-", "_", "a-", "-a", "A", "a", "ſ", "ss", "ß", "K", "K", "é",
+    "e\u0301", "\u0301", "\ud800", "\x00", "a\x7f", "\u2028", " ", "a b", "\u200b", "\u202e", "con", "nul",
+    "meta.json", ".erasing-a", "x" * 64, "x" * 65, "X" * 64, "猫" * 128, "猫" * 129, "", "\u00a0", "a\n",
+])  # fmt: skip
+candidates = st.one_of(
+    odd,
+    st.text(everything, max_size=130),
+    st.from_regex(r"[a-z0-9_~-]{0,70}", fullmatch=True),
+    st.lists(odd, max_size=3).map("".join),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=60).map(
+        lambda text: unicodedata.normalize("NFC", text)
+    ),
+)
+
+
+def accepted(text: str) -> AgentId | None:
+    """The id, or None where it is refused, with the right reason and a message that is safe to print."""
+    try:
+        return parse_agent_id(text)
+    except InvalidRequest as error:
+        assert error.reason == "INVALID_AGENT_ID"
+        assert [violation.field for violation in error.violations] == ["agent_id"]
+        told = [error.message, *(violation.description for violation in error.violations)]
+        assert all(0x20 <= ord(character) < 0x7F for line in told for character in line), told
+        assert len(error.message) < 700
+        return None
+
+
+@histories.examples(1000)
+@given(text=candidates)
+def test_refused_or_one_safe_path_component(text: str) -> None:
+    """Any text is refused with INVALID_AGENT_ID, echoed in printable ASCII, or names one safe directory."""
+    agent_id = accepted(text)
+    if agent_id is None:
+        return
+    assert agent_id == text, "an id is taken as it stands"
+    name = directory_name(agent_id)
+    assert 1 <= len(name) <= 64
+    assert set(name) <= SAFE
+    assert name == directory_name(agent_id)
+
+
+@histories.examples(1000)
+@given(text=candidates)
+def test_what_ids_may_not_hold(text: str) -> None:
+    """What is accepted is 1-128 characters in NFC, encodable, without separators, controls or blank ends."""
+    if accepted(text) is None:
+        return
+    assert 1 <= len(text) <= 128
+    assert unicodedata.normalize("NFC", text) == text
+    assert text.encode("utf-8").decode("utf-8") == text
+    assert not set(text) & set("/\\")
+    assert not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text)
+    assert text == text.strip() and text.strip(".") == text
+
+
+@histories.examples(1000)
+@given(text=st.text(st.characters(categories=["L", "N", "P", "S", "M"]), min_size=1, max_size=128))
+def test_ordinary_ids_of_any_script_are_taken(text: str) -> None:
+    """Letters, digits, marks and signs of any script are an id once normalised, except where a rule says no."""
+    text = unicodedata.normalize("NFC", text)
+    if len(text) <= 128 and not set(text) & set("/\\") and text.strip(".") == text:
+        assert accepted(text) == text
+
+
+@histories.examples(1000)
+@given(one=candidates, other=candidates)
+@example(one="ann", other="Ann")
+@example(one="straße", other="STRASSE")
+@example(one="x" * 64, other="x" * 65)
+def test_two_ids_never_share_a_directory(one: str, other: str) -> None:
+    """Different ids have different directories, also where the file system folds case."""
+    variants = [one, other, one.upper(), one.lower(), one.casefold(), one.swapcase(), f"~{one}"]
+    ids = {agent_id for text in variants if (agent_id := accepted(text)) is not None}
+    # A directory's name is itself a text someone may choose as an id.
+    ids |= {AgentId(name) for agent_id in ids if accepted(name := directory_name(agent_id)) is not None}
+    names = [directory_name(agent_id).casefold() for agent_id in ids]
+    assert len(set(names)) == len(ids)

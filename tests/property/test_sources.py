@@ -1,0 +1,208 @@
+"""Where memories come from: labels, sources in UTF-8 bytes, first contents.
+
+Batches of random messages go through a workspace on disk, cut either at random places by a model that
+sometimes rephrases, or by the built-in one. What a node cites is then read back from the messages themselves.
+
+Deliberately not here: how well a model segments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from ebbtide.fleet.segments import memory_of, told_messages, utterances
+from ebbtide.fleet.workspace import DigestTask, Draftable
+from ebbtide.language.builtin.model import process
+from ebbtide.language.builtin.segmentation import segment as cut_by_builtin
+from ebbtide.language.port import Processed, Segment, Utterance
+from ebbtide.vocabulary import Node
+from tests.property import histories
+from tests.property.homes import Home
+from tests.support.oracle import has_han
+
+ROLES = {"zh": {"user": "用户：", "assistant": "助手：", "system": "系统："}}
+ROLES["en"] = {role: f"{role}: " for role in ROLES["zh"]}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message as the test says it."""
+
+    role: str
+    speaker: str
+    text: str
+
+
+said = st.builds(
+    Said,
+    role=st.sampled_from(["user", "user", "assistant", "system"]),
+    speaker=st.sampled_from(["", "", "Ann", "小明", " ", " Bob \n Lee ", "a: b", "😀"]),
+    text=st.one_of(histories.contents, histories.texts.filter(bool), st.just("同一句话。同一句话。")),
+)
+batches = st.lists(st.lists(said, min_size=1, max_size=5), min_size=1, max_size=3)
+settings = st.fixed_dictionaries(
+    {
+        "speaker_prefix": st.sampled_from(["auto", "always", "never"]),
+        "digest_system": st.booleans(),
+        "locale": st.sampled_from(["auto", "zh", "en"]),
+    }
+)
+
+
+def told_labels(messages: list[Said], chosen: dict) -> list[str]:
+    """Section 4, `speaker_prefix`: the speaker, else the role where the batch mixes roles."""
+    labels = []
+    for message in messages:
+        speaker = " ".join(message.speaker.split())
+        locale = chosen["locale"]
+        if locale == "auto":
+            locale = "zh" if has_han(message.text) else "en"
+        is_mixed = len({m.role for m in messages}) > 1
+        if chosen["speaker_prefix"] == "never":
+            labels.append("")
+        elif speaker:
+            labels.append(f"{speaker}: ")
+        elif is_mixed or chosen["speaker_prefix"] == "always":
+            labels.append(ROLES[locale][message.role])
+        else:
+            labels.append("")
+    return labels
+
+
+def cut_at_random(heard: list[Utterance], dice: Random) -> list[tuple[Segment, str | None]]:
+    """Segments of a model that knows where it cut, or not, or rephrases; and what its content says, if changed."""
+    found: list[tuple[Segment, str | None]] = []
+    for index, utterance in enumerate(heard):
+        text = utterance.text
+        ends = sorted(dice.sample(range(len(text) + 1), min(2, len(text) + 1)))
+        start, end = (ends[0], ends[-1])
+        mood = dice.choice(["exact", "exact", "lost", "wrong", "rephrased", "both", "content"])
+        piece, messages = text[start:end], (index,)
+        if mood == "rephrased":
+            piece = f"<{dice.random()}>"
+        elif mood == "both" and index:
+            messages = (index, index - 1)
+        elif not piece:
+            continue
+        where = {"exact": start, "wrong": start + 1}.get(mood)
+        changed = dice.choice(["", utterance.prefix]) + "in other words" if mood == "content" else None
+        found.append((Segment(piece, messages, where), changed))
+    return found
+
+
+def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[Segment, Draftable]]:
+    """The memories of a batch; cut by the built-in model where there are no dice."""
+    parameters = home.workspace.parameters
+    indices = told_messages(task, parameters)
+    heard = utterances(task, indices, parameters)
+    records = [task.records[i] for i in indices]
+    cut = cut_at_random(heard, dice) if dice else [(s, None) for s in cut_by_builtin(heard, 40)]
+    found = []
+    for segment, changed in cut:
+        labels = {heard[i].prefix for i in segment.messages}
+        label = labels.pop() if len(labels) == 1 else ""
+        processed = process(label + segment.text, label, None)
+        if changed is not None:
+            processed = Processed(changed, "", ())
+        found.append((segment, memory_of(segment, processed, heard, records)))
+    return found
+
+
+def cited(home: Home, node: Node) -> list[str]:
+    """The text of every slice a node cites, read from the messages."""
+
+    def read(txn) -> list[str]:
+        texts = []
+        for source in node.sources:
+            whole = txn.message_text(txn.message(source.message)).encode()
+            assert 0 <= source.offset <= source.offset + source.length <= len(whole)
+            texts.append(whole[source.offset : source.offset + source.length].decode())
+        return texts
+
+    return home.store.read(read)
+
+
+def first_content(home: Home, node: Node) -> str | None:
+    return home.store.read(lambda txn: txn.first_content(node))
+
+
+def digest_all(home: Home, conversation: list[list[Said]], chosen: dict, dice: Random | None) -> dict[int, str]:
+    """Digest every batch, checking what each node cites; the content of each node at creation."""
+    contents: dict[int, str] = {}
+    for messages in conversation:
+        home.accept(
+            [m.text for m in messages],
+            roles=[m.role for m in messages],
+            speakers=[m.speaker for m in messages],
+        )
+        task = home.task()
+        heard = [m for m in messages if m.role != "system" or chosen["digest_system"]]
+        labels = told_labels(heard, chosen)
+        made = drafts_of(task, home, dice)
+        home.digest(task, [draft for _, draft in made], {})
+        numbers = [r.number for r, m in zip(task.records, messages, strict=True) if m in heard]
+        fresh = [node for node in home.nodes().values() if node.batch == task.batch.number]
+        for node, (segment, _) in zip(sorted(fresh, key=lambda n: n.id), made, strict=True):
+            assert_cites(home, node, segment, heard, labels, numbers)
+            contents[node.id] = node.content
+    return contents
+
+
+def assert_cites(
+    home: Home, node: Node, segment: Segment, heard: list[Said], labels: list[str], numbers: list[int]
+) -> None:
+    """A node cites the very words where they stand in one message, else the whole of every message named."""
+    texts = cited(home, node)
+    assert first_content(home, node) == node.content
+    own = {labels[i] for i in segment.messages}
+    label = own.pop() if len(own) == 1 else ""
+    assert node.prefix in ("", label)
+    assert node.content.startswith(node.prefix)
+    stands = len(segment.messages) == 1 and segment.text in heard[segment.messages[0]].text
+    if stands:
+        assert texts == [segment.text]
+        assert [source.message for source in node.sources] == [numbers[segment.messages[0]]]
+    else:
+        assert texts == [heard[i].text for i in sorted(set(segment.messages))]
+    if stands and node.content == label + segment.text:
+        event("word for word")
+        assert node.prefix == label
+        assert node.first_key == b"", "nothing is stored twice"
+        assert texts[0] in node.content
+    else:
+        assert node.first_key != b""
+
+
+@histories.examples(400)
+@given(conversation=batches, chosen=settings, seed=st.integers(0, 10**6))
+def test_nodes_cite_what_was_said(conversation: list[list[Said]], chosen: dict, seed: int) -> None:
+    """However a model cuts or rephrases, every node cites true slices and keeps its first content, to the end."""
+    home = Home({**chosen, "decay_rate": 0.5, "focus_limit": 1, "delete_threshold": 1})
+    try:
+        contents = digest_all(home, conversation, chosen, Random(seed))
+        while home.counters()[1]:
+            home.compress(histories.shorten, reopen_at=[1])
+        for node in home.nodes().values():
+            assert first_content(home, node) == contents[node.id]
+        assert home.faults() == []
+    finally:
+        home.close()
+
+
+@histories.examples(200)
+@given(conversation=batches, chosen=settings)
+def test_the_built_in_model_cites_word_for_word(conversation: list[list[Said]], chosen: dict) -> None:
+    """A node of the built-in model is the speaker's label and a slice of one message, and stores no text again."""
+    home = Home(chosen)
+    try:
+        digest_all(home, conversation, chosen, None)
+        for node in home.nodes().values():
+            assert len(node.sources) == 1 and node.first_key == b""
+            assert node.content == node.prefix + cited(home, node)[0]
+        assert home.faults() == []
+    finally:
+        home.close()

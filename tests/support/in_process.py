@@ -1,0 +1,51 @@
+"""The daemon without servers, inside the test: every verb on a real store, with a model of the test's choice."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from ebbtide.daemon import opened
+from ebbtide.settings import Settings, load_settings
+from ebbtide.verbs.batches import FlushCommand, Flushed, flush
+from ebbtide.verbs.recall import RecallCommand, Recalled, recall
+from ebbtide.verbs.remember import MessageForm, RememberCommand, Remembered, remember
+from ebbtide.verbs.service import Service
+from tests.support.process import check_data_directory
+
+IMPATIENT: dict[str, Any] = {"retry_base_ms": 5, "retry_cap_ms": 20, "max_retries": 0}
+"""Failures in tests are not worth waiting for."""
+
+
+def settings_for(data_dir: Path, **sections: dict[str, Any]) -> Settings:
+    """Settings with a data directory, and whatever a test wants to differ."""
+    store = {"data_dir": data_dir, **sections.pop("store", {})}
+    language = {**IMPATIENT, **sections.pop("language", {})}
+    return load_settings({"store": store, "language": language, **sections})
+
+
+@contextlib.asynccontextmanager
+async def service_in(data_dir: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[Service]:
+    """A service for the length of a block; afterwards every store it left is checked."""
+    options: dict[str, Any] = {} if model is None else {"make": lambda settings, pool: model}
+    async with opened(settings_for(data_dir, **sections), **options) as service:
+        yield service
+    check_data_directory(data_dir)
+
+
+async def tell(service: Service, agent: str, *texts: str, **fields: Any) -> Remembered:
+    """Remember user messages."""
+    messages = [MessageForm(role="user", content=text) for text in texts]
+    return await remember(service, agent, RememberCommand(messages=messages, **fields))
+
+
+async def settle(service: Service, agent: str, *, passes: bool = True, timeout_ms: int = 20_000) -> Flushed:
+    """Wait until everything is digested, and passes are done."""
+    return await flush(service, agent, FlushCommand(passes=passes, timeout_ms=timeout_ms))
+
+
+async def ask(service: Service, agent: str, *keywords: str, **fields: Any) -> Recalled:
+    """Recall by keywords."""
+    return await recall(service, agent, RecallCommand(keywords=list(keywords), **fields))

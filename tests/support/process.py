@@ -1,0 +1,170 @@
+"""A real daemon in a process of its own, on a free port, with a data directory of its own.
+
+Only processes started here are ended here. Whatever a daemon leaves behind is checked: `stopped` runs the
+consistency checker over every store of the directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ebbtide.store.check import check_store
+from ebbtide.store.lmdb_store import LmdbStore
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 40.0
+
+
+class Daemon:
+    """`ebbtide serve` as a subprocess, and a client for it."""
+
+    def __init__(
+        self, data_dir: Path, settings: Mapping[str, Any] | None = None, prefix: tuple[str, ...] = ()
+    ) -> None:
+        self.data_dir = data_dir
+        self._settings = dict(settings or {})
+        self._prefix = prefix
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log_path = data_dir.parent / f"{data_dir.name}.log"
+        self.client = httpx.Client()
+        self.url = ""
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def log(self) -> str:
+        """Everything the daemon has logged so far, over all its lives."""
+        return self.log_path.read_text(errors="replace")
+
+    def start(self) -> Daemon:
+        """Start and wait until it listens."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
+        environment |= {f"EBBTIDE_{name}": _text(value) for name, value in self._settings.items()}
+        before = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *self._prefix,
+                    sys.executable,
+                    "-m",
+                    "ebbtide",
+                    "serve",
+                    "--data-dir",
+                    str(self.data_dir),
+                    "--rest-port",
+                    "0",
+                    "--log-format",
+                    "json",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+            )
+        self.url = self._await_url(before)
+        self.client.close()
+        self.client = httpx.Client(base_url=self.url, timeout=60.0)
+        return self
+
+    def _await_url(self, before: int) -> str:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            text = self.log_path.read_bytes()[before:].decode(errors="replace")
+            found = re.search(r'"url": "(http://[^"]+)"', text)
+            if found:
+                return found[1]
+            if self.process.poll() is not None:
+                raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{text}")
+            time.sleep(0.02)
+        raise AssertionError(f"the daemon did not start:\n{self.log[-4000:]}")
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to put anything in order."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_TIMEOUT_S)
+
+    def close(self) -> None:
+        """End the process, whatever state it is in."""
+        self.client.close()
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    # --- the verbs, in short -----------------------------------------------------------------------
+
+    def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        """POST a JSON body to a path below /v1/agents."""
+        return self.client.post(f"/v1/agents/{path}", json=body if body is not None else {}, **options)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        """GET a path below /v1/agents."""
+        return self.client.get(f"/v1/agents/{path}", **options)
+
+    def remember(self, agent: str, *texts: str, **fields: Any) -> str:
+        """Remember user messages; the batch id."""
+        messages = [{"role": "user", "content": text} for text in texts]
+        response = self.post(f"{agent}/remember", {"messages": messages, **fields})
+        assert response.status_code == 202, response.text
+        batch_id: str = response.json()["batch_id"]
+        return batch_id
+
+    def flush(self, agent: str, *, passes: bool = True, timeout_ms: int = 60_000) -> dict[str, Any]:
+        """Wait until everything is digested, and passes are done."""
+        response = self.post(f"{agent}/flush", {"timeout_ms": timeout_ms, "passes": passes})
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def recall(self, agent: str, *keywords: str, **fields: Any) -> str:
+        """Recall by keywords; the text."""
+        response = self.post(f"{agent}/recall", {"keywords": list(keywords), **fields})
+        assert response.status_code == 200, response.text
+        text: str = response.json()["text"]
+        return text
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def check_data_directory(data_dir: Path) -> None:
+    """Assert that every store of a directory that no daemon holds is consistent."""
+    for path in sorted((data_dir / "agents").glob("*/data.mdb")):
+        store = LmdbStore.open(path.parent, map_bytes=1 << 20, max_map_bytes=1 << 34)
+        try:
+            assert check_store(store) == [], path.parent.name
+        finally:
+            store.close()
+
+
+@contextlib.contextmanager
+def running_daemon(
+    data_dir: Path, settings: Mapping[str, Any] | None = None, prefix: tuple[str, ...] = ()
+) -> Iterator[Daemon]:
+    """A daemon for the length of a block; afterwards ended, and every store it left checked."""
+    daemon = Daemon(data_dir, settings, prefix)
+    try:
+        yield daemon.start()
+    finally:
+        daemon.close()
+    check_data_directory(data_dir)

@@ -1,0 +1,79 @@
+"""A language model that does what a test tells it: answers, fails, hangs, lies.
+
+It passes the same contract tests as the built-in model while it behaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ebbtide.language.builtin.model import process
+from ebbtide.language.builtin.relations import relate
+from ebbtide.language.builtin.segmentation import segment
+from ebbtide.language.port import ModelState, Processed, Segment, Utterance
+
+Step = Exception | float | Callable[[], Any]
+"""What the next call of a task does: raise, sleep so many seconds and answer, or answer this.
+
+A callable may look at `log[-1]` for what was asked, and may be a coroutine function.
+"""
+
+
+class ScriptedModel:
+    """Follows a script for each task, then (or where there is none) answers as the built-in model does."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.script: dict[str, deque[Step]] = {t: deque() for t in ("segment", "process", "relate")}
+        self.always: dict[str, Step] = {}
+        """What a task does whenever its script is empty."""
+        self.calls: Counter[str] = Counter()
+        self.log: list[tuple[str, Any]] = []
+        self.available = True
+        self.running = 0
+        self.most_running = 0
+        self.closed = False
+
+    async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
+        self.log.append(("segment", [m.text for m in messages]))
+        answer = await self._step("segment", lambda: segment(messages, max_chars))
+        return list(answer)
+
+    async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
+        self.log.append(("process", (text, target_length)))
+        answer: Processed = await self._step("process", lambda: process(text, prefix, target_length))
+        return answer
+
+    async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
+        self.log.append(("relate", (node, list(focuses))))
+        answer = await self._step("relate", lambda: relate(node, focuses))
+        return list(answer)
+
+    async def state(self) -> ModelState:
+        return ModelState("scripted", self.name, self.available, "" if self.available else "told so")
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def _step(self, task: str, answer: Callable[[], Any]) -> Any:
+        self.calls[task] += 1
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            steps = self.script[task]
+            step = steps.popleft() if steps else self.always.get(task, answer)
+            if isinstance(step, Exception):
+                await asyncio.sleep(0)
+                raise step
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+                return answer()
+            told = step()
+            return await told if inspect.isawaitable(told) else told
+        finally:
+            self.running -= 1

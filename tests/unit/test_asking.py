@@ -1,0 +1,187 @@
+"""Asking a model with patience: gate, retries, time-outs, checked replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ebbtide.language.gate import Gate, Priority
+from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment, Utterance
+from ebbtide.language.replies import checked_names, checked_processed, checked_segments, cut_at_clause
+from ebbtide.language.retry import Asking, Patience
+from tests.support.scripted_model import ScriptedModel
+
+QUICK = Patience(timeout_s=0.2, max_retries=2, max_bad_replies=3, base_s=0.001, cap_s=0.002)
+SAID = [Utterance("user", "", "The old house by the sea has a leaking roof.")]
+
+
+def asking(model: ScriptedModel, patience: Patience = QUICK) -> Asking:
+    return Asking(model, Gate(1), patience)
+
+
+async def test_transport_failures_are_repeated_then_surface() -> None:
+    """A call is repeated max_retries times; one failure more and it counts as unavailable."""
+    model = ScriptedModel()
+    model.script["segment"].extend([ModelUnavailable("refused")] * 2)
+    ask = asking(model)
+    assert await ask.segment(SAID, max_chars=200)
+    assert not ask.troubled
+    model.script["segment"].extend([ModelUnavailable("refused")] * 3)
+    with pytest.raises(ModelUnavailable):
+        await ask.segment(SAID, max_chars=200)
+    assert ask.troubled
+    assert (ask.tallies["segment"].calls, ask.tallies["segment"].unavailable) == (6, 5)
+
+
+async def test_bad_replies_are_asked_again_at_once_then_surface() -> None:
+    """max_bad_replies unusable replies make a failed round; the count of parsed replies tells."""
+    model = ScriptedModel()
+    model.script["segment"].extend([lambda: [], BadReply("half a JSON")])
+    ask = asking(model)
+    assert await ask.segment(SAID, max_chars=200)
+    model.script["segment"].extend([lambda: []] * 3)
+    with pytest.raises(BadReply):
+        await ask.segment(SAID, max_chars=200)
+    assert (ask.tallies["segment"].parsed, ask.tallies["segment"].bad_replies) == (1, 5)
+
+
+async def test_a_call_that_takes_too_long_is_a_server_failure() -> None:
+    """No answer within the time-out counts as no server; the call is ended."""
+    model = ScriptedModel()
+    model.always["process"] = 30.0
+    with pytest.raises(ModelUnavailable):
+        await asking(model, Patience(timeout_s=0.01, max_retries=0)).process("text")
+    assert model.running == 0
+
+
+async def test_background_calls_do_not_repeat_transport_failures() -> None:
+    """A scan never waits for a server: one failure and the background call gives up."""
+    model = ScriptedModel()
+    model.script["process"].append(ModelUnavailable("refused"))
+    with pytest.raises(ModelUnavailable):
+        await asking(model).process("a text", priority=Priority.BACKGROUND)
+    assert model.calls["process"] == 1
+
+
+async def test_foreground_goes_before_background_at_the_gate() -> None:
+    """Of those that wait, foreground calls pass first, each kind in order; never more than the gate allows."""
+    gate, order = Gate(1), []
+
+    async def call(name: str, priority: Priority) -> None:
+        async with gate.passing(priority):
+            order.append(name)
+            await asyncio.sleep(0.001)
+
+    async with asyncio.TaskGroup() as group:
+        for name in ("first", "b1", "b2", "f1", "f2"):
+            priority = Priority.BACKGROUND if name.startswith("b") else Priority.FOREGROUND
+            group.create_task(call(name, priority))
+            await asyncio.sleep(0)
+    assert order == ["first", "f1", "f2", "b1", "b2"]
+
+
+async def test_a_cancelled_wait_gives_its_place_at_the_gate_to_the_next() -> None:
+    """Nobody is stuck when someone who waits, or was just let in, is cancelled."""
+    gate = Gate(1)
+    entered: list[int] = []
+
+    async def call(number: int) -> None:
+        async with gate.passing(Priority.FOREGROUND):
+            entered.append(number)
+            await asyncio.sleep(0.005)
+
+    tasks = [asyncio.create_task(call(number)) for number in range(6)]
+    await asyncio.sleep(0.001)
+    for number in (1, 2, 4):
+        tasks[number].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    async with asyncio.timeout(1), gate.passing(Priority.BACKGROUND):
+        assert entered == [0, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "segments",
+    [
+        [],
+        [Segment("  ", (0,))],
+        [Segment("x" * 401, (0,))],
+        [Segment("text", ())],
+        [Segment("text", (1,))],
+        [Segment("text", (-1,))],
+    ],
+)
+def test_segments_that_cannot_be_are_bad_replies(segments: list[Segment]) -> None:
+    """Empty, far too long or from a message that does not exist: refused as a reply."""
+    with pytest.raises(BadReply):
+        checked_segments(segments, SAID, 200)
+
+
+def test_no_segment_is_right_where_nothing_was_said() -> None:
+    """Emoji and white space have no segment, and that is no failure."""
+    assert checked_segments([], [Utterance("user", "", "🎉 \n")], 200) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "target"),
+    [
+        (Processed("", "p", ()), None),
+        (Processed(" \n", "p", ()), None),
+        (Processed("x" * 1000, "p", ()), None),
+        (Processed("x" * 26, "p", ()), 20),
+    ],
+)
+def test_contents_that_cannot_be_are_bad_replies(reply: Processed, target: int | None) -> None:
+    """Empty, blown up, or more than a quarter over the target: refused as a reply."""
+    with pytest.raises(BadReply):
+        checked_processed(reply, "a text of its own", "", target)
+
+
+def test_a_slightly_long_content_is_cut_at_a_clause_end() -> None:
+    """Up to 1.25 times the target is cut where a clause ends, not in the middle of one."""
+    text = "The roof is leaking, the cat is wet, and nobody cares."
+    reply = checked_processed(Processed(text, "p", ()), text * 3, "", 44)
+    assert reply.content == "The roof is leaking, the cat is wet"
+    assert cut_at_clause("屋顶漏了，猫湿了，没人管。", 9) == "屋顶漏了，猫湿了"
+    assert cut_at_clause("abcdefghij", 4) == "abcd"
+
+
+def test_a_content_without_its_speaker_gets_the_speaker_back() -> None:
+    """A model that drops the label of a new memory does not make it anonymous."""
+    assert (
+        checked_processed(Processed("hello you", "p", ()), "Ann: hello", "Ann: ", None).content
+        == "Ann: hello you"
+    )
+
+
+def test_phrases_and_keywords_are_single_lines_of_bounded_length() -> None:
+    """What a model writes cannot forge a line, hold a control character or be endless."""
+    reply = Processed("content", "a\nb\x00c" + "x" * 200, ("k\r\nw", "", "k w", *"abcdefg"))
+    checked = checked_processed(reply, "content", "", None)
+    assert checked.phrase.startswith("a b c")
+    assert len(checked.phrase) == 80
+    assert checked.keywords == ("k w", "a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("reply", "names"),
+    [(["朋友", "a\nb"], ["朋友", "a b"]), (["x" * 33, " "], ["", ""])],
+)
+def test_relation_names_are_short_single_lines(reply: list[str], names: list[str]) -> None:
+    """A name longer than allowed becomes empty; line breaks become spaces."""
+    assert checked_names(reply, 2) == names
+
+
+def test_the_wrong_number_of_names_is_a_bad_reply() -> None:
+    """One name for each focus, or the reply is refused."""
+    with pytest.raises(BadReply):
+        checked_names(["a"], 2)
+
+
+@pytest.mark.parametrize("make", [lambda: Patience(base_s=1, cap_s=30)])
+def test_pauses_double_up_to_their_cap(make: Callable[[], Any]) -> None:
+    """1, 2, 4 … 30 seconds, and never an overflow."""
+    patience = make()
+    assert [patience.pause_s(n) for n in (1, 2, 3, 5, 6, 10_000)] == [1, 2, 4, 16, 30, 30]
