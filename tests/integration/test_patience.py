@@ -191,7 +191,7 @@ async def test_answers_given_before_an_outage_are_not_asked_for_again(tmp_path: 
         await tell(service, "ann", "The kettle is blue. The cup is red.")
         await settle(service, "ann")
         assert model.calls["segment"] == 1
-        asked = [text for task, (text, *_) in model.log if task == "process"]
+        asked = [given[0] for task, given in model.log if task == "process"]
         assert asked == ["The kettle is blue.", "The cup is red.", "The cup is red."]
         contents = [node.content for node in await looking.nodes(service, "ann")]
         assert contents == ["The kettle is blue.", "The cup is red."]
@@ -435,7 +435,7 @@ async def test_relations_are_named_anew_when_the_focus_moved_meanwhile(tmp_path:
         model.script["relate"].extend([change_focus_meanwhile, lambda: ["new"]])
         await tell(service, "ann", "Fact number 4.")
         await settle(service, "ann", passes=False)
-        asked = [others for task, (_, others) in model.log if task == "relate"]
+        asked = [given[1] for task, given in model.log if task == "relate"]
         assert asked == [["Fact number 3.", "Fact number 2.", "Fact number 1."], ["Fact number 3."]]
         assert sum(task == "segment" for task, _ in model.log) == 1, "only the naming is repeated"
         of_new = {

@@ -29,6 +29,8 @@ class Walk(RuleBasedStateMachine):
         self.ring = Ring()
         self.owed: set[str] = set()
         """Who must be in the ring or come back to it after the turn in progress."""
+        self.left: set[str] = set()
+        """Who left during the turn it still has."""
         self.ahead: dict[str, set[str]] = {}
         """For each key that waits: who stood before it when it came, and has had no turn since."""
 
@@ -52,6 +54,7 @@ class Walk(RuleBasedStateMachine):
     @rule(key=keys)
     def leave(self, key: str) -> None:
         self.ring.leave(key)
+        self.left |= {key} & set(self.ring.running)
         self.owed.discard(key)
         self.gone(key)
 
@@ -68,10 +71,12 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.ring.running)
     @rule(place=st.integers(0, 5), owes_more=st.booleans())
     def put_back(self, place: int, owes_more: bool) -> None:
-        """A turn ends; one that was told to leave meanwhile has had its last turn and says so."""
+        """A turn ends; one that was told to leave meanwhile says that it owes no more (else: see below)."""
         running = sorted(self.ring.running)
         key = running[place % len(running)]
         asked_again = key in self.owed
+        owes_more = owes_more and (asked_again or key not in self.left)
+        self.left.discard(key)
         self.ring.put_back(key, owes_more=owes_more)
         assert key not in self.ring.running
         assert (key in self.ring.waiting) == (owes_more or asked_again)

@@ -27,6 +27,7 @@ from ebbtide.vocabulary import (
     MessageRecord,
     Node,
     Receipt,
+    Source,
     batch_text_id,
     node_text_id,
 )
@@ -153,19 +154,26 @@ class _Check:
 
     def _check_sources(self) -> None:
         for node in self.nodes.values():
-            for source in node.sources:
-                record = self.messages.get(source.message)
-                text = None if record is None else self.texts.get(record.text_key)
-                if record is None:
-                    self._note(layout.NODES, node_text_id(node.id), "cites a message that is gone")
-                elif text is not None and not _is_slice(text.encode(), source.offset, source.length):
-                    self._note(layout.NODES, node_text_id(node.id), "cites bytes that are no text")
-            if node.first_key and node.first_key not in self.texts:
+            slices = [self._cited(node, source) for source in node.sources]
+            own = self.texts.get(node.first_key) if node.first_key else None
+            if node.first_key and own is None:
                 self._note(layout.NODES, node_text_id(node.id), "its first content is gone")
-                continue
-            first = self._txn.first_content(node)
-            if first is not None and len(first) != node.original_length:
+            first = own if node.first_key else slices[0] if len(slices) == 1 else None
+            if first is not None and len(node.prefix + first) != node.original_length:
                 self._note(layout.NODES, node_text_id(node.id), "its first content has another length")
+
+    def _cited(self, node: Node, source: Source) -> str | None:
+        record = self.messages.get(source.message)
+        if record is None:
+            self._note(layout.NODES, node_text_id(node.id), "cites a message that is gone")
+            return None
+        text = self.texts.get(record.text_key)
+        if text is None:
+            return None
+        found = _slice(text.encode(), source.offset, source.length)
+        if found is None:
+            self._note(layout.NODES, node_text_id(node.id), "cites bytes that are no text")
+        return found
 
     def _check_links(self) -> None:
         highest = self._txn.next_node_id()
@@ -298,11 +306,10 @@ def references(records: Any, nodes: Any) -> Counter[bytes]:
     return counts
 
 
-def _is_slice(text: bytes, offset: int, length: int) -> bool:
+def _slice(text: bytes, offset: int, length: int) -> str | None:
     if offset + length > len(text):
-        return False
+        return None
     try:
-        text[offset : offset + length].decode()
+        return text[offset : offset + length].decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        return None

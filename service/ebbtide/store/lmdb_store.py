@@ -64,7 +64,7 @@ TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
 }
 """lmdb's exception, by name, to ours."""
 
-UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError)
+UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError, UnicodeDecodeError)
 """What a damaged value raises when it is decoded."""
 
 FOREIGN = (lmdb.Error, OSError, *UNREADABLE)

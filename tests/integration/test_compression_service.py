@@ -1,0 +1,512 @@
+"""Compression beside a language model: what it is asked, what is taken of its answers, and whose turn it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.fleet import slice as slices
+from ebbtide.language.builtin.shortening import shorten
+from ebbtide.language.port import BadReply, ModelUnavailable, Processed
+from ebbtide.language.replies import cut_at_clause
+from ebbtide.verbs.agents import close, initialise
+from ebbtide.verbs.batches import CompressCommand, compress
+from ebbtide.verbs.inspect import NodeInfo
+from ebbtide.verbs.service import Service
+from tests.support import looking
+from tests.support.in_process import ask, service_in, settle, tell
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import Stopwatch, eventually
+
+FOR_EVER = 3600.0
+
+KETTLE = (
+    "The blue kettle whistles on the old stove every morning, and the neighbours across the yard "
+    "set their clocks by it, they say."
+)
+HARBOUR = (
+    "The harbour at Lisbon smells of tar and oranges in the summer, and the boats come home late "
+    "when the wind turns to the north."
+)
+GARDEN = (
+    "The garden behind the red house grows pumpkins as large as wheels, and the children carve "
+    "faces into them when October ends."
+)
+QUICKLY = {
+    "decay_rate": 0.5,
+    "focus_limit": 1,
+    "link_initial_strength": 0.0,
+    "long_term_factor": 0.0,
+}
+"""The nodes of a first batch but the last two are worth 0.5 one pass after its focus has moved on, then 0.25 …"""
+
+
+async def fading(service: Service, agent: str, *texts: str, **parameters: Any) -> None:
+    """An agent whose memories of `texts` are due to be shortened in the pass that is owed when this returns."""
+    await initialise(service, agent, {**QUICKLY, **parameters})
+    await tell(service, agent, *texts, "Somebody stands beside it.", "Somebody is in focus.")
+    await settle(service, agent)
+    await tell(service, agent, "Everybody looks elsewhere now.")
+
+
+async def one_pass(service: Service, agent: str, count: int = 1) -> None:
+    """So many passes more."""
+    await compress(service, agent, CompressCommand(passes=count))
+    assert (await settle(service, agent)).passes_done
+
+
+def shortenings(model: ScriptedModel) -> list[tuple[str, int]]:
+    """(text, target) of every shortening the model was asked for."""
+    return [given for task, given in model.log if task == "process" and given[1] is not None]
+
+
+def only_shortening(model: ScriptedModel, step: Callable[[str, int], Any]) -> None:
+    """Answer shortenings by `step`, everything else as usual."""
+    plain = ScriptedModel()
+
+    async def answer() -> Processed:
+        text, target = model.log[-1][1]
+        if target is None:
+            return await plain.process(text)
+        told = step(text, target)
+        if isinstance(told, Exception):
+            raise told
+        if asyncio.iscoroutine(told):
+            told = await told
+        return told if isinstance(told, Processed) else Processed(told, "phrase", ("keyword",))
+
+    model.always["process"] = answer
+
+
+async def kettle(service: Service) -> NodeInfo:
+    """The first memory of Ann."""
+    return (await looking.nodes(service, "ann"))[0]
+
+
+# --- what is taken of an answer ------------------------------------------------------------------------
+
+
+async def test_slightly_long_reply_is_cut_at_the_end_of_a_clause(tmp_path: Path) -> None:
+    """A reply of up to 1.25 times the target is taken, cut where a clause ends, at or below the target."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: text[: target * 5 // 4])
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        [(text, target)] = shortenings(model)
+        assert text == KETTLE
+        assert target == len(KETTLE) // 2
+        node = await kettle(service)
+        assert node.content == "The blue kettle whistles on the old stove every morning"
+        assert node.content == cut_at_clause(KETTLE[: target * 5 // 4], target)
+        assert (node.phrase, node.keywords) == ("phrase", ["keyword"])
+        [rewrite] = node.rewrites
+        assert (rewrite.model, rewrite.importance) == ("scripted", 0.5)
+        assert (rewrite.length_before, rewrite.length_after) == (len(KETTLE), len(node.content))
+
+
+async def test_too_long_reply_is_asked_for_again_then_left_to_the_builtin_model(tmp_path: Path) -> None:
+    """Beyond 1.25 times the target a reply is no answer; after `max_bad_replies` the built-in model shortens."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: text[: target * 5 // 4 + 1])
+    async with service_in(tmp_path / "data", model, language={"max_bad_replies": 3}) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        [(_, target), *again] = shortenings(model)
+        assert len(again) == 2
+        node = await kettle(service)
+        assert node.content == shorten(KETTLE, "", target)
+        assert [rewrite.model for rewrite in node.rewrites] == ["builtin"]
+        assert node.scan_count == 2
+
+
+async def test_second_reply_counts_when_the_first_was_too_long(tmp_path: Path) -> None:
+    """A usable answer ends the asking."""
+    model = ScriptedModel()
+    replies = iter([BadReply("not JSON"), "A kettle, blue."])
+    only_shortening(model, lambda text, target: next(replies))
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        assert (await kettle(service)).content == "A kettle, blue."
+        assert len(shortenings(model)) == 2
+
+
+async def test_absent_server_keeps_the_content_and_counts_the_scan(tmp_path: Path) -> None:
+    """A scan never waits for a server: the content stays, the scan counts, the next pass asks again, once."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: ModelUnavailable("connection refused"))
+    language = {"max_retries": 5, "retry_base_ms": 2000, "retry_cap_ms": 2000}
+    async with service_in(tmp_path / "data", model, language=language) as service:
+        watch = Stopwatch()
+        await fading(service, "ann", KETTLE)
+        assert (await settle(service, "ann")).passes_done
+        assert watch.s < 1.5, "no back-off is waited for"
+        assert len(shortenings(model)) == 1
+        node = await kettle(service)
+        assert (node.content, node.rewrites, node.scan_count) == (KETTLE, [], 2)
+        only_shortening(model, lambda text, target: "A kettle, blue.")
+        await one_pass(service, "ann")
+        assert [target for _, target in shortenings(model)] == [len(KETTLE) // 2, len(KETTLE) // 4]
+        node = await kettle(service)
+        assert (node.content, node.scan_count) == ("A kettle, blue.", 3)
+        assert node.original_length == len(KETTLE)
+
+
+async def test_short_targets_are_left_to_the_builtin_model(tmp_path: Path) -> None:
+    """Below 20 characters no model is asked; at 20 it is."""
+    text = "The blue kettle sings at dawn, loud."
+    assert len(text) // 2 < 20 <= (len(text) + 4) // 2
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: "It sings.")
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", text)
+        await settle(service, "ann")
+        assert shortenings(model) == []
+        node = await kettle(service)
+        assert node.content == shorten(text, "", len(text) // 2)
+        assert [rewrite.model for rewrite in node.rewrites] == ["builtin"]
+        await fading(service, "ben", text.replace("loud", "very loud"[1:] + "ly"))
+        await settle(service, "ben")
+        assert [target for _, target in shortenings(model)] == [20]
+
+
+async def test_every_shortening_starts_from_the_first_content(tmp_path: Path) -> None:
+    """The second shortening is made from what the memory said first, not from the first shortening."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: "Nothing like it at all.")
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        assert (await kettle(service)).content == "Nothing like it at all."
+        only_shortening(model, lambda text, target: "Or else.")
+        await one_pass(service, "ann")
+        # A quarter of the first length is more than the first reply had: nothing to gain. Then an eighth.
+        await one_pass(service, "ann")
+        node = await kettle(service)
+        assert node.content != "Nothing like it at all."
+        assert node.content in KETTLE, "the built-in model too starts from the first content"
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: "x" * target)
+    async with service_in(tmp_path / "other", model) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        await one_pass(service, "ann")
+        length = len(KETTLE)
+        assert shortenings(model) == [(KETTLE, length // 2), (KETTLE, length // 4)]
+        node = await kettle(service)
+        assert node.content == "x" * (length // 4)
+        assert [(r.length_before, r.length_after) for r in node.rewrites] == [
+            (length, length // 2),
+            (length // 2, length // 4),
+        ]
+
+
+async def test_first_content_outlives_a_restart(tmp_path: Path) -> None:
+    """Also after the agent was closed and opened again, shortening starts from the first content."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: "x" * target)
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        await close(service, "ann")
+        await one_pass(service, "ann")
+        assert [text for text, _ in shortenings(model)] == [KETTLE, KETTLE]
+
+
+async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:
+    """A node tells its latest 16 rewrites, with pass, importance and lengths, oldest first."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: text[:target].ljust(target, "."))
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE * 10, decay_rate=0.9, min_shrink=0.0, segment_max_chars=2000)
+        await settle(service, "ann")
+        for _ in range(2):
+            await one_pass(service, "ann", 10)
+        rewrites = (await kettle(service)).rewrites
+        passes = [rewrite.pass_number for rewrite in rewrites]
+        assert passes == list(range(passes[-1] - 15, passes[-1] + 1))
+        assert passes[-1] == (await looking.info(service, "ann")).finished_passes == 22
+        for earlier, later in zip(rewrites, rewrites[1:], strict=False):
+            assert later.importance < earlier.importance
+            assert later.length_before == earlier.length_after > later.length_after
+
+
+async def test_node_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    """A shortening is applied only to the content it was asked for."""
+    model = ScriptedModel()
+
+    async def forgotten_meanwhile(text: str, target: int) -> str:
+        workspace = looking.opened_agent(service, "ann").workspace
+        if len(shortenings(model)) == 1:
+            change = workspace.store.read(lambda txn: txn.node(1))
+            assert change is not None
+            await looking.opened_agent(service, "ann").run(lambda: rewritten(workspace))
+        return "y" * target
+
+    def rewritten(workspace: Any) -> None:
+        import msgspec
+
+        from ebbtide.vocabulary import Change
+
+        node = workspace.store.read(lambda txn: txn.node(1))
+        short = msgspec.structs.replace(node, content=node.content[:70])
+        workspace._commit(Change(nodes=[short]))
+
+    only_shortening(model, forgotten_meanwhile)
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        node = await kettle(service)
+        assert node.content == KETTLE[:70], "half of the first length saves less than a quarter of it"
+        assert node.rewrites == []
+        assert node.scan_count == 2
+
+
+# --- slices ------------------------------------------------------------------------------------------
+
+
+async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slice's deadline is the model call's; the node cut off opens the next slice, uncounted till then."""
+    monkeypatch.setattr(slices, "LEAST_MODEL_TIME_S", 0.2)
+    model = ScriptedModel()
+    counts_at_cut: list[int] = []
+
+    def step(text: str, target: int) -> Any:
+        if len(shortenings(model)) == 1:
+            return asyncio.sleep(FOR_EVER)
+        if len(shortenings(model)) == 2:
+            network = looking.opened_agent(service, "ann").workspace.network
+            counts_at_cut.append(network.nodes[1].scan.count)
+        return "x" * target
+
+    only_shortening(model, step)
+    async with service_in(tmp_path / "data", model, fleet={"time_slice_ms": 100}) as service:
+        watch = Stopwatch()
+        await fading(service, "ann", KETTLE, HARBOUR)
+        assert (await settle(service, "ann")).passes_done
+        assert 0.2 < watch.s < 3
+        assert [text for text, _ in shortenings(model)] == [KETTLE, KETTLE, HARBOUR]
+        assert counts_at_cut == [1]
+        assert model.running == 0
+        first, second, *_ = await looking.nodes(service, "ann")
+        assert [r.pass_number for node in (first, second) for r in node.rewrites] == [2, 2]
+        assert (first.scan_count, second.scan_count) == (2, 2)
+        assert (await looking.info(service, "ann")).finished_passes == 2
+
+
+async def test_model_call_gets_five_seconds_however_short_the_slice(tmp_path: Path) -> None:
+    """A slow but answering model is not cut off by a slice that is nearly over."""
+    assert slices.LEAST_MODEL_TIME_S == 5.0
+    model = ScriptedModel()
+
+    async def slowly(text: str, target: int) -> str:
+        await asyncio.sleep(0.6)
+        return "x" * target
+
+    only_shortening(model, slowly)
+    async with service_in(tmp_path / "data", model, fleet={"time_slice_ms": 100}) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        assert len(shortenings(model)) == 1
+        assert (await kettle(service)).content == "x" * (len(KETTLE) // 2)
+
+
+async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When its time is up an agent goes to the back of the ring: two agents alternate, neither is starved."""
+    model = ScriptedModel()
+
+    async def slowly(text: str, target: int) -> str:
+        await asyncio.sleep(0.12)
+        return "x" * target
+
+    only_shortening(model, slowly)
+    fleet = {"time_slice_ms": 100}
+    async with service_in(tmp_path / "data", model, fleet=fleet) as service:
+        for agent in ("ann", "ben"):
+            mine = [text.replace("The", f"{agent}'s") for text in (KETTLE, HARBOUR, GARDEN)]
+            await initialise(service, agent, QUICKLY)
+            await tell(service, agent, *mine, "Somebody stands beside it.", "Somebody is in focus.")
+            await settle(service, agent)
+        for agent in ("ann", "ben"):
+            await tell(service, agent, "Everybody looks elsewhere now.")
+        for agent in ("ann", "ben"):
+            await settle(service, agent)
+        order = [text.partition("'")[0] for text, _ in shortenings(model)]
+        assert order == ["ann", "ben"] * 3
+
+
+async def test_slice_gives_way_to_foreground_work_of_its_agent(tmp_path: Path) -> None:
+    """While jobs of the same agent wait, its slice ends after the step in hand; the pass goes on later."""
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        await initialise(service, "ann", {"long_term_factor": 0.0})
+        for number in range(5):
+            await tell(service, "ann", *(f"Fact {number} {index}." for index in range(20)))
+        await settle(service, "ann")
+        agent = looking.opened_agent(service, "ann")
+        scheduler = service.fleet.scheduler
+        plain = agent.workspace.compress
+        steps = 0
+
+        def one_node_a_step(finished: Any, is_time_up: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            time.sleep(0.02)
+            return plain(finished, lambda: True)
+
+        agent.workspace.compress = one_node_a_step  # type: ignore[method-assign]
+        before = scheduler.tally.slices
+        await compress(service, "ann", CompressCommand(passes=1))
+        await eventually(lambda: steps >= 2)
+        assert scheduler.tally.slices == before + 1, "undisturbed, a slice goes on"
+        watch = Stopwatch()
+        await asyncio.gather(*(ask(service, "ann", f"{number}") for number in range(8)))
+        assert watch.s < 0.5
+        assert scheduler.tally.slices > before + 1, "disturbed, it ended"
+        assert (await looking.info(service, "ann")).owed_passes == 1, "before its pass was through"
+        assert (await settle(service, "ann")).passes_done
+
+
+# --- whose turn it is at the model ---------------------------------------------------------------------
+
+
+async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
+    """A digest that asks the model later goes before a shortening that waits longer."""
+    model = ScriptedModel()
+    gate_is_shut = asyncio.Event()
+
+    async def held(text: str, target: int) -> str:
+        await gate_is_shut.wait()
+        return "x" * target
+
+    only_shortening(model, held)
+    async with service_in(tmp_path / "data", model, fleet={"compression_concurrency": 2}) as service:
+        for agent in ("ann", "ben"):
+            await initialise(service, agent, QUICKLY)
+            await tell(service, agent, KETTLE, "Somebody stands beside it.", "Somebody is in focus.")
+            await settle(service, agent)
+        await tell(service, "ann", "Everybody looks elsewhere now.")
+        await eventually(lambda: model.running == 1)
+        # Ben's slice begins while Ann's call holds the only place: made to owe without a digest of its own.
+        await tell(service, "cat", "A first word.", patience=None) if False else None
+        ben = looking.opened_agent(service, "ben")
+        await ben.run(lambda: move_focus_on(ben))
+        await compress(service, "ben", CompressCommand(passes=1))
+        await eventually(lambda: len(service.asking.gate._waiting) == 1)
+        await tell(service, "cat", "A first word.")
+        await eventually(lambda: len(service.asking.gate._waiting) == 2)
+        model.log.clear()
+        gate_is_shut.set()
+        for agent in ("cat", "ann", "ben"):
+            await settle(service, agent)
+        assert model.log[0] == ("segment", ["A first word."])
+        assert shortenings(model) == [(KETTLE, len(KETTLE) // 2)]
+
+
+def move_focus_on(agent: Any) -> None:
+    """Empty the focus, as erasing what is in it would."""
+    from ebbtide.memory.network import Draft
+
+    draft = Draft(agent.workspace.network)
+    draft.set_focus(())
+    agent.workspace._commit(draft.change)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3])
+async def test_so_many_slices_at_a_time(tmp_path: Path, concurrency: int) -> None:
+    """At most `compression_concurrency` agents shorten at a time, and as many as that do."""
+    model = ScriptedModel()
+    at_once = most = 0
+
+    async def slowly(text: str, target: int) -> str:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.1)
+        at_once -= 1
+        return "x" * target
+
+    only_shortening(model, slowly)
+    sections: dict[str, Any] = {
+        "fleet": {"compression_concurrency": concurrency},
+        "language": {"model_concurrency": 8},
+    }
+    async with service_in(tmp_path / "data", model, **sections) as service:
+        agents = [f"agent{number}" for number in range(5)]
+        await asyncio.gather(*(fading(service, agent, KETTLE, HARBOUR) for agent in agents))
+        await asyncio.gather(*(settle(service, agent) for agent in agents))
+        assert most == concurrency
+        assert len(shortenings(model)) == 10
+
+
+# --- over a restart --------------------------------------------------------------------------------------
+
+
+async def test_pass_goes_on_at_its_node_after_a_restart(tmp_path: Path) -> None:
+    """A pass cut off in the middle resumes at the node it stopped at, under its number, nothing visited twice."""
+    model = ScriptedModel()
+
+    def step(text: str, target: int) -> Any:
+        return asyncio.sleep(FOR_EVER) if text == HARBOUR else "x" * target
+
+    only_shortening(model, step)
+    watch = Stopwatch()
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE, HARBOUR, GARDEN)
+        await eventually(lambda: len(shortenings(model)) == 2 and model.running == 1)
+        told = await looking.info(service, "ann")
+        assert (told.finished_passes, told.owed_passes) == (1, 1)
+        counts = [node.scan_count for node in await looking.nodes(service, "ann")]
+        assert counts[:3] == [2, 1, 1]
+    assert watch.s < 5, "a stop does not wait for the model"
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: "y" * target)
+    async with service_in(tmp_path / "data", model) as service:
+        await eventually(lambda: len(shortenings(model)) == 2)
+        assert (await settle(service, "ann")).passes_done
+        assert [text for text, _ in shortenings(model)] == [HARBOUR, GARDEN]
+        first, second, third, *_ = await looking.nodes(service, "ann")
+        assert first.content == "x" * (len(KETTLE) // 2)
+        assert second.content == "y" * (len(HARBOUR) // 2)
+        assert [node.scan_count for node in (first, second, third)] == [2, 2, 2]
+        assert [r.pass_number for node in (first, second, third) for r in node.rewrites] == [2, 2, 2]
+        told = await looking.info(service, "ann")
+        assert (told.finished_passes, told.owed_passes) == (2, 0)
+
+
+async def test_close_in_the_middle_of_a_pass_lets_it_rest(tmp_path: Path) -> None:
+    """A closed agent compresses no more; its pass goes on with the next verb."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: asyncio.sleep(FOR_EVER))
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE)
+        await eventually(lambda: len(shortenings(model)) == 1)
+        await close(service, "ann")
+        assert model.running == 0
+        only_shortening(model, lambda text, target: "x" * target)
+        await asyncio.sleep(0.3)
+        assert len(shortenings(model)) == 1
+        await settle(service, "ann")
+        assert len(shortenings(model)) == 2
+        assert [r.pass_number for r in (await kettle(service)).rewrites] == [2]
+
+
+async def test_owed_passes_are_done_one_by_one(tmp_path: Path) -> None:
+    """So many passes owed are so many passes done: none merged below `max_owed_passes`."""
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        before = await looking.info(service, "ann")
+        last = (await looking.nodes(service, "ann"))[-2]
+        await one_pass(service, "ann", 37)
+        after = await looking.info(service, "ann")
+        assert after.finished_passes == before.finished_passes + 37
+        living = {node.id: node for node in await looking.nodes(service, "ann")}
+        assert last.id not in living or living[last.id].scan_count == last.scan_count + 37

@@ -1,0 +1,134 @@
+"""The data directory: names, lock, creation, erasure, markers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.errors import Corrupted, Precondition
+from ebbtide.store import layout
+from ebbtide.store.data_directory import DataDirectory, directory_name
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import AgentId
+
+ANN = AgentId("ann")
+
+
+def make(path: Path) -> DataDirectory:
+    return DataDirectory(path, initial_map_bytes=1 << 18, max_map_bytes=1 << 26)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDirectory]:
+    made = make(tmp_path / "data")
+    made.acquire()
+    yield made
+    made.release()
+
+
+def identity(agent_id: str = "ann", version: int = layout.FORMAT_VERSION) -> Identity:
+    return Identity(agent_id, 5, 7, version)
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "name"),
+    [("ann", "ann"), ("a-b_9", "a-b_9"), ("0", "0")],
+)
+def test_plain_ids_are_their_own_directory(agent_id: str, name: str) -> None:
+    """Lower-case letters, digits, dash and underscore stay readable on disk."""
+    assert directory_name(AgentId(agent_id)) == name
+
+
+@pytest.mark.parametrize("agent_id", ["Ann", "-a", "_a", "安", "a b", "a.b", "~a", "x" * 65, "CON"])
+def test_other_ids_are_hashed(agent_id: str) -> None:
+    """Anything else becomes ~ and base32 of its SHA-256: fits every file system."""
+    name = directory_name(AgentId(agent_id))
+    assert name.startswith("~")
+    assert len(name) == 53
+    assert name == name.lower()
+
+
+def test_a_second_holder_is_told_who_holds_the_directory(data: DataDirectory) -> None:
+    """Two daemons never share a directory; the sentence names the process."""
+    import os
+
+    with pytest.raises(Precondition, match=f"process {os.getpid()}") as caught:
+        make(data.root).acquire()
+    assert caught.value.reason == "DATA_DIRECTORY_LOCKED"
+    data.release()
+    data.release()
+    again = make(data.root)
+    again.acquire()
+    again.release()
+
+
+def test_an_agent_exists_from_creation_to_erasure(data: DataDirectory) -> None:
+    """create, exists, open, erase: and nothing of it is left."""
+    assert not data.exists(ANN)
+    data.create_store(identity()).close()
+    data.mark(ANN)
+    assert data.exists(ANN)
+    assert data.marked() == [ANN]
+    data.open_store(ANN).close()
+    data.erase(ANN)
+    assert not data.exists(ANN)
+    assert data.marked() == []
+    assert list(data.agents.iterdir()) == []
+
+
+def test_a_creation_cut_off_in_the_middle_is_begun_anew(data: DataDirectory) -> None:
+    """A directory without identity held nothing that was accepted; creating works."""
+    (data.agents / "ann").mkdir()
+    assert not data.exists(ANN)
+    data.create_store(identity()).close()
+    assert data.exists(ANN)
+
+
+@pytest.mark.parametrize("damage", ["missing", "torn"])
+def test_a_lost_meta_file_never_costs_a_memory(data: DataDirectory, damage: str) -> None:
+    """meta.json is told anew from the store; the store is never taken for an unfinished creation."""
+    data.create_store(identity()).close()
+    meta = data.agents / "ann" / "meta.json"
+    meta.unlink() if damage == "missing" else meta.write_text("{")
+    assert data.exists(ANN)
+    made = data.meta("ann")
+    assert made is not None
+    assert made.agent_id == "ann"
+
+
+def test_a_directory_of_another_agent_is_refused(data: DataDirectory) -> None:
+    """The id in the store is compared at open: a misplaced copy is no other agent's memory."""
+    data.create_store(identity()).close()
+    shutil.copytree(data.agents / "ann", data.agents / "bea")
+    with pytest.raises(Corrupted) as caught:
+        data.open_store(AgentId("bea"))
+    assert caught.value.reason == "AGENT_ID_MISMATCH"
+
+
+def test_a_newer_format_is_refused_before_the_store_is_touched(data: DataDirectory) -> None:
+    """meta.json of a newer Ebbtide is FORMAT_TOO_NEW."""
+    data.create_store(identity(version=layout.FORMAT_VERSION + 1)).close()
+    with pytest.raises(Precondition) as caught:
+        data.open_store(ANN)
+    assert caught.value.reason == "FORMAT_TOO_NEW"
+
+
+def test_an_erasure_cut_off_in_the_middle_is_finished_at_the_next_start(data: DataDirectory) -> None:
+    """Once an agent's directory is set aside it does not come back."""
+    data.create_store(identity()).close()
+    (data.agents / "ann").rename(data.agents / ".erasing-ann")
+    data.release()
+    again = make(data.root)
+    again.acquire()
+    assert list(again.agents.iterdir()) == []
+    again.release()
+
+
+def test_stale_markers_are_dropped(data: DataDirectory) -> None:
+    """A marker of an agent that is gone is harmless and goes."""
+    (data.work / "ghost").touch()
+    assert data.marked() == []
+    assert list(data.work.iterdir()) == []

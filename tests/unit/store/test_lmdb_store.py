@@ -1,0 +1,206 @@
+"""The store of one agent: durable, growing, refusing, translating."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import msgspec
+import pytest
+
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
+from ebbtide.store import layout
+from ebbtide.store.check import check_store
+from ebbtide.store.lmdb_store import LmdbStore, translated
+from ebbtide.store.port import Identity, WriteTransaction
+from ebbtide.vocabulary import Batch, Change, Link, MessageRecord, Node, Receipt, ScanState
+
+IDENTITY = Identity("ann", 1, 7, layout.FORMAT_VERSION)
+SMALL = 1 << 18
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LmdbStore]:
+    made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26)
+    yield made
+    assert check_store(made) == []
+    made.close()
+
+
+def put_batch(txn: WriteTransaction, *texts: str, key: str = "") -> Batch:
+    number, first = txn.next_batch_number(), txn.next_message_number()
+    records = [
+        MessageRecord(first + i, number, i, "user", "", "", None, 5, "", layout.text_key(text))
+        for i, text in enumerate(texts)
+    ]
+    batch = Batch(number, 5, first, len(texts), idempotency_key=key)
+    return txn.accept(batch, records, list(texts), Receipt(number, b"h") if key else None)
+
+
+def node(node_id: int, content: str = "content", **fields: object) -> Node:
+    return msgspec.structs.replace(Node(node_id, content, "phrase", ("key",), 1, len(content)), **fields)
+
+
+def test_a_store_remembers_whose_it_is_across_lives(tmp_path: Path) -> None:
+    """Identity, counters and records are there after closing and opening."""
+    made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26)
+    made.write(lambda txn: put_batch(txn, "hello", "你好"))
+    made.close()
+    made.close()
+    again = LmdbStore.open(tmp_path, map_bytes=SMALL, max_map_bytes=1 << 26)
+    assert again.read(lambda txn: txn.identity()) == IDENTITY
+    head = again.read(lambda txn: txn.head())
+    assert head is not None
+    assert (head.number, head.message_count, head.position) == (1, 2, 1)
+    record = again.read(lambda txn: txn.message(2))
+    assert record is not None
+    assert again.read(lambda txn: txn.message_text(record)) == "你好"
+    again.close()
+    with pytest.raises(Unavailable, match="closed"):
+        again.read(lambda txn: txn.counts())
+
+
+def test_a_write_that_raises_leaves_nothing(store: LmdbStore) -> None:
+    """Whole or absent: an error inside a transaction undoes all of it."""
+
+    def fail(txn: WriteTransaction) -> None:
+        put_batch(txn, "hello")
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        store.write(fail)
+    assert store.read(lambda txn: txn.counts()).message_count == 0
+    assert store.read(lambda txn: txn.next_batch_number()) == 1
+
+
+def test_the_map_grows_by_itself(store: LmdbStore) -> None:
+    """Writing more than the map holds is not an error; what is written is all there."""
+    import random
+
+    dice = random.Random(1)
+    texts = ["".join(chr(dice.randrange(0x4E00, 0x9FFF)) for _ in range(5000)) for _ in range(60)]
+    for text in texts:
+        store.write(lambda txn, text=text: put_batch(txn, text))  # type: ignore[misc]
+    assert store.read(lambda txn: txn.counts()).message_count == 60
+    assert (store.path / "data.mdb").stat().st_size > SMALL
+
+
+def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path) -> None:
+    """At max_map_bytes a write is STORE_FULL, stores nothing, and reads go on."""
+    store = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=SMALL)
+    with pytest.raises(Exhausted) as caught:
+        for number in range(2000):
+            store.write(lambda txn, n=number: put_batch(txn, f"{n} " + "字" * 300 + str(n) * 50))  # type: ignore[misc]
+    assert caught.value.reason == "STORE_FULL"
+    held = store.read(lambda txn: txn.counts()).message_count
+    assert held > 10
+    assert store.read(lambda txn: txn.next_message_number()) == held + 1
+    assert check_store(store) == []
+    store.close()
+
+
+def test_equal_texts_are_kept_once_and_counted(store: LmdbStore) -> None:
+    """Chunks are shared by equal texts."""
+    store.write(lambda txn: put_batch(txn, "same", "same", "other"))
+    entries = store.read(lambda txn: sum(1 for _ in txn.items(layout.CHUNKS)))  # type: ignore[attr-defined]
+    assert entries == 2
+
+
+def test_a_change_is_written_with_its_index_entries(store: LmdbStore) -> None:
+    """Links bring backlinks; a link put again is replaced; forgetting takes links, scans and backlinks along."""
+    links = [Link(1, 2, "下文", 0.5, 0), Link(2, 1, "", 1.0, 0), Link(1, 2, "", 0.25, 0)]
+    store.write(lambda txn: txn.apply(Change(nodes=[node(1), node(2)], links=links, next_node_id=3)))
+    assert check_store(store) == []
+    store.write(lambda txn: txn.apply(Change(links=[Link(1, 2, "", 0.75, 0)])))
+    assert set(store.read(lambda txn: list(txn.links()))) == {*links[:2], Link(1, 2, "", 0.75, 0)}
+    store.write(lambda txn: txn.apply(Change(scans={1: ScanState(2, 2)}, finished_passes=2)))
+    assert dict(store.read(lambda txn: list(txn.scans()))) == {1: ScanState(2, 2)}
+    store.write(lambda txn: txn.apply(Change(forgotten=[1])))
+    assert store.read(lambda txn: list(txn.links())) == [Link(2, 1, "", 1.0, 0)]
+    assert store.read(lambda txn: list(txn.scans())) == []
+
+
+def test_scan_counters_of_many_nodes_are_packed(store: LmdbStore) -> None:
+    """A scan is a counter in a block, not a record: thousands fit in a few values."""
+    nodes = [node(i) for i in range(1, 3001)]
+    scans = {i: ScanState(i % 7, 7) for i in range(1, 3001)}
+    store.write(lambda txn: txn.apply(Change(nodes=nodes, scans=scans, next_node_id=3001, finished_passes=7)))
+    assert dict(store.read(lambda txn: list(txn.scans()))) == {i: s for i, s in scans.items() if s.count}
+    assert store.read(lambda txn: sum(1 for _ in txn.items(layout.SCANS))) == 3  # type: ignore[attr-defined]
+
+
+def test_statuses_are_pruned_by_count_and_by_age(store: LmdbStore) -> None:
+    """Beyond the number kept, or older than the hours kept, a status goes, and its receipt with it."""
+    for number in range(1, 7):
+        batch = store.write(lambda txn, n=number: put_batch(txn, f"text {n}", key=f"k{n}"))  # type: ignore[misc]
+        done = msgspec.structs.replace(batch, digested_at_ms=number * 100)
+        store.write(lambda txn, b=done: txn.finish_batch(b))  # type: ignore[misc]
+    store.write(lambda txn: txn.prune(keep=4, older_than_ms=0, most=32))
+    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [3, 4, 5, 6]
+    assert store.read(lambda txn: txn.receipt("k2")) is None
+    store.write(lambda txn: txn.prune(keep=4, older_than_ms=500, most=32))
+    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [5, 6]
+    store.write(lambda txn: txn.prune(keep=1, older_than_ms=900, most=1))
+    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [6]
+
+
+def test_deferred_parked_and_retried_batches_keep_their_messages(store: LmdbStore) -> None:
+    """To the tail, out of the inbox, back to the tail: never dropped."""
+    first = store.write(lambda txn: put_batch(txn, "one"))
+    store.write(lambda txn: put_batch(txn, "two"))
+    moved = store.write(lambda txn: txn.defer_batch(first))
+    assert [b.number for b in store.read(lambda txn: list(txn.waiting()))] == [2, 1]
+    store.write(lambda txn: txn.park_batch(moved))
+    assert [b.number for b in store.read(lambda txn: list(txn.waiting()))] == [2]
+    assert store.read(lambda txn: txn.counts()).parked_batches == 1
+    parked = store.read(lambda txn: txn.batch(1))
+    assert parked is not None
+    assert parked.state == "parked"
+    store.write(lambda txn: txn.unpark_batch(parked))
+    assert [b.number for b in store.read(lambda txn: list(txn.waiting()))] == [2, 1]
+
+
+def test_a_newer_format_is_refused_not_guessed(tmp_path: Path) -> None:
+    """Data of a newer Ebbtide is FORMAT_TOO_NEW and stays as it is."""
+    newer = Identity("ann", 1, 7, layout.FORMAT_VERSION + 1)
+    LmdbStore.create(tmp_path, newer, map_bytes=SMALL, max_map_bytes=1 << 26).close()
+    with pytest.raises(Precondition) as caught:
+        LmdbStore.open(tmp_path, map_bytes=SMALL, max_map_bytes=1 << 26)
+    assert caught.value.reason == "FORMAT_TOO_NEW"
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    """A file that is no LMDB environment is STORE_CORRUPTED, not a crash."""
+    (tmp_path / "data.mdb").write_bytes(b"this is not a database" * 1000)
+    with pytest.raises(Corrupted):
+        LmdbStore.open(tmp_path, map_bytes=SMALL, max_map_bytes=1 << 26)
+
+
+def test_a_damaged_value_is_corruption_not_a_crash(store: LmdbStore) -> None:
+    """A node that cannot be decoded surfaces as STORE_CORRUPTED."""
+    store.write(lambda txn: txn.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]
+    with pytest.raises(Corrupted):
+        store.read(lambda txn: list(txn.nodes()))
+    store.write(lambda txn: txn.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (lmdb.MapFullError("full"), "STORE_FULL"),
+        (lmdb.DiskError("x: No space left on device"), "STORE_FULL"),
+        (lmdb.DiskError("x: Input/output error"), "STORE_UNAVAILABLE"),
+        (lmdb.CorruptedError("x"), "STORE_CORRUPTED"),
+        (OSError(errno.ENOSPC, "no room"), "STORE_FULL"),
+        (OSError(errno.EIO, "io"), "STORE_UNAVAILABLE"),
+        (lmdb.Error("something new"), "INTERNAL"),
+    ],
+)
+def test_foreign_errors_are_translated(error: Exception, reason: str, tmp_path: Path) -> None:
+    """What lmdb and the operating system raise becomes one of ours, without paths in the message."""
+    ours = translated(error, tmp_path)
+    assert isinstance(ours, EbbtideError)
+    assert ours.reason == reason
+    assert str(tmp_path) not in ours.message
