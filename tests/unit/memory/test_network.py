@@ -1,0 +1,223 @@
+"""Importance, decay, focus: the rules of the memory model by hand-computed examples."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbtide.memory.association import Text, fold_relation, reach, recall
+from ebbtide.memory.compression import Verdict, is_due, judge
+from ebbtide.memory.network import Draft, Network, target_length
+from ebbtide.memory.speaker import speaker_labels
+from ebbtide.memory.wording import one_line, word_answer, word_dangling, word_memory
+from ebbtide.parameters import AgentParameters
+from ebbtide.vocabulary import Change, Cue, Link, Node, ScanState
+
+
+def network(
+    *links: tuple[int, int, str, float], focus: tuple[int, ...] = (), lengths: int = 100, **parameters: object
+) -> Network:
+    """A network whose nodes are those the links name, all living."""
+    made = Network(AgentParameters(**parameters))  # type: ignore[arg-type]
+    ids = sorted({n for source, target, _, _ in links for n in (source, target)} | set(focus))
+    made.apply(
+        Change(
+            nodes=[Node(n, "x" * lengths, "p", (), 1, lengths) for n in ids],
+            links=[
+                Link(source, target, relation, strength, 0) for source, target, relation, strength in links
+            ],
+            focus=focus,
+            next_node_id=max(ids, default=0) + 1,
+        )
+    )
+    return made
+
+
+def test_importance_is_what_points_at_a_memory() -> None:
+    """Incoming links support a node; what it points at itself does not help it."""
+    made = network((1, 2, "", 0.5), (3, 2, "", 0.25), (2, 1, "", 0.125))
+    assert made.importance(2) == 0.75
+    assert made.importance(1) == 0.125
+    assert made.importance(3) == 0
+
+
+def test_a_focus_holds_what_it_points_at() -> None:
+    """While its source is in focus a link counts 1.0, whatever was written."""
+    made = network((1, 2, "", 0.03), focus=(1,))
+    assert made.importance(2) == 1.0
+
+
+def test_a_broken_link_supports_nothing() -> None:
+    """Below link_break_threshold a link plays no part."""
+    made = network((1, 2, "", 0.009))
+    assert made.importance(2) == 0
+    assert list(made.links_from(1)) == []
+
+
+def test_links_decay_with_the_scans_of_their_source() -> None:
+    """Each scan of the source multiplies by decay_rate; scans of the target do nothing."""
+    made = network((1, 2, "", 0.5), (2, 1, "", 0.5), decay_rate=0.5)
+    made.apply(Change(scans={1: ScanState(2, 2)}))
+    assert made.importance(2) == 0.125
+    assert made.importance(1) == 0.5
+
+
+def test_leaving_focus_writes_the_links_as_one() -> None:
+    """At that moment they are 1.0, and decay from the next scan on."""
+    made = network((1, 2, "", 0.5), focus=(1,), decay_rate=0.5)
+    draft = Draft(made)
+    draft.set_focus(())
+    assert draft.change.links == [Link(1, 2, "", 1.0, 0)]
+    made.apply(draft.change)
+    assert made.importance(2) == 1.0
+    made.apply(Change(scans={1: ScanState(1, 1)}))
+    assert made.importance(2) == 0.5
+
+
+def test_forgetting_a_supporter_takes_its_support_along() -> None:
+    """The links of a forgotten node go; links that pointed at it dangle."""
+    made = network((1, 2, "朋友", 0.5), (2, 1, "", 0.5))
+    made.apply(Change(forgotten=[1]))
+    assert made.importance(2) == 0
+    assert made.dangling(2) == [(1, "")]
+    assert made.link_count == 1
+
+
+def test_a_draft_sees_what_it_is_about_to_change() -> None:
+    """Within a pass, sources visited earlier count decayed and forgotten ones nothing."""
+    made = network((1, 3, "", 0.5), (2, 3, "", 0.25), decay_rate=0.5)
+    draft = Draft(made)
+    draft.scan(1, 1)
+    assert draft.importance(3) == 0.5
+    draft.forget(2)
+    assert draft.importance(3) == 0.25
+    assert made.importance(3) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("length", "importance", "target"),
+    [(60, 1.0, 60), (60, 2.5, 60), (60, 0.5, 30), (60, 0.25, 15), (10, 0.7, 7), (3, 1 / 3, 1), (60, 0.0, 0)],
+)
+def test_target_length(length: int, importance: float, target: int) -> None:
+    """The share of the original length that an importance keeps; float dust does not cost a character."""
+    assert target_length(length, importance) == target
+
+
+@pytest.mark.parametrize(
+    ("strength", "verdict"),
+    [
+        (1.0, Verdict.KEEP),
+        (0.8, Verdict.KEEP),
+        (0.75, Verdict.SHORTEN),
+        (0.05, Verdict.SHORTEN),
+        (0.049, Verdict.FORGET),
+        (0.001, Verdict.FORGET),
+    ],
+)
+def test_what_a_visit_decides(strength: float, verdict: Verdict) -> None:
+    """At 100 characters: whole at 1, shortened from a quarter off, forgotten below five characters."""
+    made = network((1, 2, "", strength))
+    assert judge(Draft(made), 2)[0] is verdict
+
+
+def test_a_short_memory_with_full_support_lives() -> None:
+    """The threshold counts only where something would shrink."""
+    made = network((1, 2, "", 1.0), lengths=2)
+    assert judge(Draft(made), 2)[0] is Verdict.KEEP
+
+
+def test_what_is_in_focus_is_never_visited() -> None:
+    """No scan, no decay, however little points at it."""
+    made = network((1, 2, "", 0.001), focus=(2,))
+    assert judge(Draft(made), 2)[0] is Verdict.SKIP
+
+
+def test_often_scanned_is_rarely_scanned() -> None:
+    """After its k-th scan a node is due 1 + floor(k x factor) passes later."""
+    assert is_due(ScanState(0, 0), 1, 0.5)
+    assert is_due(ScanState(1, 1), 2, 0.5)
+    assert not is_due(ScanState(2, 2), 3, 0.5)
+    assert is_due(ScanState(2, 2), 4, 0.5)
+    assert is_due(ScanState(1000, 7), 8, 0)
+
+
+def test_a_longer_stronger_path_does_not_hide_what_a_shorter_one_reaches() -> None:
+    """Node 3 is two hops away by a weak link; the strong detour to 2 takes a hop more and cannot reach it."""
+    made = network(
+        (1, 2, "", 0.1), (1, 4, "", 0.9), (4, 2, "", 0.9), (2, 3, "", 0.5), focus=(1,), link_break_threshold=0
+    )
+    made.apply(Change(focus=()))
+    made.focus = ()
+    made.apply(Change(focus=(9,), nodes=[Node(9, "x", "p", (), 1, 1)], links=[Link(9, 1, "", 1.0, 0)]))
+    by_id = {r.node_id: r.strength for r in reach(made, (), 3)}
+    assert by_id[2] == 0.81
+    assert by_id[3] == 0.05
+    assert {r.node_id: r.strength for r in reach(made, (), 4)}[3] == 0.405
+
+
+def test_equal_paths_go_by_the_newest_focus_then_the_newest_node() -> None:
+    """Ties: the focus nearest to the present first, then the higher id."""
+    made = network((7, 1, "", 1.0), (8, 2, "", 1.0), (8, 3, "", 1.0), focus=(8, 7))
+    assert [r.node_id for r in reach(made, (), 1)] == [8, 3, 2, 7, 1]
+
+
+def test_cycles_are_harmless_and_depth_zero_is_the_focus() -> None:
+    """Each node once (equal strength: the newer id first); nothing beyond the focus at depth 0; nothing at all without focus."""
+    made = network((1, 2, "", 1.0), (2, 1, "", 1.0), focus=(1,))
+    assert [r.node_id for r in reach(made, (), 8)] == [2, 1]
+    assert [r.node_id for r in reach(made, (), 0)] == [1]
+    assert reach(network((1, 2, "", 1.0)), (), 8) == []
+
+
+def test_a_relation_filter_follows_names_in_both_languages() -> None:
+    """下文 and next are one; the focus itself is then no result."""
+    made = network((1, 2, "下文", 1.0), (1, 3, "朋友", 1.0), focus=(1,))
+    texts = {1: Text("one", ()), 2: Text("two", ()), 3: Text("three", ())}
+    answer = recall(made, Cue(relations=("NEXT",)), texts.__getitem__, "auto")
+    assert [content for _, content in answer.memories] == ["two"]
+    assert fold_relation("Previous") == fold_relation("上文")
+
+
+def test_never_knew_and_once_knew_differ() -> None:
+    """What a matching memory is linked to but forgot is told; without a match, what others forgot."""
+    made = network((1, 2, "生日", 1.0), (1, 3, "", 1.0), (3, 4, "", 1.0), focus=(3, 1))
+    made.apply(Change(forgotten=[2, 4]))
+    texts = {1: Text("小明的生日会", ("小明",)), 3: Text("The beach", ("beach",))}
+    one = recall(made, Cue(keywords=("小明",)), texts.__getitem__, "auto")
+    assert one.once_known == ("[记忆] 它有个生日，但我想不起来了",)
+    none = recall(made, Cue(keywords=("zebra",)), texts.__getitem__, "auto")
+    assert none.memories == ()
+    assert none.once_known == (
+        "[Memory] It was linked to something now forgotten",
+        "[记忆] 它有个生日，但我想不起来了",
+    )
+
+
+def test_the_text_form_is_fixed_byte_for_byte() -> None:
+    """Marks, separator, white space and both languages as specified; nothing is the empty string."""
+    assert word_answer([], [], "auto") == ""
+    assert word_answer(["a\n---\nb", "中文"], ["x"], "auto") == "[Memory] a --- b\n---\n[记忆] 中文\n---\nx"
+    assert word_memory("中文", "en") == "[Memory] 中文"
+    assert word_memory("plain", "zh") == "[记忆] plain"
+    assert word_dangling("", "中", "auto") == "[记忆] 与某个已遗忘的事物有关联"
+    assert word_dangling("生日", "中", "auto") == "[记忆] 它有个生日，但我想不起来了"
+    assert word_dangling("", "x", "auto") == "[Memory] It was linked to something now forgotten"
+    assert (
+        word_dangling("pet", "x", "auto") == '[Memory] There was something it "pet", but I can\'t recall it'
+    )
+    assert one_line("a \t\r\n\u3000b\u2028c") == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("setting", "spoken", "labels"),
+    [
+        ("auto", [("user", "", "hi"), ("user", "", "you")], ["", ""]),
+        ("auto", [("user", "", "hi"), ("assistant", "", "你好")], ["user: ", "助手："]),
+        ("auto", [("user", "Ann", "hi"), ("user", "", "you")], ["Ann: ", ""]),
+        ("always", [("user", "", "你好")], ["用户："]),
+        ("always", [("system", " 林\n月 ", "你好")], ["林 月: "]),
+        ("never", [("user", "Ann", "hi"), ("assistant", "", "yo")], ["", ""]),
+    ],
+)
+def test_speaker_labels(setting: str, spoken: list[tuple[str, str, str]], labels: list[str]) -> None:
+    """The speaker when given, the role when a batch mixes roles, in the language of what was said."""
+    assert speaker_labels(spoken, setting, "auto") == labels
