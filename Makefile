@@ -1,6 +1,6 @@
 # Everything from a fresh clone: each target makes .venv by itself.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 

@@ -89,7 +89,7 @@ class Agent:
         )
         self._is_marked = False
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
-        self._digesting = asyncio.create_task(self._digest_guarded())
+        self._digesting = asyncio.create_task(self.digest.run())
         if counts.owed_passes > 0:
             ask_for_turn(agent_id)
 
@@ -191,15 +191,6 @@ class Agent:
             self._needs.data.unmark(self.id)
             self._is_marked = False
             self._has_work = False
-
-    async def _digest_guarded(self) -> None:
-        try:
-            await self.digest.run()
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            get_log("agent").error("digest stopped", agent_id=self.id, exc_info=error)
-            raise
 
     async def close(self) -> None:
         """End the job in hand and everything that waits, then close the store. The inbox stays on disk."""

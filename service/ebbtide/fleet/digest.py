@@ -115,6 +115,10 @@ class Digest:
             except EbbtideError as error:
                 # Not the batch's fault: a full disk, for instance. It stays at the head.
                 await self._hold(error.retry_after_s, "the store refused", error.reason)
+            except Exception as error:
+                # A fault of ours must not end the digest: what waits would wait for ever.
+                self._log.error("digest failed", exc_info=error)
+                await self._hold(None, "a fault of ours", type(error).__name__)
 
     async def _hold(self, pause_s: float | None, why: str, detail: str) -> None:
         self._failures += 1

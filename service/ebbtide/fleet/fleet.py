@@ -31,6 +31,9 @@ from ebbtide.vocabulary import AgentCounts, AgentId, AgentSummary
 
 T = TypeVar("T")
 
+PAUSE_AFTER_REFUSAL_S = 2.0
+"""Pause of an agent's compression after its store refused."""
+
 ROOM_PATIENCE_S = 2.0
 """How long an opening waits for an idle agent before it is refused."""
 
@@ -274,7 +277,11 @@ class Fleet:
             return False
         try:
             owes_more = await agent.run_slice()
-        except Unavailable:
+        except EbbtideError as error:
+            # A full disk, for instance: the pass must neither spin nor hold the turn while it waits.
+            self._log.warning("compression waits", agent_id=agent.id, reason=error.reason)
+            loop = asyncio.get_running_loop()
+            loop.call_later(PAUSE_AFTER_REFUSAL_S, self.scheduler.ask, agent.id)
             return False
         self._room.beat()
         return owes_more

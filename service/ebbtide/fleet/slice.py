@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from ebbtide.clock import Clock
-from ebbtide.errors import EbbtideError
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.workspace import Shortened, ShorteningTask, Workspace
 from ebbtide.language.gate import Priority
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable
 from ebbtide.language.retry import Asking
-from ebbtide.telemetry import get_log
 
 JOB_BUDGET_S = 0.02
 """Longest one step keeps the agent's turn."""
@@ -29,9 +27,6 @@ LEAST_MODEL_TIME_S = 5.0
 
 TOO_SHORT_FOR_A_MODEL = 20
 """Targets below this many characters are left to the built-in model."""
-
-PAUSE_AFTER_REFUSAL_S = 1.0
-"""Pause when the store refuses (a full disk): the pass must not spin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +45,7 @@ class Compressor:
         deadline_s = self.clock.monotonic_s() + self.slice_s
         finished: Shortened | None = None
         while True:
-            try:
-                step = await self.mailbox.run(partial(self.workspace.compress, finished, self._budget()))
-            except EbbtideError as error:
-                get_log("slice").warning("compression waits", reason=error.reason)
-                await asyncio.sleep(PAUSE_AFTER_REFUSAL_S)
-                return True
+            step = await self.mailbox.run(partial(self.workspace.compress, finished, self._budget()))
             if step.is_idle:
                 return False
             finished = None

@@ -1,0 +1,520 @@
+"""The REST interface against web pages, rude clients and plain mistakes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ebbtide.daemon import refuse_insecure_bind
+from ebbtide.errors import Precondition
+from ebbtide.rest import guard
+from ebbtide.verbs import recall as recall_verb
+from ebbtide.verbs.service import Service
+from tests.support import looking
+from tests.support.in_process import service_in, settings_for, settle, tell
+from tests.support.rest_in_process import Raw, raw, served
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import Stopwatch, eventually
+
+BATCH = {"messages": [{"role": "user", "content": "The kettle is blue."}]}
+JSON = "Content-Type: application/json"
+
+
+class Site:
+    """A service, its REST server and a client."""
+
+    def __init__(self, service: Service, url: str, client: httpx.AsyncClient, model: ScriptedModel) -> None:
+        self.service = service
+        self.url = url
+        self.client = client
+        self.model = model
+
+    async def agents(self) -> list[str]:
+        """Ids of all agents."""
+        return [a["agent_id"] for a in (await self.client.get("/v1/agents")).json()["agents"]]
+
+
+@contextlib.asynccontextmanager
+async def site_in(path: Path, **sections: Any) -> AsyncIterator[Site]:
+    model = ScriptedModel()
+    sections["server"] = {"rest_port": 0, "shutdown_grace_s": 1, **sections.get("server", {})}
+    async with (
+        service_in(path, model, **sections) as service,
+        served(service) as url,
+        httpx.AsyncClient(base_url=url, timeout=20) as client,
+    ):
+        yield Site(service, url, client, model)
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with site_in(tmp_path / "data") as made:
+        yield made
+
+
+def reason(response: httpx.Response) -> str:
+    """The reason in an error body, after a look at its shape."""
+    error = response.json()["error"]
+    assert error["code"] == response.status_code
+    assert error["message"]
+    assert set(error) <= {"code", "status", "message", "reason", "metadata", "field_violations"}
+    assert response.headers["content-type"] == "application/json"
+    told: str = error["reason"]
+    return told
+
+
+# --- who asks ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.1"])
+async def test_foreign_host_is_refused(site: Site, host: str) -> None:
+    """A request that was sent to another name (a rebound DNS name) reaches no verb."""
+    response = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Host": host})
+    assert (response.status_code, reason(response)) == (421, "MISDIRECTED_REQUEST")
+    assert await site.agents() == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "LOCALHOST:1", "[::1]:8420", "127.0.0.53:8420", "ip6-localhost"]
+)
+async def test_names_of_this_machine_are_taken(site: Site, host: str) -> None:
+    """Every loopback name will do, whatever the port."""
+    assert (await site.client.get("/healthz", headers={"Host": host})).status_code == 200
+
+
+async def test_allowed_host_is_taken(tmp_path: Path) -> None:
+    """A name listed in `allowed_hosts` is taken, in any case; others are still refused."""
+    async with site_in(tmp_path / "data", server={"allowed_hosts": ("Memory.example",)}) as site:
+        assert (await site.client.get("/healthz", headers={"Host": "memory.EXAMPLE:8420"})).status_code == 200
+        assert (await site.client.get("/healthz", headers={"Host": "other.example"})).status_code == 421
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "file://", ""]
+)
+async def test_foreign_origin_is_refused(site: Site, origin: str) -> None:
+    """A web page of another origin changes and learns nothing, also where no body is needed."""
+    await tell(site.service, "ann", "The kettle is blue.")
+    for method, path in (("DELETE", ""), ("POST", "/close"), ("POST", "/recall"), ("GET", "/nodes")):
+        response = await site.client.request(method, f"/v1/agents/ann{path}", headers={"Origin": origin})
+        assert (response.status_code, reason(response)) == (403, "ORIGIN_NOT_ALLOWED")
+        assert "access-control-allow-origin" not in response.headers
+    assert await site.agents() == ["ann"]
+
+
+async def test_own_origin_is_taken(site: Site) -> None:
+    """The daemon's own pages (/docs) may call it."""
+    response = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Origin": site.url})
+    assert response.status_code == 202
+
+
+async def test_listed_origin_is_taken_and_told_so(tmp_path: Path) -> None:
+    """A page that CORS lists gets its preflight and its answers; one that is not listed does not."""
+    page = "http://localhost:3000"
+    async with site_in(tmp_path / "data", server={"cors_origins": (page,)}) as site:
+        asked = {
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "content-type",
+        }
+        preflight = await site.client.options(
+            "/v1/agents/ann/remember", headers={"Origin": page, **asked}
+        )
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-origin"] == page
+        done = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Origin": page})
+        assert done.status_code == 202
+        assert done.headers["access-control-allow-origin"] == page
+        foreign = await site.client.options(
+            "/v1/agents/ann/remember", headers={"Origin": "http://localhost:3001", **asked}
+        )
+        assert foreign.status_code == 403
+
+
+def test_listening_beyond_this_machine_needs_a_word(tmp_path: Path) -> None:
+    """INSECURE_BIND for every address that is not loopback, unless `allow_insecure` says otherwise."""
+    for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "8.8.8.8"):
+        with pytest.raises(Precondition) as refused:
+            refuse_insecure_bind(settings_for(tmp_path, server={"host": host}))
+        assert refused.value.reason == "INSECURE_BIND"
+        assert host in refused.value.message
+        refuse_insecure_bind(settings_for(tmp_path, server={"host": host, "allow_insecure": True}))
+    for host in ("127.0.0.1", "::1", "localhost", "127.1.2.3"):
+        refuse_insecure_bind(settings_for(tmp_path, server={"host": host}))
+
+
+# --- what arrives --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json; charset=utf-16",
+        "application/json; charset=gbk",
+        "application/jsonp",
+    ],
+)
+async def test_bodies_are_json_only(site: Site, content_type: str | None) -> None:
+    """What a form of a web page could send, and other charsets, are refused: nothing is stored."""
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    body = json.dumps(BATCH).encode()
+    response = await site.client.post("/v1/agents/ann/remember", content=body, headers=headers)
+    assert (response.status_code, reason(response)) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    assert await site.agents() == []
+
+
+async def test_compressed_body_is_refused(site: Site) -> None:
+    """No body is inflated here: nobody can send 8 KiB that become 8 GiB."""
+    response = await site.client.post(
+        "/v1/agents/ann/remember",
+        content=gzip.compress(json.dumps(BATCH).encode()),
+        headers={"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    )
+    assert (response.status_code, reason(response)) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"])
+async def test_utf8_by_name_is_taken(site: Site, content_type: str) -> None:
+    """The charset that JSON has anyway may be named."""
+    body = json.dumps({"messages": [{"role": "user", "content": "蓝色的水壶"}]}, ensure_ascii=False)
+    response = await site.client.post(
+        "/v1/agents/ann/remember", content=body.encode(), headers={"Content-Type": content_type}
+    )
+    assert response.status_code == 202
+    await settle(site.service, "ann")
+    assert [n.content for n in await looking.nodes(site.service, "ann")] == ["蓝色的水壶"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"null",
+        b"",
+        b"{}",
+        b'{"messages": [{"role": "user", "content": "\xff\xfe"}]}',
+        b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
+        json.dumps(BATCH).encode("utf-16"),
+        b'{"messages": [{"role": "user", "content": NaN}]}',
+        b'{"messages": 1e999}',
+        b"[" * 100_000,
+    ],
+)
+async def test_unreadable_bodies_are_bad_requests(site: Site, body: bytes) -> None:
+    """Whatever is not one readable command is a 400 with a reason, never a 500, and stores nothing."""
+    response = await site.client.post(
+        "/v1/agents/ann/remember", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert response.status_code == 400
+    assert reason(response) in {"INVALID_JSON", "MISSING_FIELD", "WRONG_TYPE", "EMPTY_MESSAGES"}
+    assert await site.agents() == []
+
+
+async def test_large_bodies_are_refused_declared_or_not(tmp_path: Path) -> None:
+    """A body over the limit is refused: by its length before it is read, in chunks once it is over."""
+    async with site_in(tmp_path / "data", limits={"max_body_bytes": 4096}) as site:
+        async with raw(site.url) as line:
+            await line.send(
+                "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, "Content-Length: 4097"
+            )
+            answer = await line.answer(2)
+            assert answer.status == 413, "before a single byte of it has come"
+            assert json.loads(answer.body)["error"]["reason"] == "BODY_TOO_LARGE"
+
+        async def chunks() -> AsyncIterator[bytes]:
+            for _ in range(5):
+                yield b" " * 1000
+
+        headers = {"Content-Type": "application/json"}
+        response = await site.client.post("/v1/agents/ann/remember", content=chunks(), headers=headers)
+        assert (response.status_code, reason(response)) == (413, "BODY_TOO_LARGE")
+        exactly = json.dumps(BATCH).encode().ljust(4096)
+        response = await site.client.post("/v1/agents/ann/remember", content=exactly, headers=headers)
+        assert response.status_code == 202
+
+
+async def test_chunked_body_within_the_limit_is_taken(site: Site) -> None:
+    """Length need not be declared."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        body = json.dumps(BATCH).encode()
+        for start in range(0, len(body), 7):
+            yield body[start : start + 7]
+
+    headers = {"Content-Type": "application/json"}
+    response = await site.client.post("/v1/agents/ann/remember", content=chunks(), headers=headers)
+    assert response.status_code == 202
+
+
+async def test_endless_and_contradictory_lengths_never_reach_a_verb(site: Site) -> None:
+    """Lengths that no proxy agrees on (request smuggling) are refused by the parser."""
+    for lines in (
+        ("Content-Length: 5", "Content-Length: 6"),
+        ("Content-Length: -1",),
+        ("Content-Length: 3", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: gzip",),
+    ):
+        async with raw(site.url) as line:
+            await line.send("POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, *lines, body=b"0")
+            line.writer.write_eof()
+            assert b" 202 " not in await line.ends(3)
+    assert await site.agents() == []
+
+
+# --- what is answered ------------------------------------------------------------------------------------
+
+
+async def test_unknown_routes_and_methods_have_the_one_error_body(site: Site) -> None:
+    """404 and 405 look like every other error; FastAPI's own shape never appears."""
+    for method, path in (
+        ("GET", "/"),
+        ("GET", "/v2/agents"),
+        ("GET", "/v1/agents/ann/nodes/n1/x"),
+        ("POST", "/v1/agents/ann/remember/"),
+        ("GET", "/v1/agents/../healthz"),
+    ):
+        async with raw(site.url) as line:
+            await line.send(f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Length: 0")
+            answer = await line.answer()
+            assert (answer.status, json.loads(answer.body)["error"]["reason"]) == (404, "ROUTE_NOT_FOUND")
+    for method, path in (
+        ("GET", "/v1/agents/ann/remember"),
+        ("POST", "/v1/agents"),
+        ("DELETE", "/healthz"),
+        ("PUT", "/v1/agents/ann/recall"),
+    ):
+        response = await site.client.request(method, path)
+        assert (response.status_code, reason(response)) == (405, "METHOD_NOT_ALLOWED")
+        assert response.headers["allow"]
+    response = await site.client.get("/v1/agents?page_sise=3")
+    assert (response.status_code, reason(response)) == (400, "UNKNOWN_FIELD")
+    response = await site.client.get("/v1/agents?page_size=many")
+    assert (response.status_code, reason(response)) == (400, "INVALID_PAGE")
+
+
+async def test_long_answers_are_compressed_for_who_takes_it(site: Site) -> None:
+    """gzip where the caller takes it and it is worth it; the same bytes otherwise."""
+    await tell(site.service, "ann", *(f"Fact number {number}." for number in range(60)))
+    await settle(site.service, "ann")
+    plain = await site.client.get("/v1/agents/ann/nodes", headers={"Accept-Encoding": "identity"})
+    packed = await site.client.get("/v1/agents/ann/nodes", headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.json() == plain.json()
+    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 3
+    short = await site.client.get("/healthz", headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in short.headers
+
+
+async def test_request_ids_come_back_or_are_made(site: Site) -> None:
+    """A usable request id is given back, any other replaced; errors carry one too."""
+    for good in ("abc-1", "a" * 128, "trace:1.2_3"):
+        response = await site.client.get("/healthz", headers={"X-Request-Id": good})
+        assert response.headers["x-request-id"] == good
+    made = set()
+    for bad in ("", "a" * 129, "a b", 'x" y="z', "é"):
+        response = await site.client.get("/healthz", headers={"X-Request-Id": bad.encode("latin-1")})
+        made.add(response.headers["x-request-id"])
+        assert bad not in made
+    assert len(made) == 5
+    refused = await site.client.get("/nowhere", headers={"Host": "evil.example", "X-Request-Id": "abc-2"})
+    assert (refused.status_code, refused.headers["x-request-id"]) == (421, "abc-2")
+
+
+@pytest.mark.parametrize("agent", ["a?b", "a#b", "a%b", "a%3Fb", "记忆", "a b", "a&b=c;d", "ann", "🙂"])
+async def test_location_of_a_batch_leads_to_it(site: Site, agent: str) -> None:
+    """The `Location` of a 202 can be followed, whatever the id, and leads to no other agent."""
+    from urllib.parse import quote
+
+    path = f"/v1/agents/{quote(agent, safe='')}"
+    response = await site.client.post(f"{path}/remember", json=BATCH)
+    assert response.status_code == 202
+    assert response.headers["location"] == f"{path}/batches/b1"
+    followed = await site.client.get(response.headers["location"])
+    assert (followed.status_code, followed.json()["batch_id"]) == (200, "b1")
+    assert await site.agents() == [agent]
+
+
+async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An unexpected exception is a 500 without details; what its message quotes is logged nowhere.
+
+    Neither by us nor by the server library, whose own traceback would carry it (and forge lines).
+    """
+    await tell(site.service, "ann", "The kettle is blue.")
+
+    async def broken(*_: Any) -> None:
+        raise ValueError("said: SECRETKETTLE\n{forged line}")
+
+    monkeypatch.setattr(recall_verb, "recall", broken)
+    with caplog.at_level(logging.DEBUG):
+        response = await site.client.post("/v1/agents/ann/recall", json={})
+        assert (response.status_code, reason(response)) == (500, "INTERNAL")
+        assert "SECRETKETTLE" not in response.text
+        assert (await site.client.get("/healthz")).status_code == 200
+    out, err = capfd.readouterr()
+    everything = out + err + caplog.text
+    assert "ValueError" in everything, "it is logged"
+    assert "SECRETKETTLE" not in everything
+    assert "{forged line}" not in everything
+
+
+# --- rude clients ------------------------------------------------------------------------------------------
+
+
+async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site: Site) -> None:
+    """A caller that hangs up takes a remember with it whose job has not begun; the next request is served."""
+    await tell(site.service, "ann", "The kettle is blue.")
+    await settle(site.service, "ann")
+    agent = looking.opened_agent(site.service, "ann")
+    may_end = threading.Event()
+    blocker = asyncio.create_task(agent.run(lambda: may_end.wait(20)))
+    body = json.dumps(BATCH).encode()
+    line = await Raw.to(site.url)
+    try:
+        await line.send(
+            "POST /v1/agents/ann/remember HTTP/1.1",
+            "Host: localhost",
+            JSON,
+            f"Content-Length: {len(body)}",
+            body=body,
+        )
+        await eventually(lambda: agent.mailbox.waiting_count == 1)
+        assert agent.users == 1
+        line.hang_up()
+        await eventually(lambda: agent.users == 0)
+    finally:
+        line.hang_up()
+        may_end.set()
+        await blocker
+    response = await site.client.post("/v1/agents/ann/flush", json={})
+    assert response.json()["pending_batches"] == 0
+    assert [b.batch_id for b in await looking.batches(site.service, "ann")] == ["b1"], "nothing was stored"
+
+
+async def test_waiting_flush_ends_when_its_caller_goes_away(site: Site) -> None:
+    """A long flush or recall whose caller hung up holds its agent open no longer."""
+    site.model.always["segment"] = 3600.0
+    await tell(site.service, "ann", "The kettle is blue.")
+    agent = looking.opened_agent(site.service, "ann")
+    for verb, body in (("flush", b'{"timeout_ms": 60000}'), ("recall", b'{"patience_ms": 30000}')):
+        line = await Raw.to(site.url)
+        await line.send(
+            f"POST /v1/agents/ann/{verb} HTTP/1.1",
+            "Host: localhost",
+            JSON,
+            f"Content-Length: {len(body)}",
+            body=body,
+        )
+        await eventually(lambda: agent.users == 1)
+        line.hang_up()
+        await eventually(lambda: agent.users == 0, 2)
+
+
+async def test_half_sent_bodies_store_nothing(site: Site) -> None:
+    """A body that breaks off reaches no verb, even where what came is JSON by itself."""
+    body = json.dumps(BATCH).encode()
+    for declared in ("Content-Length: 4000", "Transfer-Encoding: chunked"):
+        line = await Raw.to(site.url)
+        part = body if "Length" in declared else f"{len(body):x}\r\n".encode() + body + b"\r\n"
+        await line.send(
+            "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, declared, body=part
+        )
+        await asyncio.sleep(0.1)
+        line.hang_up()
+    await asyncio.sleep(0.1)
+    assert await site.agents() == []
+    assert (await site.client.post("/v1/agents/ann/remember", json=BATCH)).status_code == 202
+
+
+async def test_slow_clients_hold_up_nobody(site: Site) -> None:
+    """A hundred clients that send byte by byte, or read nothing, cost the others nothing."""
+    await tell(site.service, "ann", "The kettle is blue.")
+    await settle(site.service, "ann")
+    lines = [await Raw.to(site.url) for _ in range(100)]
+    try:
+        for number, line in enumerate(lines):
+            if number % 2:
+                line.writer.write(b"POST /v1/agents/ann/remember HTTP/1.1\r\nHost: loc")
+            else:
+                await line.send(
+                    "POST /v1/agents/ann/remember HTTP/1.1",
+                    "Host: localhost",
+                    JSON,
+                    "Content-Length: 500",
+                    body=b'{"messages": ',
+                )
+        watch = Stopwatch()
+        for _ in range(20):
+            response = await site.client.post("/v1/agents/ann/recall", json={"keywords": ["kettle"]})
+            assert "kettle" in response.json()["text"]
+        assert watch.s < 2.0
+    finally:
+        for line in lines:
+            line.hang_up()
+    assert (await site.client.get("/v1/agents/ann/batches")).json()["batches"][1:] == []
+
+
+async def test_body_that_never_arrives_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever declares a body and sends none is answered 504 after a while."""
+    monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.2)
+    async with raw(site.url) as line:
+        await line.send(
+            "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, "Content-Length: 500"
+        )
+        answer = await line.answer(3)
+        assert (answer.status, json.loads(answer.body)["error"]["reason"]) == (504, "REQUEST_TIMED_OUT")
+
+
+async def test_connections_are_kept_and_refusals_do_not_confuse_them(site: Site) -> None:
+    """Many requests go over one connection, refused ones with a body among them; each gets its own answer."""
+    body = json.dumps(BATCH).encode()
+    async with raw(site.url) as line:
+        for number in range(30):
+            bad = number % 3 == 1
+            await line.send(
+                "POST /v1/agents/ann/remember HTTP/1.1",
+                "Host: evil.example" if bad else "Host: localhost",
+                JSON,
+                f"X-Request-Id: r{number}",
+                f"Content-Length: {len(body)}",
+                body=body,
+            )
+            answer = await line.answer()
+            assert (answer.status, answer.headers["x-request-id"]) == (421 if bad else 202, f"r{number}")
+    await settle(site.service, "ann")
+    assert len(await looking.batches(site.service, "ann")) == 20
+
+
+async def test_pipelined_requests_are_answered_in_order(site: Site) -> None:
+    """Requests sent without waiting are all answered, in order, and all stored."""
+    body = json.dumps(BATCH).encode()
+    async with raw(site.url) as line:
+        for number in range(10):
+            await line.send(
+                "POST /v1/agents/ann/remember HTTP/1.1",
+                "Host: localhost",
+                JSON,
+                f"X-Request-Id: r{number}",
+                f"Content-Length: {len(body)}",
+                body=body,
+            )
+        for number in range(10):
+            answer = await line.answer()
+            assert (answer.status, answer.headers["x-request-id"]) == (202, f"r{number}")
+            assert json.loads(answer.body)["batch_id"] == f"b{number + 1}"
