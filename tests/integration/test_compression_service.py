@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,40 +23,12 @@ from ebbtide.verbs.inspect import NodeInfo
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import Change
 from tests.support import looking
+from tests.support.fading import GARDEN, HARBOUR, KETTLE, QUICKLY, fading
 from tests.support.in_process import ask, service_in, settle, tell
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import Stopwatch, eventually
 
 FOR_EVER = 3600.0
-
-KETTLE = (
-    "The blue kettle whistles on the old stove every morning, and the neighbours across the yard "
-    "set their clocks by it, they say."
-)
-HARBOUR = (
-    "The harbour at Lisbon smells of tar and oranges in the summer, and the boats come home late "
-    "when the wind turns to the north."
-)
-GARDEN = (
-    "The garden behind the red house grows pumpkins as large as wheels, and the children carve "
-    "faces into them when October ends."
-)
-QUICKLY = {
-    "decay_rate": 0.5,
-    "focus_limit": 1,
-    "link_initial_strength": 0.0,
-    "long_term_factor": 0.0,
-}
-"""The nodes of a first batch but the last two are worth 0.5 one pass after its focus has moved on, then 0.25 …"""
-
-
-async def fading(service: Service, agent: str, *texts: str, **parameters: Any) -> None:
-    """An agent whose memories of `texts` are due to be shortened in the pass that is owed when this returns."""
-    await initialise(service, agent, {**QUICKLY, **parameters})
-    await tell(service, agent, *texts, "Somebody stands beside it.", "Somebody is in focus.")
-    await settle(service, agent)
-    await tell(service, agent, "Everybody looks elsewhere now.")
-
 
 async def one_pass(service: Service, agent: str, count: int = 1) -> None:
     """So many passes more."""
@@ -235,7 +208,7 @@ async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:
         passes = [rewrite.pass_number for rewrite in rewrites]
         assert passes == list(range(passes[-1] - 15, passes[-1] + 1))
         assert passes[-1] == (await looking.info(service, "ann")).finished_passes == 22
-        for earlier, later in zip(rewrites, rewrites[1:], strict=False):
+        for earlier, later in pairwise(rewrites):
             assert later.importance < earlier.importance
             assert later.length_before == earlier.length_after > later.length_after
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from ebbtide.daemon import refuse_insecure_bind
 from ebbtide.errors import Precondition
 from ebbtide.rest import guard
+from ebbtide.telemetry import configure_log
 from ebbtide.verbs import recall as recall_verb
 from ebbtide.verbs.service import Service
 from tests.support import looking
@@ -338,8 +340,6 @@ async def test_request_ids_come_back_or_are_made(site: Site) -> None:
 @pytest.mark.parametrize("agent", ["a?b", "a#b", "a%b", "a%3Fb", "记忆", "a b", "a&b=c;d", "ann", "🙂"])
 async def test_location_of_a_batch_leads_to_it(site: Site, agent: str) -> None:
     """The `Location` of a 202 can be followed, whatever the id, and leads to no other agent."""
-    from urllib.parse import quote
-
     path = f"/v1/agents/{quote(agent, safe='')}"
     response = await site.client.post(f"{path}/remember", json=BATCH)
     assert response.status_code == 202
@@ -350,12 +350,16 @@ async def test_location_of_a_batch_leads_to_it(site: Site, agent: str) -> None:
 
 
 async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """An unexpected exception is a 500 without details; what its message quotes is logged nowhere.
 
     Neither by us nor by the server library, whose own traceback would carry it (and forge lines).
     """
+    configure_log("error", "json")  # to the standard error that is captured here
     await tell(site.service, "ann", "The kettle is blue.")
 
     async def broken(*_: Any) -> None:
@@ -394,8 +398,7 @@ async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site
             f"Content-Length: {len(body)}",
             body=body,
         )
-        await eventually(lambda: agent.mailbox.waiting_count == 1)
-        assert agent.users == 1
+        await eventually(lambda: agent.users == 1 and agent.mailbox.waiting_count == 1)
         line.hang_up()
         await eventually(lambda: agent.users == 0)
     finally:

@@ -23,6 +23,7 @@ import httpx
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 
+ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
 
@@ -53,6 +54,14 @@ class Daemon:
 
     def start(self) -> Daemon:
         """Start and wait until it listens."""
+        before = self.launch()
+        self.url = self._await_url(before)
+        self.client.close()
+        self.client = httpx.Client(base_url=self.url, timeout=60.0)
+        return self
+
+    def launch(self) -> int:
+        """Start, wait for nothing; the length of the log before."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
         environment |= {f"EBBTIDE_{name}": _text(value) for name, value in self._settings.items()}
         before = self.log_path.stat().st_size if self.log_path.exists() else 0
@@ -62,7 +71,7 @@ class Daemon:
                     *self._prefix,
                     sys.executable,
                     "-m",
-                    "ebbtide",
+                    self._module,
                     "serve",
                     "--data-dir",
                     str(self.data_dir),
@@ -75,11 +84,9 @@ class Daemon:
                 stdout=log,
                 stderr=log,
                 env=environment,
+                cwd=ROOT,
             )
-        self.url = self._await_url(before)
-        self.client.close()
-        self.client = httpx.Client(base_url=self.url, timeout=60.0)
-        return self
+        return before
 
     def _await_url(self, before: int) -> str:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -159,10 +166,13 @@ def check_data_directory(data_dir: Path) -> None:
 
 @contextlib.contextmanager
 def running_daemon(
-    data_dir: Path, settings: Mapping[str, Any] | None = None, prefix: tuple[str, ...] = ()
+    data_dir: Path,
+    settings: Mapping[str, Any] | None = None,
+    prefix: tuple[str, ...] = (),
+    module: str = "ebbtide",
 ) -> Iterator[Daemon]:
     """A daemon for the length of a block; afterwards ended, and every store it left checked."""
-    daemon = Daemon(data_dir, settings, prefix)
+    daemon = Daemon(data_dir, settings, prefix, module)
     try:
         yield daemon.start()
     finally:

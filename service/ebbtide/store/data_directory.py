@@ -80,6 +80,7 @@ class DataDirectory:
         try:
             for path in (self.root, self.agents, self.work):
                 path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            sync_directory(self.root)
             descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise translated(error, self.root) from error

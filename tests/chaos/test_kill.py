@@ -1,0 +1,293 @@
+"""SIGKILL at any moment: what was acknowledged is digested exactly once, what was not at most once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.process import Daemon, check_data_directory, running_daemon
+
+pytestmark = pytest.mark.chaos
+
+ROUNDS = int(os.environ.get("EBBTIDE_KILL_ROUNDS", "20"))
+SEED = int(os.environ.get("EBBTIDE_KILL_SEED", str(random.SystemRandom().randrange(1 << 32))))
+AGENTS = ("ann", "Böb", "记忆", "dora")
+NOTHING_FORGOTTEN = {"MEMORY__DECAY_RATE": "1.0", "MEMORY__MAX_OWED_PASSES": "100000", "LOG__LEVEL": "info"}
+TOLERATED = {"AGENT_CLOSING", "AGENT_NOT_FOUND", "TOO_MANY_PASSES"}
+TOKEN = re.compile(r"zq[0-9]+x[0-9]+zq")
+
+
+@dataclass
+class Said:
+    """A batch that was sent, and what is known of it."""
+
+    body: dict[str, Any]
+    tokens: list[str]
+    batch_id: str | None = None
+
+
+@dataclass
+class Talker:
+    """One agent's only client: says unique things one after the other and writes down what was acknowledged."""
+
+    number: int
+    agent: str
+    dice: random.Random
+    said: list[Said] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    replays: int = 0
+
+    def talk(self, url: str, is_over: threading.Event) -> None:
+        """Go on until the daemon is gone."""
+        with httpx.Client(base_url=url, timeout=30) as client:
+            while not is_over.is_set():
+                try:
+                    self._act(client)
+                except httpx.TransportError:
+                    return
+
+    def _act(self, client: httpx.Client) -> None:
+        match self.dice.choices(("say", "repeat", "recall", "flush", "compress", "close"), (50, 8, 18, 8, 8, 8))[0]:
+            case "say":
+                self._say(client)
+            case "repeat":
+                keyed = [said for said in self.said if "idempotency_key" in said.body]
+                if keyed:
+                    self.replays += 1
+                    self._send(client, self.dice.choice(keyed))
+            case "recall":
+                self._post(client, "recall", {"patience_ms": self.dice.choice((0, 50)), "depth": 3})
+            case "flush":
+                self._post(client, "flush", {"timeout_ms": self.dice.choice((0, 60)), "passes": True})
+            case "compress":
+                self._post(client, "compress", {"passes": self.dice.randint(1, 4)})
+            case "close":
+                self._post(client, "close", {})
+
+    def _say(self, client: httpx.Client) -> None:
+        first = sum(len(said.tokens) for said in self.said)
+        tokens = [f"zq{self.number}x{first + i}zq" for i in range(self.dice.choice((1, 1, 2, 5)))]
+        body: dict[str, Any] = {
+            "messages": [{"role": "user", "content": f"The word {token} stands here."} for token in tokens]
+        }
+        if self.dice.random() < 0.5:
+            body["idempotency_key"] = f"key {tokens[0]}"
+        said = Said(body, tokens)
+        self.said.append(said)
+        self._send(client, said)
+
+    def _send(self, client: httpx.Client, said: Said) -> None:
+        answer = self._post(client, "remember", said.body)
+        if answer is None:
+            return
+        if said.batch_id is None:
+            said.batch_id = answer["batch_id"]
+        elif said.batch_id != answer["batch_id"]:
+            self.faults.append(f"replayed {said.batch_id}, got {answer['batch_id']}")
+
+    def _post(self, client: httpx.Client, verb: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        response = client.post(f"/v1/agents/{self.agent}/{verb}", json=body)
+        told: dict[str, Any] = response.json()
+        if response.is_success:
+            return told
+        if told["error"]["reason"] not in TOLERATED:
+            self.faults.append(f"{verb}: {response.status_code} {response.text}")
+        return None
+
+
+def load_until_killed(daemon: Daemon, talkers: list[Talker], lifetime_s: float) -> None:
+    """Let everyone talk to the daemon and kill it in the middle of it."""
+    is_over = threading.Event()
+    threads = [threading.Thread(target=talker.talk, args=(daemon.url, is_over)) for talker in talkers]
+    for thread in threads:
+        thread.start()
+    time.sleep(lifetime_s)
+    daemon.kill()
+    is_over.set()
+    for thread in threads:
+        thread.join()
+
+
+def pages(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
+    """A whole listing."""
+    found: list[dict[str, Any]] = []
+    token = ""
+    while True:
+        response = daemon.get(path, params={"page_size": 1000, "page_token": token})
+        assert response.status_code == 200, response.text
+        page = response.json()
+        found += page[listing]
+        token = page["next_page_token"]
+        if not token:
+            return found
+
+
+@pytest.mark.timeout(120 + 10 * ROUNDS)
+def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_path: Path) -> None:
+    """An accepted remember is never lost and never done twice; a digest is whole or absent.
+
+    The daemon is killed at random moments under mixed load. After each kill every store holds together; in
+    the end each acknowledged message stands in exactly one memory, in order, each unacknowledged one in at
+    most one, and an idempotency key answers with its first batch, also across restarts.
+    """
+    print(f"EBBTIDE_KILL_SEED={SEED} EBBTIDE_KILL_ROUNDS={ROUNDS}")
+    dice = random.Random(SEED)
+    talkers = [Talker(i, agent, random.Random(dice.random())) for i, agent in enumerate(AGENTS)]
+    data_dir = tmp_path / "data"
+    daemon = Daemon(data_dir, NOTHING_FORGOTTEN)
+    try:
+        for number in range(ROUNDS):
+            # The first round is always long enough for something to be acknowledged.
+            lifetime_s = dice.uniform(0.01, 0.6) if number else 0.6
+            load_until_killed(daemon.start(), talkers, lifetime_s)
+            check_data_directory(data_dir)
+    finally:
+        daemon.close()
+    acknowledged = [said for talker in talkers for said in talker.said if said.batch_id]
+    print(f"{sum(len(t.said) for t in talkers)} sent, {len(acknowledged)} acknowledged,"
+          f" {sum(t.replays for t in talkers)} replayed")
+    assert len(acknowledged) > 2 * ROUNDS
+    with running_daemon(data_dir, NOTHING_FORGOTTEN) as daemon:
+        for talker in talkers:
+            with httpx.Client(base_url=daemon.url, timeout=60) as client:
+                for said in talker.said:
+                    # Replays of what is known to be there; the unknown stays unknown.
+                    if said.batch_id and "idempotency_key" in said.body:
+                        talker._send(client, said)
+            assert talker.faults == []
+            verify(daemon, talker)
+        for agent in AGENTS:
+            assert daemon.post(f"{agent}/close").status_code == 200
+
+
+def verify(daemon: Daemon, talker: Talker) -> None:
+    """Hold what the daemon has of an agent against what its client wrote down."""
+    answer = daemon.flush(talker.agent)
+    assert (answer["digested"], answer["passes_done"], answer["parked_batches"]) == (True, True, 0)
+    nodes = pages(daemon, f"{talker.agent}/nodes", "nodes")
+    words = {node["id"]: TOKEN.findall(node["content"]) for node in nodes}
+    assert all(len(found) == 1 for found in words.values()), "one memory a message"
+    times = Counter(found[0] for found in words.values())
+    assert max(times.values(), default=0) <= 1, "nothing is digested twice"
+    known = {token for said in talker.said for token in said.tokens}
+    assert times.keys() <= known
+    batches = {b["batch_id"]: b for b in pages(daemon, f"{talker.agent}/batches", "batches")}
+    ids = [said.batch_id for said in talker.said if said.batch_id]
+    assert len(set(ids)) == len(ids), "each acknowledged batch has an id of its own"
+    for said in talker.said:
+        if said.batch_id is None:
+            assert len({times[token] for token in said.tokens}) == 1, "whole or absent"
+            continue
+        batch = batches[said.batch_id]
+        assert (batch["state"], batch["attempts"]) == ("digested", 0)
+        assert [words[node_id][0] for node_id in batch["node_ids"]] == said.tokens
+    by_number = sorted(batches.values(), key=lambda b: int(b["batch_id"][1:]))
+    order = [int(node_id[1:]) for b in by_number for node_id in b["node_ids"]]
+    assert order == sorted(order) == [int(node["id"][1:]) for node in nodes], "in the order of acceptance"
+
+
+# --- the order of system calls -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """A finished system call: when it began and ended, as line numbers."""
+
+    name: str
+    text: str
+    begun: int
+    ended: int
+
+
+def read_trace(path: Path) -> list[Call]:
+    """System calls of all threads; those interrupted by another thread's line are put together."""
+    calls: list[Call] = []
+    unfinished: dict[tuple[str, str], tuple[int, str]] = {}
+    for number, line in enumerate(path.read_text(errors="replace").splitlines()):
+        if found := re.match(r"(\d+) +<\.\.\. (\w+) resumed>(.*)", line):
+            begun, text = unfinished.pop((found[1], found[2]), (number, ""))
+            calls.append(Call(found[2], text + found[3], begun, number))
+        elif found := re.match(r"(\d+) +(\w+)\((.*)", line):
+            if found[3].endswith("<unfinished ...>"):
+                unfinished[found[1], found[2]] = (number, found[3])
+            else:
+                calls.append(Call(found[2], found[3], number, number))
+    return calls
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
+    """Between a request's arrival and its 202 its data are synced (a kill cannot show that: caches survive it)."""
+    trace = tmp_path / "trace"
+    watched = "fdatasync,fsync,msync,sendto,write,writev,pwrite64,pwritev,read,recvfrom,recvmsg"
+    # -D: strace is the child's child, so that signals and exit codes are the daemon's own.
+    prefix = ("strace", "-D", "-f", "-y", "-s", "4000", "-e", f"trace={watched}", "-o", str(trace))
+    with running_daemon(tmp_path / "data", prefix=prefix) as daemon:
+        for number in range(4):
+            response = daemon.post(
+                "ann/remember",
+                {"messages": [{"role": "user", "content": f"Fact number {number}."}]},
+                headers={"X-Request-Id": f"traced-{number}"},
+            )
+            assert response.status_code == 202
+            daemon.flush("ann")
+        assert daemon.stop() == 0
+    if "ptrace" in trace.read_text(errors="replace")[:400]:
+        pytest.skip("strace may not trace here")
+    calls = read_trace(trace)
+    for number in range(4):
+        arrived = [c for c in calls if f"traced-{number}" in c.text and "POST /v1/agents/ann/remember" in c.text]
+        answered = [c for c in calls if f"traced-{number}" in c.text and "HTTP/1.1 202" in c.text]
+        assert len(arrived) == len(answered) == 1
+        between = [c for c in calls if arrived[0].ended < c.begun and c.ended < answered[0].begun]
+        synced = [c for c in between if c.name in ("fdatasync", "fsync", "msync") and "= 0" in c.text]
+        data = [c for c in synced if "/agents/ann/data.mdb>" in c.text]
+        assert data, f"request {number} was answered without a sync of its data"
+        # LMDB: pages, sync, then the meta page that makes them count, through a descriptor that syncs itself.
+        meta = [c for c in between if c.name.startswith("pwrite") and "/agents/ann/data.mdb>" in c.text]
+        assert meta[-1].begun > data[0].ended
+        # Idle before: the marker that a start looks for is durable before the data it leads to.
+        marker = [c for c in synced if c.text.startswith(tuple(f"{n}<" for n in range(999))) and "/work>" in c.text]
+        assert marker
+        assert marker[0].ended < meta[-1].begun
+    first = next(c for c in calls if "traced-0" in c.text and "HTTP/1.1 202" in c.text)
+    for path in ("/agents/ann/meta.json.new>", "/agents/ann>", "/data/agents>"):
+        assert any(c.name == "fsync" and path in c.text and c.ended < first.begun for c in calls), path
+
+
+def test_killed_while_starting_and_stopping(tmp_path: Path) -> None:
+    """Kills in the first and last moments of a life leave a directory that opens and holds everything."""
+    dice = random.Random(SEED)
+    data_dir = tmp_path / "data"
+    with running_daemon(data_dir, NOTHING_FORGOTTEN) as daemon:
+        for number in range(20):
+            daemon.remember("ann", f"Fact number {number}.")
+        daemon.kill()
+        for number in range(3):
+            daemon.launch()
+            time.sleep(dice.uniform(0.2, 0.9))
+            daemon.kill()
+            check_data_directory(data_dir)
+            daemon.start()
+            daemon.remember("ann", f"Fact number {20 + number}.")
+            daemon.process.terminate()
+            time.sleep(dice.uniform(0.0, 0.15))
+            with contextlib.suppress(ProcessLookupError):
+                daemon.kill()
+            check_data_directory(data_dir)
+        daemon.start()
+        daemon.flush("ann")
+        contents = [node["content"] for node in pages(daemon, "ann/nodes", "nodes")]
+        assert contents == [f"Fact number {number}." for number in range(23)]

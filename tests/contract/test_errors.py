@@ -1,0 +1,228 @@
+"""Every reason can be met over REST (or at start, where it belongs), in the one shape of errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import threading
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from ebbtide.errors import QUIET_MESSAGE, REASONS
+from ebbtide.store import layout
+from ebbtide.store.lmdb_store import LmdbStore
+from tests.contract.test_verbs import AGENT, HELLO, caller_in, settled
+from tests.support.scripted_model import ScriptedModel
+
+ROOT = Path(__file__).parents[2]
+HAN = [chr(code) for code in range(0x4E00, 0x9FFF)]
+
+
+async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> None:
+    """ROUTE_NOT_FOUND and METHOD_NOT_ALLOWED, with Allow; FastAPI's own shape never appears."""
+    async with caller_in(tmp_path) as call:
+        for path in (
+            "/",
+            "/v1",
+            "/v1/agents/",
+            "/v1/agents/ann/memories",
+            "/docs/files/none.js",
+            "/v1/agents/a/b/c/d",
+        ):
+            assert await call.refused("GET", path) == "ROUTE_NOT_FOUND", path
+        response = await call("PATCH", "/v1/agents")
+        assert response.json()["error"]["reason"] == "METHOD_NOT_ALLOWED"
+        assert response.headers["allow"] == "GET"
+
+
+async def test_what_is_no_json_in_utf_8_is_an_unsupported_media_type(tmp_path: Path) -> None:
+    """A form, another charset, a compressed body, no type at all: UNSUPPORTED_MEDIA_TYPE, 415."""
+    async with caller_in(tmp_path) as call:
+        for headers in (
+            {"Content-Type": "text/plain"},
+            {"Content-Type": "application/x-www-form-urlencoded"},
+            {"Content-Type": "application/json; charset=gbk"},
+            {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+            {},
+        ):
+            response = await call("POST", f"{AGENT}/remember", content=json.dumps(HELLO), headers=headers)
+            assert (response.status_code, response.json()["error"]["reason"]) == (
+                415,
+                "UNSUPPORTED_MEDIA_TYPE",
+            )
+
+
+async def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
+    """BODY_TOO_LARGE, 413, whether its length was declared or not."""
+    async with caller_in(tmp_path, limits={"max_body_bytes": 2048}) as call:
+
+        async def pieces() -> Any:
+            for _ in range(4):
+                yield b" " * 1024
+
+        for content in (b" " * 2049, pieces()):
+            response = await call(
+                "POST", f"{AGENT}/remember", content=content, headers={"Content-Type": "application/json"}
+            )
+            assert (response.status_code, response.json()["error"]["reason"]) == (413, "BODY_TOO_LARGE")
+
+
+async def test_a_web_page_cannot_drive_the_daemon(tmp_path: Path) -> None:
+    """A foreign Origin is ORIGIN_NOT_ALLOWED, a foreign Host MISDIRECTED_REQUEST; listed ones pass."""
+    allowed = {"cors_origins": ["http://app.example"], "allowed_hosts": ["memory.example"]}
+    async with caller_in(tmp_path, server=allowed) as call:
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:9"):
+            assert await call.refused("GET", "/healthz", headers={"Origin": origin}) == "ORIGIN_NOT_ALLOWED"
+        for host in ("evil.example", "evil.example:8420", "127.0.0.1.evil.example", "", "10.0.0.1"):
+            assert await call.refused("GET", "/healthz", headers={"Host": host}) == "MISDIRECTED_REQUEST"
+        for headers in (
+            {"Origin": "http://app.example"},
+            {"Origin": "http://127.0.0.1:8420"},
+            {"Host": "memory.example:80"},
+            {"Host": "localhost:1"},
+            {"Host": "[::1]:8420"},
+            {"Host": "127.0.0.1"},
+        ):
+            assert (await call("GET", "/healthz", headers=headers)).status_code == 200, headers
+
+
+async def test_an_agent_being_erased_is_told_so(tmp_path: Path) -> None:
+    """Requests that meet an erasure get AGENT_BEING_ERASED, and nothing is created meanwhile."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        fleet, gate = call.service.fleet, threading.Event()
+        erase = fleet.data.erase
+        fleet.data.erase = lambda agent_id: (gate.wait(), erase(agent_id))[1]  # type: ignore[method-assign]
+        erasing = asyncio.create_task(call("DELETE", AGENT))
+        await asyncio.sleep(0.05)
+        assert await call.refused("POST", f"{AGENT}/remember", HELLO) == "AGENT_BEING_ERASED"
+        assert await call.refused("DELETE", AGENT) == "AGENT_BEING_ERASED"
+        gate.set()
+        assert (await erasing).status_code == 200
+        assert await call.refused("GET", AGENT) == "AGENT_NOT_FOUND"
+
+
+async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path) -> None:
+    """FORMAT_TOO_NEW, AGENT_ID_MISMATCH and STORE_CORRUPTED, each without details, and others go on."""
+    async with caller_in(tmp_path / "data") as call:
+        for name in ("ann", "bea", "cid", "dan"):
+            await call("POST", f"/v1/agents/{name}/remember", HELLO)
+            await call("POST", f"/v1/agents/{name}/flush", {"passes": True})
+            await call("POST", f"/v1/agents/{name}/close")
+        agents = tmp_path / "data" / "agents"
+        saved = {name: shutil.copytree(agents / name, tmp_path / name) for name in ("ann", "bea", "cid")}
+        meta = agents / "ann" / "meta.json"
+        meta.write_text(meta.read_text().replace('"format_version": 1', '"format_version": 99'))
+        shutil.copy(agents / "dan" / "data.mdb", agents / "bea" / "data.mdb")
+        store = LmdbStore.open(agents / "cid", map_bytes=1 << 20, max_map_bytes=1 << 24)
+        store.write(lambda txn: txn.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]
+        store.close()
+        assert await call.refused("POST", "/v1/agents/ann/recall", {}) == "FORMAT_TOO_NEW"
+        assert await call.refused("POST", "/v1/agents/bea/recall", {}) == "AGENT_ID_MISMATCH"
+        response = await call("POST", "/v1/agents/cid/recall", {})
+        assert response.status_code == 500
+        assert response.json()["error"]["reason"] == "STORE_CORRUPTED"
+        assert response.json()["error"]["message"] == QUIET_MESSAGE
+        assert (await call("POST", "/v1/agents/dan/recall", {})).status_code == 200
+        assert len((await call("GET", "/v1/agents")).json()["agents"]) == 4
+        for name, copy in saved.items():
+            shutil.copytree(copy, agents / name, dirs_exist_ok=True)
+
+
+async def test_a_busy_agent_refuses_and_times_out(tmp_path: Path) -> None:
+    """More requests than the mailbox holds are AGENT_BUSY; a turn that does not come is REQUEST_TIMED_OUT."""
+    sections = {"fleet": {"mailbox_size": 2}, "server": {"request_timeout_ms": 100}}
+    async with caller_in(tmp_path, **sections) as call:
+        await settled(call)
+        gate = threading.Event()
+        agent = call.service.fleet.open_agents[0]
+        blocked = asyncio.create_task(agent.mailbox.run(gate.wait))
+        await asyncio.sleep(0.02)
+        waiting = [asyncio.create_task(call("GET", AGENT)) for _ in range(2)]
+        await asyncio.sleep(0.02)
+        response = await call("GET", AGENT)
+        assert (response.status_code, response.json()["error"]["reason"]) == (429, "AGENT_BUSY")
+        assert response.headers["retry-after"] == "1"
+        for late in await asyncio.gather(*waiting):
+            assert (late.status_code, late.json()["error"]["reason"]) == (504, "REQUEST_TIMED_OUT")
+        gate.set()
+        await blocked
+        assert (await call("GET", AGENT)).status_code == 200
+
+
+async def test_no_room_for_another_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TOO_MANY_AGENTS when every open agent has work in hand; it passes when one is idle again."""
+    monkeypatch.setattr("ebbtide.fleet.fleet.ROOM_PATIENCE_S", 0.05)
+    model = ScriptedModel()
+    model.always["segment"] = 60.0
+    async with caller_in(tmp_path, model, fleet={"max_open_agents": 1}) as call:
+        await call("POST", f"{AGENT}/remember", HELLO)
+        response = await call("PUT", "/v1/agents/bea")
+        assert (response.status_code, response.json()["error"]["reason"]) == (429, "TOO_MANY_AGENTS")
+        assert response.headers["retry-after"] == "1"
+        await call("POST", f"{AGENT}/close")
+        assert (await call("PUT", "/v1/agents/bea")).status_code == 201
+
+
+async def test_a_full_store_refuses_clearly(tmp_path: Path) -> None:
+    """STORE_FULL is 507, nothing is stored, recall goes on."""
+    full = {"initial_map_bytes": 1 << 18, "max_map_bytes": 1 << 18}
+    async with caller_in(tmp_path, store=full) as call:
+        await settled(call)
+        dice = Random(1)
+        big = {"messages": [{"role": "user", "content": "".join(dice.choices(HAN, k=99_000))}]}
+        before = (await call("GET", AGENT)).json()
+        response = await call("POST", f"{AGENT}/remember", big)
+        assert (response.status_code, response.json()["error"]["reason"]) == (507, "STORE_FULL")
+        assert (await call("GET", AGENT)).json() == before
+        assert (await call("POST", f"{AGENT}/recall", {})).json()["text"]
+
+
+async def test_files_that_cannot_be_reached_are_unavailable(tmp_path: Path) -> None:
+    """STORE_UNAVAILABLE, 503, when the operating system refuses; it passes when it no longer does."""
+    async with caller_in(tmp_path) as call:
+        (tmp_path / "agents").rename(tmp_path / "away")
+        response = await call("POST", f"{AGENT}/remember", HELLO)
+        assert (response.status_code, response.json()["error"]["reason"]) == (503, "STORE_UNAVAILABLE")
+        (tmp_path / "away").rename(tmp_path / "agents")
+        assert (await call("POST", f"{AGENT}/remember", HELLO)).status_code == 202
+
+
+async def test_a_stopping_daemon_and_a_closing_agent_say_so(tmp_path: Path) -> None:
+    """SHUTTING_DOWN and AGENT_CLOSING are 503: ask again."""
+    async with caller_in(tmp_path) as call:
+        await settled(call)
+        agent = call.service.fleet.open_agents[0]
+        await agent.mailbox.close()
+        response = await call("GET", AGENT)
+        assert (response.status_code, response.json()["error"]["reason"]) == (503, "AGENT_CLOSING")
+        await call.service.fleet.stop()
+        response = await call("GET", AGENT)
+        assert (response.status_code, response.json()["error"]["reason"]) == (503, "SHUTTING_DOWN")
+
+
+async def test_a_fault_of_ours_tells_no_details(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """INTERNAL has a fixed message; neither answer nor log quotes what the exception said."""
+
+    async def fail(*_: Any) -> None:
+        raise ValueError("the secret of the lighthouse\nforged line")
+
+    async with caller_in(tmp_path) as call:
+        monkeypatch.setattr("ebbtide.verbs.agents.get_agent", fail)
+        response = await call("GET", AGENT)
+        assert (response.status_code, response.json()["error"]["reason"]) == (500, "INTERNAL")
+        assert response.json()["error"]["message"] == QUIET_MESSAGE
+        assert response.headers["x-request-id"]
+    assert "lighthouse" not in response.text + capsys.readouterr().err
+
+
+def test_every_reason_is_met_by_a_test() -> None:
+    """A reason nobody can produce, or nobody tested, has no place in the table."""
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [reason for reason in REASONS if f'"{reason}"' not in tests] == []

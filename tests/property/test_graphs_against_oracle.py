@@ -1,0 +1,146 @@
+"""Engine and oracle on any graph at all, also ones that histories reach once in a lifetime.
+
+Nodes, links of any strength, focus and scan counts are put straight into both; then they recall, compress and
+recall again. Here sums land on the edge of 1, paths tie in every way and links dangle in every order.
+
+Deliberately not here: how a memory comes to look like that (test_engine_against_oracle.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ebbtide.parameters import AgentParameters
+from ebbtide.vocabulary import Link, Node, ScanState
+from tests.property import histories
+from tests.property.lockstep import PureEngine, assert_same_memory, assert_same_recall, oracle_for
+from tests.support.oracle import Oracle, OracleLink, OracleNode
+
+STRENGTHS = [1.0, 0.5, 0.25, 0.7, 0.1, 0.2, 1 / 3, 2 / 3, 0.01, 0.0099, 0.0, 1 - 5e-10, 1 - 2e-9, 0.9, 0.3, 0.6]
+PASSES_BEFORE = 9
+MOST_NODES = 8
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A memory as plain values. Ids from `len(contents) + 1` on are forgotten ones."""
+
+    contents: list[str]
+    scans: list[tuple[int, int]]
+    links: dict[tuple[int, int, str], tuple[float, int]]
+    focus: list[int]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    count = draw(st.integers(1, MOST_NODES))
+    texts = st.one_of(histories.contents, st.sampled_from(["tea " * 10, "猫" * 20, "abc"]))
+    contents = draw(st.lists(texts, min_size=count, max_size=count))
+    scanned = st.integers(0, PASSES_BEFORE).flatmap(
+        lambda k: st.tuples(st.just(k), st.integers(k, PASSES_BEFORE) if k else st.just(0))
+    )
+    scans = draw(st.lists(scanned, min_size=count, max_size=count))
+    ends = st.tuples(st.integers(1, count), st.integers(1, count + 3), st.sampled_from(histories.NAMES))
+    strengths = st.one_of(st.sampled_from(STRENGTHS), st.floats(0, 1, allow_subnormal=False))
+    drawn = draw(
+        st.dictionaries(
+            ends.filter(lambda end: end[0] != end[1]), st.tuples(strengths, st.integers(0, 3)), max_size=24
+        )
+    )
+    links = {key: (strength, max(0, scans[key[0] - 1][0] - age)) for key, (strength, age) in drawn.items()}
+    focus = draw(st.lists(st.integers(1, count), max_size=3, unique=True))
+    return Graph(contents, scans, links, focus)
+
+
+def engine_of(graph: Graph, parameters: AgentParameters) -> PureEngine:
+    """An engine that holds the graph."""
+    engine = PureEngine(parameters)
+    ground = engine.ground
+    for node_id, content in enumerate(graph.contents, start=1):
+        ground.nodes[node_id] = Node(node_id, content, "", (content[:3],), 0, len(content))
+        ground.first[node_id] = content
+        ground.scans[node_id] = ScanState(*graph.scans[node_id - 1])
+    for (source, target, relation), (strength, anchor) in graph.links.items():
+        ground.links[source, target, relation] = Link(source, target, relation, strength, anchor)
+    ground.focus, ground.finished = tuple(graph.focus), PASSES_BEFORE
+    ground.next_node_id = len(graph.contents) + 4
+    engine.reopen()
+    return engine
+
+
+def oracle_of(graph: Graph, parameters: AgentParameters) -> Oracle:
+    """An oracle that holds the graph."""
+    oracle = oracle_for(parameters)
+    for node_id, content in enumerate(graph.contents, start=1):
+        count, last_pass = graph.scans[node_id - 1]
+        oracle.nodes[node_id] = OracleNode(content, content, [content[:3]], len(content), count, last_pass)
+    oracle.link_records = {key: OracleLink(*written) for key, written in graph.links.items()}
+    oracle.focus, oracle.pass_number = list(graph.focus), PASSES_BEFORE
+    oracle.next_id = len(graph.contents) + 4
+    return oracle
+
+
+NEVER = (0, 0)
+
+
+@histories.examples(700)
+@given(
+    graph=graphs(),
+    changes=histories.starting_changes(),
+    cues=st.lists(histories.cues, min_size=1, max_size=3),
+    passes=st.integers(1, 4),
+)
+@example(  # 0.1 + 0.2 + 0.7 is a hair below 1, and counts as 1: the short memory lives.
+    graph=Graph(
+        ["abc"] * 4,
+        [NEVER] * 4,
+        {(2, 1, ""): (0.1, 0), (3, 1, ""): (0.2, 0), (4, 1, ""): (0.7 - 2e-10, 0)},
+        [],
+    ),
+    changes={},
+    cues=[],
+    passes=1,
+)
+@example(  # 0.29 x 100 characters is 28.999999999999996 in binary, and counts as 29.
+    graph=Graph(["x" * 100, "y" * 9], [NEVER] * 2, {(2, 1, ""): (0.29, 0), (1, 2, ""): (1.0, 0)}, []),
+    changes={},
+    cues=[],
+    passes=1,
+)
+def test_any_graph_is_recalled_and_compressed_alike(
+    graph: Graph, changes: dict, cues: list[dict], passes: int
+) -> None:
+    """Whatever a memory looks like, both recall the same from it, and a pass leaves the same of it."""
+    parameters = histories.unbounded(AgentParameters(), **changes)
+    engine, oracle = engine_of(graph, parameters), oracle_of(graph, parameters)
+
+    def compare() -> None:
+        ground = engine.ground
+        assert_same_memory(engine.network, ground.nodes, (ground.finished, ground.owed), oracle)
+        for cue in cues:
+            assert_same_recall(engine.recall, parameters.locale, cue, oracle)
+
+    compare()
+    for number in range(passes):
+        engine.compress(histories.shorten, Random(number), frozenset({number}))
+        oracle.compress(
+            shorten=histories.shorten, rng=Random(number), keywords_of=histories.keywords_for
+        )
+        compare()
+
+
+@histories.examples(500)
+@given(graph=graphs(), cues=st.lists(histories.cues, min_size=1, max_size=4), limit=st.floats(0, 1))
+def test_ties_on_any_graph(graph: Graph, cues: list[dict], limit: float) -> None:
+    """Where many paths are equally strong, the newest focus and the newest node still come first in both."""
+    flat = {key: (1.0 if strength > limit else 0.5, anchor) for key, (strength, anchor) in graph.links.items()}
+    graph = Graph(graph.contents, [(0, 0)] * len(graph.contents), {k: (s, 0) for k, (s, _) in flat.items()}, graph.focus)
+    parameters = AgentParameters()
+    engine, oracle = engine_of(graph, parameters), oracle_of(graph, parameters)
+    for cue in cues:
+        assert_same_recall(engine.recall, "auto", cue, oracle)
+        assert_same_recall(engine.recall, "auto", {**cue, "keywords": [], "max_results": 0}, oracle)

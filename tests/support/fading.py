@@ -1,0 +1,37 @@
+"""An agent whose memories are about to be shortened: long texts, and parameters that forget quickly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ebbtide.verbs.agents import initialise
+from ebbtide.verbs.service import Service
+from tests.support.in_process import settle, tell
+
+KETTLE = (
+    "The blue kettle whistles on the old stove every morning, and the neighbours across the yard "
+    "set their clocks by it, they say."
+)
+HARBOUR = (
+    "The harbour at Lisbon smells of tar and oranges in the summer, and the boats come home late "
+    "when the wind turns to the north."
+)
+GARDEN = (
+    "The garden behind the red house grows pumpkins as large as wheels, and the children carve "
+    "faces into them when October ends."
+)
+QUICKLY = {
+    "decay_rate": 0.5,
+    "focus_limit": 1,
+    "link_initial_strength": 0.0,
+    "long_term_factor": 0.0,
+}
+"""The nodes of a first batch but the last two are worth 0.5 one pass after its focus has moved on, then 0.25 …"""
+
+
+async def fading(service: Service, agent: str, *texts: str, **parameters: Any) -> None:
+    """An agent whose memories of `texts` are due to be shortened in the pass that is owed when this returns."""
+    await initialise(service, agent, {**QUICKLY, **parameters})
+    await tell(service, agent, *texts, "Somebody stands beside it.", "Somebody is in focus.")
+    await settle(service, agent)
+    await tell(service, agent, "Everybody looks elsewhere now.")

@@ -1,0 +1,170 @@
+"""The shape of the code: imports, purity, size, docstrings, words that have no business here."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.pages import PACKAGE, ROOT, files, modules
+
+LONGEST_MODULE = 420
+LONGEST_FUNCTION = 70
+
+LONGER = {
+    "fleet/workspace.py": (520, "every job of one agent, commit then apply; half of it would hide the rule"),
+    "store/transaction.py": (440, "one transaction read and written as ground state, with all its indexes"),
+    "language/builtin/words_english.py": (700, "word lists"),
+}
+"""Modules that may be longer than others: up to how many lines, and why."""
+
+PURE = ("memory", "store", "retrieval")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def tree_of(path: Path) -> ast.Module:
+    """A module as a syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def functions(path: Path) -> Iterator[Function]:
+    """Every function of a module, methods and nested ones included."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, Function):
+            yield node
+
+
+def name_of(path: Path) -> str:
+    """A module's path within the package."""
+    return str(path.relative_to(PACKAGE))
+
+
+def test_pure_packages_have_no_async() -> None:
+    """No `async def`, `await` or `async with` stands in the packages that must not wait for anything."""
+    waiting = (ast.AsyncFunctionDef, ast.Await, ast.AsyncWith, ast.AsyncFor)
+    found = [
+        f"{name_of(path)}:{node.lineno}"
+        for package in PURE
+        if (PACKAGE / package).is_dir()
+        for path in modules(PACKAGE / package)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, waiting)
+    ]
+    assert found == []
+
+
+def test_imports_point_one_way() -> None:
+    """The contracts of import-linter hold: layers, and who may import lmdb, fastapi and httpx."""
+    command = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=90, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", done.stdout), done.stdout
+
+
+def test_modules_open_with_what_they_are() -> None:
+    """Every module that holds code opens with a docstring."""
+    bare = [
+        name_of(path)
+        for path in modules()
+        if path.read_text(encoding="utf-8").strip() and not ast.get_docstring(tree_of(path))
+    ]
+    assert bare == []
+
+
+def test_modules_stay_small() -> None:
+    """No module is longer than the limit, or than its own limit with a reason; no exception is stale."""
+    lengths = {name_of(p): len(p.read_text(encoding="utf-8").splitlines()) for p in modules()}
+    limits = {name: LONGER.get(name, (LONGEST_MODULE, ""))[0] for name in lengths}
+    assert {name: n for name, n in lengths.items() if n > limits[name]} == {}
+    assert [name for name in LONGER if lengths.get(name, 0) <= LONGEST_MODULE] == []
+
+
+def test_functions_stay_small() -> None:
+    """No function is longer than 70 lines."""
+    long = [
+        f"{name_of(path)}: {function.name}"
+        for path in modules()
+        for function in functions(path)
+        if (function.end_lineno or 0) - function.lineno >= LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
+def undocumented(path: Path) -> Iterator[str]:
+    """Public functions, classes and methods of a module without a docstring.
+
+    A method needs none where a port says what it promises: in the port itself when its body is `...`, and in
+    a class of the same module that implements it.
+    """
+    tree = tree_of(path)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    promised = {
+        method.name
+        for port in classes
+        if any(isinstance(base, ast.Name) and base.id == "Protocol" for base in port.bases)
+        for method in port.body
+        if isinstance(method, Function)
+    }
+    for node in tree.body:
+        if isinstance(node, (*Function.__args__, ast.ClassDef)) and not node.name.startswith("_"):  # type: ignore[attr-defined]
+            if not ast.get_docstring(node):
+                yield f"{name_of(path)}: {node.name}"
+            if isinstance(node, ast.ClassDef):
+                for method in node.body:
+                    is_public = isinstance(method, Function) and not method.name.startswith("_")
+                    if is_public and method.name not in promised and not ast.get_docstring(method):
+                        yield f"{name_of(path)}: {node.name}.{method.name}"
+
+
+def test_public_names_say_what_they_do() -> None:
+    """Every public function, class and method of the package has a docstring."""
+    assert [name for path in modules() for name in undocumented(path)] == []
+
+
+def test_every_test_states_its_promise() -> None:
+    """Every test has a docstring, and the docstring is a sentence."""
+    silent = [
+        f"{path.relative_to(ROOT)}: {function.name}"
+        for path in modules(ROOT / "tests")
+        if path.name.startswith("test_")
+        for function in functions(path)
+        if function.name.startswith("test_")
+        and not re.search(r"[.。!?]$", (ast.get_docstring(function) or "").partition("\n\n")[0].strip())
+    ]
+    assert silent == []
+
+
+def test_no_drawers() -> None:
+    """No module is named after nothing in particular."""
+    drawers = {"utils", "helpers", "common", "manager", "base", "misc", "handlers"}
+    assert [name_of(path) for path in modules() if path.stem in drawers] == []
+
+
+FORBIDDEN = {
+    "a path of one machine": r"(?<![\w.)}>\]-])/(?:work|home/\w+|root|Users/\w+)/",
+    "a folder of tools": r"(?<!\w)\." + "library" + r"\b",
+    "a name of a machine": r"\b" + "farm" + "-",
+    "talk of another place": "issue tracker" + " session",
+    "a file of one machine": "/tmp/" + r"bash",
+}
+TEXT = {".py", ".md", ".toml", ".json", ".yml", ".yaml", ".txt", ".cfg", ".sh", ""}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_nothing_points_outside(what: str) -> None:
+    """No file of the repository speaks of the machine or the place it was written in."""
+    pattern = re.compile(FORBIDDEN[what])
+    found = [
+        str(path.relative_to(ROOT))
+        for path in files()
+        if path.suffix in TEXT and pattern.search(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []

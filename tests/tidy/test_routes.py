@@ -1,0 +1,96 @@
+"""docs/api.md and the OpenAPI document have the same routes, fields and reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ebbtide.errors import REASONS
+from ebbtide.rest.app import create_app
+from tests.support.in_process import service_in
+from tests.tidy.pages import read
+
+METHODS = ("get", "put", "post", "patch", "delete")
+
+
+@pytest.fixture
+async def document(tmp_path: Path) -> AsyncIterator[dict[str, Any]]:
+    """The OpenAPI document as the daemon serves it."""
+    async with service_in(tmp_path / "data") as service:
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield (await client.get("/openapi.json")).json()
+
+
+def operations(document: dict[str, Any]) -> set[str]:
+    """`METHOD /path` of every operation."""
+    return {
+        f"{method.upper()} {path}"
+        for path, methods in document["paths"].items()
+        for method in methods
+        if method in METHODS
+    }
+
+
+def section(page: str, heading: str) -> str:
+    """What stands below a heading, up to the next one of its rank."""
+    found = re.search(rf"^### {re.escape(heading)}$(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+    assert found is not None, heading
+    return found[1]
+
+
+def test_the_page_has_the_routes_of_the_daemon(document: dict[str, Any]) -> None:
+    """Every operation has a section of its own on the page, and the page has no others."""
+    page = read("docs/api.md")
+    told = re.findall(r"^### ([A-Z]+ /\S+)$", page, re.MULTILINE)
+    assert len(told) == len(set(told))
+    assert set(told) == operations(document)
+
+
+def test_every_route_has_an_example(document: dict[str, Any]) -> None:
+    """Each section shows a request with its answer."""
+    page = read("docs/api.md")
+    bare = [
+        operation
+        for operation in sorted(operations(document))
+        if not re.search(r"```http\n[A-Z]+ /.*?\nHTTP/1\.1 \d{3} ", section(page, operation), re.DOTALL)
+    ]
+    assert bare == []
+
+
+def test_every_field_and_option_is_named(document: dict[str, Any]) -> None:
+    """Fields of request bodies and query options stand in the section of their route."""
+    page = read("docs/api.md")
+    schemas = document["components"]["schemas"]
+    missing = []
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            text = section(page, f"{method.upper()} {path}")
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            name = body["schema"]["$ref"].rpartition("/")[2] if body else ""
+            fields = [] if name in ("", "AgentParameters") else list(schemas[name]["properties"])
+            missing += [f"{method} {path}: {f}" for f in fields if f"`{f}`" not in text]
+    for option in ("page_size", "page_token", "state"):
+        assert option in page
+    assert missing == []
+
+
+def test_fields_of_messages_are_named(document: dict[str, Any]) -> None:
+    """Every field of a message stands with the route that takes messages."""
+    text = section(read("docs/api.md"), "POST /v1/agents/{agent_id}/remember")
+    fields = document["components"]["schemas"]["MessageForm"]["properties"]
+    assert [name for name in fields if f"`messages[].{name}`" not in text] == []
+
+
+def test_reasons_on_the_page_exist() -> None:
+    """The page names no error that the daemon does not have, and leaves none out that a request can meet."""
+    words = set(re.findall(r"`([A-Z]{3,}(?:_[A-Z]+)*)`", read("docs/api.md")))
+    words -= {"POST", "PUT", "PATCH", "GET", "DELETE"}
+    words = {word for word in words if not word.startswith("NaN")}
+    at_start_only = {"DATA_DIRECTORY_LOCKED", "INSECURE_BIND"}
+    assert words == REASONS.keys() - at_start_only
