@@ -56,8 +56,13 @@ ModelMaker = Callable[[Settings, ThreadPoolExecutor], LanguageModel]
 
 def make_model(settings: Settings, pool: ThreadPoolExecutor) -> LanguageModel:
     """The language model that the settings name."""
-    assert settings.language.model == "builtin"
-    return BuiltinModel(pool)
+    language = settings.language
+    if language.model == "builtin":
+        return BuiltinModel(pool)
+    # Only who has a model server pays for an HTTP client.
+    from ebbtide.language.server import server_model
+
+    return server_model(language)
 
 
 def refuse_insecure_bind(settings: Settings) -> None:
@@ -154,8 +159,13 @@ def _careful(what: str, close: Callable[[], object]) -> Callable[[], None]:
 
 def _patience(settings: Settings) -> Patience:
     language = settings.language
+    timeout_s = language.model_timeout_ms / 1000
+    if language.model != "builtin":
+        # The client ends each request by itself, so that its breaker hears of it; this is the net below it,
+        # wide enough for the few requests that one call may take while the server's ways are found out.
+        timeout_s = 3 * timeout_s + 5
     return Patience(
-        timeout_s=language.model_timeout_ms / 1000,
+        timeout_s=timeout_s,
         max_retries=language.max_retries,
         max_bad_replies=language.max_bad_replies,
         base_s=language.retry_base_ms / 1000,

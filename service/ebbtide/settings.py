@@ -8,10 +8,11 @@ this file by a test. Agents' own parameters are in `parameters.py`; here stand t
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -106,8 +107,36 @@ class FleetSettings(_Section):
 class LanguageSettings(_Section):
     """The language model beside the daemon."""
 
-    model: Literal["builtin"] = Field(
-        "builtin", description="Which language model: the built-in one needs no server."
+    model: Literal["builtin", "ollama", "openai"] = Field(
+        "builtin",
+        description="Which kind of language model: the built-in one needs no server; "
+        "`openai` is any server that is compatible with OpenAI's interface.",
+    )
+    base_url: str = Field(
+        "",
+        description="Address of the model server. Empty: http://127.0.0.1:11434 for Ollama, "
+        "http://127.0.0.1:8080 for `openai`.",
+    )
+    model_name: str = Field("qwen2.5:7b", description="Name of the model on the server.")
+    api_key: SecretStr = Field(SecretStr(""), description="Key of the model server; never printed.")
+    num_ctx: Annotated[int, Field(ge=2048, le=131_072)] = Field(
+        8192, description="Largest context, in tokens, that is used on the server (and asked of Ollama)."
+    )
+    temperature: Annotated[float, Field(ge=0, le=2)] = Field(
+        0.0, description="Temperature of a first try; further tries of a question are warmer."
+    )
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(0, description="Seed of a first try.")
+    keep_alive: str = Field(
+        "30m", description="How long Ollama keeps the model loaded after a call; -1 for ever."
+    )
+    breaker_failures: Annotated[int, Field(ge=1, le=1000)] = Field(
+        5, description="Failures of the server in a row after which it is left alone for a while."
+    )
+    breaker_open_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
+        5000, description="How long it is left alone at first; twice as long each time a probe fails."
+    )
+    breaker_cap_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
+        60_000, description="Longest time it is left alone."
     )
     model_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         300_000, description="Longest one model call may take."
@@ -130,6 +159,27 @@ class LanguageSettings(_Section):
     retry_cap_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
         30_000, description="Longest back-off after a failure."
     )
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
+            raise ValueError("must be like http://host:port, without user name or query (keys go into api_key)")
+        return value
+
+    @field_validator("model_name")
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,299}", value):
+            raise ValueError("must be 1 to 300 visible characters")
+        return value
+
+    @field_validator("keep_alive")
+    @classmethod
+    def _is_duration(cls, value: str) -> str:
+        if not re.fullmatch(r"-?\d{1,9}(ms|s|m|h)?", value):
+            raise ValueError("must be a duration such as 30m, 1h or -1")
+        return value
 
 
 class LimitSettings(_Section):

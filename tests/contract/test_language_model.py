@@ -1,15 +1,22 @@
-"""Every language model keeps the port's promises: the built-in one, and the scripted one tests use."""
+"""Every language model keeps the port's promises: the built-in one, those on servers, the scripted one of tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import pytest_asyncio
 
 from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.chat import ServerOptions
+from ebbtide.language.ollama import OllamaChat
+from ebbtide.language.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.port import LanguageModel, Utterance
 from ebbtide.language.replies import checked_names, checked_processed, checked_segments
+from ebbtide.language.served import ServedModel
+from tests.support.fake_ollama import FakeOllama
+from tests.support.fake_openai import FakeOpenAI
 from tests.support.scripted_model import ScriptedModel
 
 CONVERSATION = [
@@ -21,10 +28,23 @@ CONVERSATION = [
 ]
 
 
-@pytest.fixture(params=["builtin", "scripted"])
-def model(request: pytest.FixtureRequest) -> Iterator[LanguageModel]:
+@pytest_asyncio.fixture(params=["builtin", "scripted", "ollama", "openai"])
+async def model(request: pytest.FixtureRequest) -> AsyncIterator[LanguageModel]:
     with ThreadPoolExecutor(1) as pool:
-        yield BuiltinModel(pool) if request.param == "builtin" else ScriptedModel()
+        if request.param == "builtin":
+            yield BuiltinModel(pool)
+        elif request.param == "scripted":
+            yield ScriptedModel()
+        elif request.param == "ollama":
+            async with FakeOllama().running_here() as ollama:
+                chat = OllamaChat(ServerOptions(ollama.url, "qwen2.5:7b"))
+                yield ServedModel(chat)
+                await chat.close()
+        else:
+            async with FakeOpenAI().running_here() as openai:
+                served = OpenAICompatibleChat(ServerOptions(openai.url, "qwen2.5:7b"))
+                yield ServedModel(served)
+                await served.close()
 
 
 async def test_segments_come_from_messages_that_exist_in_order(model: LanguageModel) -> None:

@@ -12,8 +12,12 @@ Deliberately not here: retries, time-outs, queues. They belong to whoever calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
+
+attempt: ContextVar[int] = ContextVar("attempt", default=0)
+"""How many unusable replies the question being asked has had: a hint to ask it a little differently."""
 
 
 class ModelUnavailable(Exception):

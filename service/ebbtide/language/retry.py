@@ -5,12 +5,17 @@ Two kinds of failure stay apart (see `port.py`). A *transport* failure is repeat
 once, up to `max_bad_replies`, and then surfaces as BadReply. Background calls (compression) do not repeat
 transport failures at all: a scan never waits for a server.
 
+A conversation too long for one request of a model is asked about in portions, each with its own patience, so
+that its length neither runs into the time-out nor keeps others waiting. Answered portions are kept a while: an
+outage in the middle does not begin the conversation anew.
+
 No place at the gate is held while pausing.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -24,10 +29,15 @@ from ebbtide.language.port import (
     Processed,
     Segment,
     Utterance,
+    attempt,
 )
+from ebbtide.language.portions import Portion, placed
 from ebbtide.language.replies import checked_names, checked_processed, checked_segments
 
 T = TypeVar("T")
+
+MOST_PORTIONS_KEPT = 256
+"""Answered portions of long conversations that are remembered while their digest goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +75,29 @@ class Asking:
     tallies: dict[str, Tally] = field(default_factory=dict)
     troubled: bool = False
     """Whether the latest call found no server: nobody should wait for the model now."""
+    _answered: OrderedDict[tuple[Portion, int], list[Segment]] = field(default_factory=OrderedDict)
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Cut messages into segments; see the port."""
 
+        split = getattr(self.model, "portions", None)
+        portions: list[Portion] = await split(messages) if split is not None else []
+        if len(portions) < 2:
+            return await self._segment(messages, max_chars)
+        segments: list[Segment] = []
+        for portion in portions:
+            answer = self._answered.get((portion, max_chars))
+            if answer is None:
+                answer = await self._segment([piece.said for piece in portion], max_chars)
+                self._answered[portion, max_chars] = answer
+                while len(self._answered) > MOST_PORTIONS_KEPT:
+                    self._answered.popitem(last=False)
+            segments += placed(answer, portion)
+        for portion in portions:
+            self._answered.pop((portion, max_chars), None)
+        return segments
+
+    async def _segment(self, messages: Sequence[Utterance], max_chars: int) -> list[Segment]:
         async def ask() -> list[Segment]:
             reply = await self.model.segment(messages, max_chars=max_chars)
             return checked_segments(reply, messages, max_chars)
@@ -113,6 +142,7 @@ class Asking:
         retries = self.patience.max_retries if priority is Priority.FOREGROUND else 0
         while True:
             try:
+                attempt.set(bad_replies)
                 answer = await self._once(tally, ask, priority)
             except ModelUnavailable as error:
                 self.troubled = True

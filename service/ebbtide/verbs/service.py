@@ -119,7 +119,7 @@ async def get_readiness(service: Service) -> Readiness:
     reasons = []
     state = await service.asking.state()
     if not state.available or service.asking.troubled:
-        reasons.append(f"the language model does not answer: {state.detail or state.name}")
+        reasons.append(state.detail or f"the language model {state.name} does not answer")
     lag_s = max((agent.digest.lag_s for agent in service.fleet.open_agents), default=0.0)
     if lag_s > service.settings.fleet.digest_lag_bound_s:
         reasons.append(f"the oldest batch has waited {lag_s:.0f} s to be digested")

@@ -1,0 +1,100 @@
+"""The circuit breaker before a model server: a server that fails again and again is left alone for a while.
+
+    closed ──N failures in a row, or one that says when to come back──▶ open ──its time is up──▶ half open
+      ▲                                                                  ▲                          │
+      └──────────────────the probe is answered───────────────────────────┼──────────────────────────┤
+                                                                         └──the probe fails (twice the pause)
+
+While it is open nobody waits for the server: calls are refused at once. Half open, exactly one call is let
+through. An answer that cannot be used is an answer: the server is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ebbtide.language.port import ModelUnavailable
+
+PROBING_S = 1.0
+"""When to come back while somebody else's probe is out."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerPolicy:
+    """When to open, and for how long. Times in seconds."""
+
+    failures: int = 5
+    open_s: float = 5.0
+    cap_s: float = 60.0
+
+
+class Breaker:
+    """Counts failures of one server and lets calls through or not."""
+
+    def __init__(self, policy: BreakerPolicy, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._policy = policy
+        self._now_s = now_s
+        self._failures = 0
+        self._openings = 0
+        self._open_until_s: float | None = None
+        self._is_probing = False
+        self.last_error = ""
+        """What went wrong last; empty while all is well."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether calls go through freely."""
+        return self._open_until_s is None
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """One call to the server. ModelUnavailable at once while the breaker is open."""
+        is_probe = self._admit()
+        try:
+            yield
+        except ModelUnavailable as error:
+            self._failed(error, is_probe)
+            raise
+        except Exception:
+            # Whatever else goes wrong: the server has answered.
+            self._answered()
+            raise
+        else:
+            self._answered()
+        finally:
+            # A call that was cancelled has told nothing; the next one may be the probe.
+            if is_probe:
+                self._is_probing = False
+
+    def _admit(self) -> bool:
+        if self._open_until_s is None:
+            return False
+        left_s = self._open_until_s - self._now_s()
+        if left_s > 0:
+            raise ModelUnavailable(self.last_error, retry_after_s=left_s)
+        if self._is_probing:
+            raise ModelUnavailable(self.last_error, retry_after_s=PROBING_S)
+        self._is_probing = True
+        return True
+
+    def _answered(self) -> None:
+        self._failures = self._openings = 0
+        self._open_until_s = None
+        self.last_error = ""
+
+    def _failed(self, error: ModelUnavailable, is_probe: bool) -> None:
+        self.last_error = str(error)
+        self._failures += 1
+        if self._open_until_s is not None and not is_probe:
+            return
+        must_open = is_probe or self._failures >= self._policy.failures
+        if not must_open and error.retry_after_s is None:
+            return
+        pause_s = 0.0
+        if must_open:
+            pause_s = min(self._policy.cap_s, self._policy.open_s * 2.0 ** min(self._openings, 32))
+            self._openings += 1
+        self._open_until_s = self._now_s() + max(pause_s, error.retry_after_s or 0.0)

@@ -1,0 +1,138 @@
+"""Splitting a conversation into portions that a model can take in, and putting its answers back together.
+
+Nothing is ever cut off: what does not fit into one request goes into the next. A portion is some pieces; a piece
+is a message, or a part of one that is too long, cut where a sentence ends. Numbers and offsets in a reply are
+those of the portion and are mapped back here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ebbtide.language.builtin.scripts import cluster_cut, has_word
+from ebbtide.language.builtin.segmentation import segment as segment_by_rules
+from ebbtide.language.port import Segment, Utterance
+from ebbtide.language.tokens import estimate
+
+TOKENS_AROUND = 24
+"""What a message costs beyond its text: number, speaker, braces."""
+
+MOST_PIECES = 30
+"""More messages at a time make small models lose count."""
+
+SHORTEST_PIECE = 40
+"""Characters below which a piece is not split any more."""
+
+_SENTENCE_END = re.compile(r"[。！？!?\n…]+|\.(?=\s)")
+_SOME_END = re.compile(r"[，、；,;:：\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A message of a conversation, or a part of one that begins at `start`."""
+
+    message: int
+    start: int
+    said: Utterance
+
+    @property
+    def tokens(self) -> int:
+        """What it costs to show this piece to a model."""
+        return estimate(self.said.text) + estimate(self.said.speaker) + TOKENS_AROUND
+
+
+Portion = tuple[Piece, ...]
+
+
+def portions_of(messages: Sequence[Utterance], most_tokens: int) -> list[Portion]:
+    """Everything that was said, in order, in portions of at most so many tokens."""
+    portions: list[Portion] = []
+    current: list[Piece] = []
+    size = 0
+    for index, message in enumerate(messages):
+        if not has_word(message.text):
+            continue
+        for piece in _fitting(Piece(index, 0, message), most_tokens):
+            if current and (size + piece.tokens > most_tokens or len(current) >= MOST_PIECES):
+                portions.append(tuple(current))
+                current, size = [], 0
+            current.append(piece)
+            size += piece.tokens
+    if current:
+        portions.append(tuple(current))
+    return portions
+
+
+def halves_of(portion: Portion) -> list[Portion]:
+    """A portion in two; none where it cannot be split any further."""
+    if len(portion) > 1:
+        middle = len(portion) // 2
+        return [portion[:middle], portion[middle:]]
+    return [(piece,) for piece in _split(portion[0])]
+
+
+def placed(segments: Sequence[Segment], portion: Portion) -> list[Segment]:
+    """Segments of a portion as segments of the conversation. A number out of range stays one (-1)."""
+    mapped = []
+    for segment in segments:
+        pieces = [portion[i] if 0 <= i < len(portion) else None for i in segment.messages]
+        start = segment.start
+        if start is not None and pieces and pieces[0] is not None:
+            start += pieces[0].start
+        numbers = tuple(dict.fromkeys(-1 if piece is None else piece.message for piece in pieces))
+        mapped.append(Segment(segment.text, numbers, start))
+    return mapped
+
+
+def completed(segments: Sequence[Segment], said: Sequence[Utterance], max_chars: int) -> list[Segment]:
+    """The segments in the order of the text, with messages that the model left out segmented by rule."""
+    covered = {index for segment in segments for index in segment.messages}
+    left_out = [i for i, message in enumerate(said) if i not in covered and has_word(message.text)]
+    by_rule = [
+        Segment(s.text, tuple(left_out[i] for i in s.messages), s.start)
+        for s in segment_by_rules([said[i] for i in left_out], max_chars)
+    ]
+    return sorted([*segments, *by_rule], key=lambda s: min(s.messages, default=-1))
+
+
+def parts_of(text: str, most_tokens: int) -> list[str]:
+    """A text in parts of at most so many tokens, cut where sentences end; joined they are the text."""
+    pieces = _fitting(Piece(0, 0, Utterance("", "", text)), most_tokens)
+    return [piece.said.text for piece in pieces]
+
+
+def _fitting(piece: Piece, most_tokens: int) -> list[Piece]:
+    done: list[Piece] = []
+    waiting = [piece]
+    while waiting:
+        first = waiting.pop(0)
+        halves = _split(first) if first.tokens > most_tokens else []
+        if halves:
+            waiting[:0] = halves
+        else:
+            done.append(first)
+    return done
+
+
+def _split(piece: Piece) -> list[Piece]:
+    text = piece.said.text
+    if len(text) < 2 * SHORTEST_PIECE:
+        return []
+    at = _cut_near_middle(text)
+    said = piece.said
+    return [
+        Piece(piece.message, piece.start + start, Utterance(said.role, said.speaker, part, said.prefix))
+        for start, part in ((0, text[:at]), (at, text[at:]))
+        if has_word(part)
+    ]
+
+
+def _cut_near_middle(text: str) -> int:
+    low, high = len(text) // 4, 3 * len(text) // 4
+    for ends in (_SENTENCE_END, _SOME_END):
+        cuts = [m.end() for m in ends.finditer(text, low, high)]
+        if cuts:
+            return min(cuts, key=lambda cut: abs(cut - len(text) // 2))
+    return cluster_cut(text, low, len(text) // 2)
