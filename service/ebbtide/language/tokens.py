@@ -16,14 +16,14 @@ LETTERS_PER_TOKEN = 3.0
 """English prose has about 4.5 letters a token; names, other languages and inflections have fewer."""
 
 WIDE_TOKENS = 2.0
-"""Tokens of a Han, Kana or Hangul character, at worst."""
+"""Tokens of a Han or Kana character of ordinary texts, at worst."""
 
-OTHER_TOKENS = 2.5
+OTHER_TOKENS = 3.0
 """Tokens of any other character beyond ASCII: symbols, emoji, other scripts, spelled out in bytes."""
 
 _WORDS = re.compile(r"[A-Za-z]+")
 _SINGLE = re.compile(r"[!-@\[-`{-~\n\t]")
-_WIDE = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef]")
+_WIDE = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _BEYOND = re.compile(r"[^\x00-\x7f]")
 _ACCENTED = re.compile(r"[\u00c0-\u024f]")
 

@@ -1,0 +1,313 @@
+"""The parts of the model-server clients that need no server: breaker, ladder, portions, prompts, replies, errors."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from importlib import resources
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ebbtide.daemon import make_model
+from ebbtide.language.breaker import Breaker, BreakerPolicy
+from ebbtide.language.dialects import Ladder
+from ebbtide.language.ollama import OllamaChat
+from ebbtide.language.openai_compatible import OpenAICompatibleChat
+from ebbtide.language.parsing import cleaned, names_in, numbers_in, object_of
+from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
+from ebbtide.language.portions import completed, halves_of, parts_of, placed, portions_of
+from ebbtide.language.questions import (
+    LOCALES,
+    TASKS,
+    overhead_tokens,
+    process_question,
+    relate_question,
+    segment_question,
+    shorten_question,
+    unbounded,
+)
+from ebbtide.language.served import ServedModel
+from ebbtide.language.server import server_options
+from ebbtide.language.tokens import estimate
+from ebbtide.language.wire import FAILURES, retry_after_s, said_of
+from ebbtide.settings import load_settings
+
+# --- breaker -----------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    def __init__(self) -> None:
+        self.s = 100.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+def fail(breaker: Breaker, error: BaseException) -> None:
+    """One call that ends so."""
+    with pytest.raises(type(error)), breaker.passing():
+        raise error
+
+
+def test_breaker_follows_its_table() -> None:
+    """Closed, open after so many failures, half open after its time, open twice as long, closed by an answer."""
+    clock = Clock()
+    breaker = Breaker(BreakerPolicy(failures=2, open_s=10, cap_s=25), clock)
+    fail(breaker, ModelUnavailable("refused"))
+    assert breaker.is_closed
+    fail(breaker, ModelUnavailable("refused"))
+    for pause_s in (10, 20, 25, 25):
+        assert not breaker.is_closed
+        clock.s += pause_s - 1
+        with pytest.raises(ModelUnavailable) as caught, breaker.passing():
+            pass
+        assert caught.value.retry_after_s == pytest.approx(1)
+        assert str(caught.value) == "refused", "the reason is told, not the breaker"
+        clock.s += 1
+        fail(breaker, ModelUnavailable("refused"))
+    clock.s += 25
+    with breaker.passing(), pytest.raises(ModelUnavailable), breaker.passing():
+        pass
+    assert breaker.is_closed
+    assert breaker.last_error == ""
+    fail(breaker, ModelUnavailable("again"))
+    assert breaker.is_closed, "the count began anew"
+
+
+def test_bad_reply_is_an_answer_to_the_breaker() -> None:
+    """A server whose replies are useless is there: the breaker stays closed, or closes."""
+    breaker = Breaker(BreakerPolicy(failures=2))
+    for _ in range(5):
+        fail(breaker, ModelUnavailable("refused"))
+        fail(breaker, BadReply("prose"))
+    assert breaker.is_closed
+
+
+def test_cancelled_probe_leaves_its_place() -> None:
+    """A probe that is cancelled tells nothing; the next call is the probe."""
+    clock = Clock()
+    breaker = Breaker(BreakerPolicy(failures=1, open_s=1), clock)
+    fail(breaker, ModelUnavailable("refused"))
+    clock.s += 2
+    fail(breaker, KeyboardInterrupt())
+    with breaker.passing():
+        pass
+    assert breaker.is_closed
+
+
+# --- ladder ------------------------------------------------------------------------------------------
+
+
+def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
+    """A way whose replies are never JSON is left after three; the last way is never left."""
+    ladder = Ladder(["a", "b"])
+    for way in ("a", "a"):
+        ladder.read(way, is_json=False)
+    ladder.read("a", is_json=True)
+    assert ladder.candidates() == ["a", "b"]
+    for _ in range(3):
+        ladder.read("a", is_json=False)
+    for _ in range(9):
+        ladder.read("b", is_json=False)
+    assert ladder.candidates() == ["b"]
+
+
+# --- portions ----------------------------------------------------------------------------------------
+
+TEXTS = st.text(st.sampled_from("ab 我们走。.，\n👍🏽é3"), max_size=600)
+
+
+@given(st.lists(TEXTS, max_size=8), st.integers(80, 400))
+def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int) -> None:
+    """Every character that says something is in exactly one portion, at its place, and portions fit."""
+    messages = [Utterance("user", "", text) for text in texts]
+    portions = portions_of(messages, most)
+    covered = [[False] * len(text) for text in texts]
+    for portion in portions:
+        assert len(portion) == 1 or sum(piece.tokens for piece in portion) <= most
+        for piece in portion:
+            text = piece.said.text
+            assert texts[piece.message][piece.start : piece.start + len(text)] == text
+            for at in range(piece.start, piece.start + len(text)):
+                assert not covered[piece.message][at]
+                covered[piece.message][at] = True
+    for text, seen in zip(texts, covered, strict=True):
+        assert not any(c.isalnum() for c, was in zip(text, seen, strict=True) if not was)
+
+
+@given(TEXTS)
+def test_halves_and_parts_lose_nothing(text: str) -> None:
+    """A piece in halves, a text in parts: every letter and digit is still there."""
+    letters = [c for c in text if c.isalnum()]
+    assert [c for part in parts_of(text, 60) for c in part if c.isalnum()] == letters
+    for portion in portions_of([Utterance("user", "", text)], 10_000):
+        halves = halves_of(portion)
+        found = [c for half in halves for piece in half for c in piece.said.text if c.isalnum()]
+        assert not halves or found == letters
+
+
+def test_segments_of_a_portion_are_placed_in_the_conversation() -> None:
+    """Numbers and offsets of a portion become those of the conversation; a wrong number stays wrong."""
+    messages = [Utterance("user", "", "🎉"), Utterance("user", "", "One thing. " * 40)]
+    second = portions_of(messages, 120)[1]
+    assert second[0].message == 1
+    mapped = placed([Segment("One thing.", (0,), 11), Segment("x", (5,)), Segment("y", (0, 0))], second)
+    assert mapped == [
+        Segment("One thing.", (1,), second[0].start + 11),
+        Segment("x", (-1,)),
+        Segment("y", (1,)),
+    ]
+    assert completed([], [Utterance("user", "", "🎉")], 200) == []
+
+
+# --- prompts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_prompts_are_short_files_in_two_languages(task: str) -> None:
+    """Each prompt exists in Chinese and English, under 1 000 tokens even by our high guess."""
+    for locale in LOCALES:
+        path = resources.files("ebbtide.language") / "prompts" / f"{task}.{locale}.txt"
+        text = path.read_text(encoding="utf-8")
+        assert estimate(text) < 1000
+        assert text.count("\n---\n") == 1
+    assert overhead_tokens(task) < 1000  # type: ignore[arg-type]
+
+
+def test_questions_ask_for_what_they_take() -> None:
+    """Each question's schema requires the member that is looked for, and fits what is asked for."""
+    said = [Utterance("user", "", "我五月搬到了青岛。")]
+    for question in (
+        segment_question(said, 200),
+        process_question("text"),
+        shorten_question("text", 20),
+        relate_question("text", ["other"] * 3),
+    ):
+        assert question.key in question.schema["required"]
+        assert "maxLength" not in json.dumps(unbounded(question.schema))
+        assert 0 < question.reply_tokens < 1000
+        assert question.prompt_tokens < 1000
+    assert "20" in shorten_question("a text to shorten", 20).user.splitlines()[-1]
+    assert shorten_question("text", 20).schema["properties"]["content"]["maxLength"] == 25
+    assert list(relate_question("x", ["y"] * 3).schema["properties"]["names"]["properties"]) == [
+        "0",
+        "1",
+        "2",
+    ]
+
+
+def test_dollar_signs_in_a_conversation_are_text() -> None:
+    """What was said is not a template."""
+    assert "$limit ${mark} $$" in process_question("$limit ${mark} $$").user
+
+
+# --- replies -----------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=300))
+def test_whatever_a_model_writes_is_an_object_or_a_bad_reply(text: str) -> None:
+    """No reply, however odd, ends in anything but an object with the member asked for, or BadReply."""
+    for reply in (text, "{" + text, '{"a": ' + text + "}", "<think>" + text):
+        with contextlib.suppress(BadReply):
+            assert "a" in object_of(reply, "a")
+
+
+def test_texts_are_cleaned() -> None:
+    """Half a surrogate pair and control characters do not reach the store; line breaks do."""
+    assert cleaned("a\ud800b\x00\x1bc\nd ") == "a?b  c\nd"
+
+
+def test_names_come_as_list_or_by_number() -> None:
+    """Both forms are taken; a number that was not asked for, or anything but texts, is not."""
+    assert names_in({"names": {"1": "b"}}, 2) == ["", "b"]
+    assert names_in({"names": ["a", "b"]}, 2) == ["a", "b"]
+    for wrong in ({"2": "c"}, [1], "ab", None, {"0": 1}):
+        with pytest.raises(BadReply):
+            names_in({"names": wrong}, 2)
+    for wrong in (True, "1", [1, None], 1.0):
+        with pytest.raises(BadReply):
+            numbers_in({"n": wrong}, "n")
+
+
+# --- wire --------------------------------------------------------------------------------------------
+
+
+def test_every_error_of_httpx_has_its_sentence() -> None:
+    """Whatever httpx can raise says something about the server; a release that raises more fails here."""
+    kinds = [kind for kind in vars(httpx).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    foreign = [kind for kind in kinds if not issubclass(kind, httpx.CookieConflict | httpx.HTTPStatusError)]
+    assert len(foreign) > 15
+    for kind in foreign:
+        assert any(parent in FAILURES for parent in kind.__mro__), kind
+    assert said_of(httpx.ReadTimeout("x")) == "did not answer in time"
+    assert said_of(ConnectionResetError()) == "cannot be reached"
+
+
+def test_pauses_a_server_asks_for() -> None:
+    """Seconds and dates are understood, nonsense is ignored, and no server can ask for a day."""
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    assert retry_after_s("7") == 7.0
+    assert 25 < (retry_after_s(soon) or 0) <= 30
+    assert retry_after_s("86400") == 600.0
+    for nothing in (None, "", "0", "-5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"):
+        assert retry_after_s(nothing) is None
+
+
+# --- settings ----------------------------------------------------------------------------------------
+
+
+def test_settings_choose_the_client() -> None:
+    """Kind, address and name come from the settings; /v1 in an address is not doubled."""
+    for kind, client, url, base in (
+        ("ollama", OllamaChat, "", "http://127.0.0.1:11434"),
+        ("ollama", OllamaChat, "http://gpu:11434/", "http://gpu:11434"),
+        ("openai", OpenAICompatibleChat, "", "http://127.0.0.1:8080"),
+        ("openai", OpenAICompatibleChat, "https://api.example.com/v1/", "https://api.example.com"),
+    ):
+        settings = load_settings({"language": {"model": kind, "base_url": url}})
+        model = make_model(settings, None)  # type: ignore[arg-type]
+        assert isinstance(model, ServedModel)
+        assert type(model.chat) is client
+        assert server_options(settings.language).base_url == base
+        assert model.name == "qwen2.5:7b"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("base_url", "127.0.0.1:11434"),
+        ("base_url", "ftp://host"),
+        ("base_url", "http://user:word@host"),
+        ("base_url", "http://host/?key=word"),
+        ("model_name", ""),
+        ("model_name", "a\nb"),
+        ("keep_alive", "a while"),
+        ("num_ctx", 100),
+        ("temperature", 3),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(name: str, value: object) -> None:
+    """An address without a kind or with a password in it, an empty name, an odd duration: refused by name."""
+    with pytest.raises(ValidationError, match=rf"language\.{name}"):
+        load_settings({"language": {name: value}})
+
+
+def test_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings in force can be logged: the key is stars."""
+    monkeypatch.setenv("EBBTIDE_LANGUAGE__API_KEY", "sk-very-secret")
+    settings = load_settings()
+    shown = (
+        json.dumps(settings.model_dump(mode="json"))
+        + repr(settings)
+        + repr(server_options(settings.language.model_copy(update={"model": "openai"})))
+    )
+    assert "very-secret" not in shown
+    assert settings.language.api_key.get_secret_value() == "sk-very-secret"
