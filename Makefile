@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo serve test lint curve clean
+.PHONY: demo serve test lint curve proto clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
@@ -23,6 +23,11 @@ lint: $(READY)  ## style, types, directions of imports
 
 curve: $(READY)  ## draw the forgetting curve shown in the docs
 	$(BIN)/ebbtide curve --out docs/forgetting-curve.png
+
+proto: $(READY)  ## check the schema of the gRPC interface, make its Python stubs anew
+	cd proto && ../$(BIN)/buf lint && ../$(BIN)/buf format --diff --exit-code
+	cd proto && ../$(BIN)/buf breaking --against baseline.binpb
+	$(BIN)/python proto/generate.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
