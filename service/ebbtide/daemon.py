@@ -34,6 +34,7 @@ from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking, Patience
 from ebbtide.rest.server import RestServer
+from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.telemetry import get_log
@@ -176,33 +177,36 @@ def _patience(settings: Settings) -> Patience:
 async def serve(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; everything is closed on return.
 
-    Raises Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND) and OSError when the port cannot be had.
+    Raises Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND) and OSError when a port cannot be had.
     """
     refuse_insecure_bind(settings)
     log = get_log("daemon")
     stop = asyncio.Event()
-    server = RestServer(settings.server)
-    try:
+    async with contextlib.AsyncExitStack() as ports:
+        rest = RestServer(settings.server)
+        ports.callback(rest.release)
+        rpc = GrpcServer(settings)
+        ports.push_async_callback(rpc.release)
         async with opened(settings) as service:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop.set)
             log.info("settings in force", **_printable(settings))
             async with asyncio.TaskGroup() as servers:
-                serving = servers.create_task(server.serve(service))
-                await server.started(serving)
-                log.info("listening", url=server.url, version=__version__)
+                serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]
+                await rest.started(serving[0])
+                await rpc.started(serving[1])
+                log.info("listening", url=rest.url, grpc=rpc.target, version=__version__)
                 if on_ready is not None:
-                    on_ready(server.url)
+                    on_ready(rest.url)
                 stopping = servers.create_task(stop.wait())
-                await asyncio.wait([stopping, serving], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
                 stopping.cancel()
                 log.info("stopping")
                 service.is_accepting = False
                 service.fleet.wake_waiters()
-                server.stop()
-    finally:
-        server.release()
+                rest.stop()
+                rpc.stop()
     log.info("stopped")
 
 

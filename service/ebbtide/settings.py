@@ -42,6 +42,12 @@ class ServerSettings(_Section):
     rest_port: Annotated[int, Field(ge=0, le=65535)] = Field(
         8420, description="Port of the REST interface; 0 takes a free one."
     )
+    grpc_port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        8421, description="Port of the gRPC interface; 0 takes a free one."
+    )
+    grpc_max_concurrent_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1000, description="Most gRPC calls under way at once on one connection; further ones wait."
+    )
     allow_insecure: bool = Field(
         False, description="Listen beyond this machine although nothing authenticates callers."
     )

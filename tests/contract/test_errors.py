@@ -1,4 +1,4 @@
-"""Every reason can be met over REST (or at start, where it belongs), in the one shape of errors."""
+"""Every reason can be met over each transport that can say it (or at start), in the one shape of errors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,24 @@ import pytest
 from ebbtide.errors import QUIET_MESSAGE, REASONS
 from ebbtide.store import layout
 from ebbtide.store.lmdb_store import LmdbStore
-from tests.contract.test_verbs import AGENT, HELLO, caller_in, settled
+from tests.contract.test_verbs import AGENT, HELLO, settled
+from tests.support.callers import CALLERS, CallerIn, rest_in
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 HAN = [chr(code) for code in range(0x4E00, 0x9FFF)]
 
 
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
 async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> None:
     """ROUTE_NOT_FOUND and METHOD_NOT_ALLOWED, with Allow; FastAPI's own shape never appears."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         for path in (
             "/",
             "/v1",
@@ -41,7 +49,7 @@ async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> N
 
 async def test_what_is_no_json_in_utf_8_is_an_unsupported_media_type(tmp_path: Path) -> None:
     """A form, another charset, a compressed body, no type at all: UNSUPPORTED_MEDIA_TYPE, 415."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         for headers in (
             {"Content-Type": "text/plain"},
             {"Content-Type": "application/x-www-form-urlencoded"},
@@ -58,7 +66,7 @@ async def test_what_is_no_json_in_utf_8_is_an_unsupported_media_type(tmp_path: P
 
 async def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
     """BODY_TOO_LARGE, 413, whether its length was declared or not."""
-    async with caller_in(tmp_path, limits={"max_body_bytes": 2048}) as call:
+    async with rest_in(tmp_path, limits={"max_body_bytes": 2048}) as call:
 
         async def pieces() -> Any:
             for _ in range(4):
@@ -74,7 +82,7 @@ async def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
 async def test_a_web_page_cannot_drive_the_daemon(tmp_path: Path) -> None:
     """A foreign Origin is ORIGIN_NOT_ALLOWED, a foreign Host MISDIRECTED_REQUEST; listed ones pass."""
     allowed = {"cors_origins": ["http://app.example"], "allowed_hosts": ["memory.example"]}
-    async with caller_in(tmp_path, server=allowed) as call:
+    async with rest_in(tmp_path, server=allowed) as call:
         for origin in ("http://evil.example", "null", "http://127.0.0.1:9"):
             assert await call.refused("GET", "/healthz", headers={"Origin": origin}) == "ORIGIN_NOT_ALLOWED"
         for host in ("evil.example", "evil.example:8420", "127.0.0.1.evil.example", "", "10.0.0.1"):
@@ -90,7 +98,7 @@ async def test_a_web_page_cannot_drive_the_daemon(tmp_path: Path) -> None:
             assert (await call("GET", "/healthz", headers=headers)).status_code == 200, headers
 
 
-async def test_an_agent_being_erased_is_told_so(tmp_path: Path) -> None:
+async def test_an_agent_being_erased_is_told_so(tmp_path: Path, caller_in: CallerIn) -> None:
     """Requests that meet an erasure get AGENT_BEING_ERASED, and nothing is created meanwhile."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -106,7 +114,7 @@ async def test_an_agent_being_erased_is_told_so(tmp_path: Path) -> None:
         assert await call.refused("GET", AGENT) == "AGENT_NOT_FOUND"
 
 
-async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path) -> None:
+async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path, caller_in: CallerIn) -> None:
     """FORMAT_TOO_NEW, AGENT_ID_MISMATCH and STORE_CORRUPTED, each without details, and others go on."""
     async with caller_in(tmp_path / "data") as call:
         for name in ("ann", "bea", "cid", "dan"):
@@ -133,28 +141,34 @@ async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path) -> None:
             shutil.copytree(copy, agents / name, dirs_exist_ok=True)
 
 
-async def test_a_busy_agent_refuses_and_times_out(tmp_path: Path) -> None:
+async def test_a_busy_agent_refuses_and_times_out(tmp_path: Path, caller_in: CallerIn) -> None:
     """More requests than the mailbox holds are AGENT_BUSY; a turn that does not come is REQUEST_TIMED_OUT."""
     sections = {"fleet": {"mailbox_size": 2}, "server": {"request_timeout_ms": 100}}
     async with caller_in(tmp_path, **sections) as call:
         await settled(call)
         gate = threading.Event()
         agent = call.service.fleet.open_agents[0]
-        blocked = asyncio.create_task(agent.mailbox.run(gate.wait))
-        await asyncio.sleep(0.02)
+        ring = call.service.fleet.scheduler.ring
+        await eventually(lambda: agent.mailbox.is_idle and not ring.running and not ring.waiting)
+        blocked = asyncio.create_task(agent.mailbox.run(lambda: gate.wait(20)))
+        await eventually(lambda: agent.mailbox.waiting_count == 0 and not agent.mailbox.is_idle)
         waiting = [asyncio.create_task(call("GET", AGENT)) for _ in range(2)]
-        await asyncio.sleep(0.02)
-        response = await call("GET", AGENT)
-        assert (response.status_code, response.json()["error"]["reason"]) == (429, "AGENT_BUSY")
-        assert response.headers["retry-after"] == "1"
-        for late in await asyncio.gather(*waiting):
-            assert (late.status_code, late.json()["error"]["reason"]) == (504, "REQUEST_TIMED_OUT")
-        gate.set()
+        await eventually(lambda: agent.mailbox.waiting_count == 2)
+        try:
+            response = await call("GET", AGENT)
+            assert (response.status_code, response.json()["error"]["reason"]) == (429, "AGENT_BUSY")
+            assert response.headers["retry-after"] == "1"
+            for late in await asyncio.gather(*waiting):
+                assert (late.status_code, late.json()["error"]["reason"]) == (504, "REQUEST_TIMED_OUT")
+        finally:
+            gate.set()
         await blocked
         assert (await call("GET", AGENT)).status_code == 200
 
 
-async def test_no_room_for_another_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_room_for_another_agent(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """TOO_MANY_AGENTS when every open agent has work in hand; it passes when one is idle again."""
     monkeypatch.setattr("ebbtide.fleet.fleet.ROOM_PATIENCE_S", 0.05)
     model = ScriptedModel()
@@ -168,7 +182,7 @@ async def test_no_room_for_another_agent(tmp_path: Path, monkeypatch: pytest.Mon
         assert (await call("PUT", "/v1/agents/bea")).status_code == 201
 
 
-async def test_a_full_store_refuses_clearly(tmp_path: Path) -> None:
+async def test_a_full_store_refuses_clearly(tmp_path: Path, caller_in: CallerIn) -> None:
     """STORE_FULL is 507, nothing is stored, recall goes on."""
     full = {"initial_map_bytes": 1 << 18, "max_map_bytes": 1 << 18}
     async with caller_in(tmp_path, store=full) as call:
@@ -182,7 +196,7 @@ async def test_a_full_store_refuses_clearly(tmp_path: Path) -> None:
         assert (await call("POST", f"{AGENT}/recall", {})).json()["text"]
 
 
-async def test_files_that_cannot_be_reached_are_unavailable(tmp_path: Path) -> None:
+async def test_files_that_cannot_be_reached_are_unavailable(tmp_path: Path, caller_in: CallerIn) -> None:
     """STORE_UNAVAILABLE, 503, when the operating system refuses; it passes when it no longer does."""
     async with caller_in(tmp_path) as call:
         (tmp_path / "agents").rename(tmp_path / "away")
@@ -192,7 +206,7 @@ async def test_files_that_cannot_be_reached_are_unavailable(tmp_path: Path) -> N
         assert (await call("POST", f"{AGENT}/remember", HELLO)).status_code == 202
 
 
-async def test_a_stopping_daemon_and_a_closing_agent_say_so(tmp_path: Path) -> None:
+async def test_a_stopping_daemon_and_a_closing_agent_say_so(tmp_path: Path, caller_in: CallerIn) -> None:
     """SHUTTING_DOWN and AGENT_CLOSING are 503: ask again."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -206,7 +220,7 @@ async def test_a_stopping_daemon_and_a_closing_agent_say_so(tmp_path: Path) -> N
 
 
 async def test_a_fault_of_ours_tells_no_details(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """INTERNAL has a fixed message; neither answer nor log quotes what the exception said."""
 

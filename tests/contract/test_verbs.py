@@ -1,24 +1,19 @@
 """Every verb over every transport: the same cases, fields, limits and errors.
 
-A transport is a `Caller`: it takes a verb by its route and gives back (status, reason, body). REST is the only
-one so far; a second one runs the same cases.
+A transport is a caller of `tests/support/callers.py`: it takes a verb by its route and gives back status, reason
+and body. Cases that only make sense over one transport say so by using its caller.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 
-from ebbtide.rest.app import create_app
-from ebbtide.verbs.service import Service
-from tests.support.in_process import service_in
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
 from tests.support.scripted_model import ScriptedModel
 
 AGENT = "/v1/agents/ann"
@@ -27,58 +22,37 @@ HELLO = {
 }
 
 
-class RestCaller:
-    """The REST interface, without a socket."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(create_app(service)), base_url="http://127.0.0.1:8420"
-        )
-
-    async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
-        if body is not None:
-            options["json"] = body
-        return await self._client.request(method, path, **options)
-
-    async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
-        """The reason of a refusal; its body must have the one shape that every error has."""
-        response = await self(method, path, body, **options)
-        error = response.json()["error"]
-        assert set(error) - {"field_violations"} == {"code", "status", "message", "reason", "metadata"}
-        assert error["code"] == response.status_code
-        reason: str = error["reason"]
-        return reason
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
 
 
-@contextlib.asynccontextmanager
-async def caller_in(path: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[RestCaller]:
-    async with service_in(path, model, **sections) as service:
-        yield RestCaller(service)
-
-
-async def settled(call: RestCaller, *batches: Any) -> None:
+async def settled(call: Caller, *batches: Any) -> None:
     for batch in batches or (HELLO,):
         assert (await call("POST", f"{AGENT}/remember", batch)).status_code == 202
     flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
     assert flushed.json()["digested"] is True
 
 
-async def test_remember_answers_202_with_a_batch_that_can_be_followed(tmp_path: Path) -> None:
+async def test_remember_answers_202_with_a_batch_that_can_be_followed(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
     """An acknowledged batch has an id, a Location and a status that ends in `digested` with its nodes."""
     async with caller_in(tmp_path) as call:
         response = await call("POST", f"{AGENT}/remember", HELLO)
         assert response.status_code == 202
         assert response.json() == {"batch_id": "b1", "pending_batches": 1}
-        assert response.headers["location"] == f"{AGENT}/batches/b1"
+        if call.transport == "rest":
+            assert response.headers["location"] == f"{AGENT}/batches/b1"
         await call("POST", f"{AGENT}/flush", {})
-        batch = (await call("GET", response.headers["location"])).json()
+        batch = (await call("GET", f"{AGENT}/batches/b1")).json()
         assert batch["state"] == "digested"
         assert batch["node_ids"] == ["n1"]
         assert batch["digested_at"] >= batch["accepted_at"]
 
 
-async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path) -> None:
+async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path, caller_in: CallerIn) -> None:
     """The text is the marked content, nothing else; counts stand beside it."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -90,7 +64,7 @@ async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path) -> None:
         }
 
 
-async def test_recall_in_chinese_marks_and_separates_memories(tmp_path: Path) -> None:
+async def test_recall_in_chinese_marks_and_separates_memories(tmp_path: Path, caller_in: CallerIn) -> None:
     """Chinese memories are marked in Chinese; blocks stand apart by the separator, newest focus first."""
     async with caller_in(tmp_path) as call:
         await settled(
@@ -107,7 +81,7 @@ async def test_recall_in_chinese_marks_and_separates_memories(tmp_path: Path) ->
 
 async def test_recall_gives_plain_text_to_who_asks_for_it(tmp_path: Path) -> None:
     """`Accept: text/plain` gets the bare text, the counts in headers; anything else gets JSON."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         await settled(call)
         plain = await call("POST", f"{AGENT}/recall", {}, headers={"Accept": "text/plain"})
         assert plain.headers["content-type"] == "text/plain; charset=utf-8"
@@ -119,14 +93,14 @@ async def test_recall_gives_plain_text_to_who_asks_for_it(tmp_path: Path) -> Non
             assert response.headers["content-type"] == "application/json"
 
 
-async def test_an_unknown_keyword_recalls_nothing(tmp_path: Path) -> None:
+async def test_an_unknown_keyword_recalls_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
     """Nothing found is the empty string, not an error."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         assert (await call("POST", f"{AGENT}/recall", {"keywords": ["zebra"]})).json()["text"] == ""
 
 
-async def test_reads_never_create_an_agent(tmp_path: Path) -> None:
+async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) -> None:
     """Every verb that is no remember and no PUT answers AGENT_NOT_FOUND for an agent that never was."""
     async with caller_in(tmp_path) as call:
         for method, path, body in (
@@ -194,14 +168,17 @@ async def test_reads_never_create_an_agent(tmp_path: Path) -> None:
         ({**HELLO, "query": "x"}, "UNKNOWN_FIELD", "query"),
     ],
 )
-async def test_a_bad_remember_is_refused_whole(tmp_path: Path, body: Any, reason: str, field: str) -> None:
+async def test_a_bad_remember_is_refused_whole(
+    tmp_path: Path, caller_in: CallerIn, body: Any, reason: str, field: str
+) -> None:
     """Bad input names its field and reason, and nothing of the batch is stored: not even the agent."""
     async with caller_in(tmp_path) as call:
-        response = await call("POST", f"{AGENT}/remember", body)
-        error = response.json()["error"]
-        assert (response.status_code, error["reason"]) == (400, reason)
-        assert error["field_violations"][0]["field"] == field
-        assert field.partition("[")[0] in error["message"]
+        with unless_unsayable(reason):
+            response = await call("POST", f"{AGENT}/remember", body)
+            error = response.json()["error"]
+            assert (response.status_code, error["reason"]) == (400, reason)
+            assert error["field_violations"][0]["field"] == field
+            assert field.partition("[")[0] in error["message"]
         assert (await call("GET", "/v1/agents")).json()["agents"] == []
 
 
@@ -221,7 +198,7 @@ async def test_a_bad_remember_is_refused_whole(tmp_path: Path, body: Any, reason
 )
 async def test_what_is_no_json_object_is_refused(tmp_path: Path, raw: bytes) -> None:
     """Broken JSON, NaN, lone surrogates and other things than an object are INVALID_JSON."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         headers = {"Content-Type": "application/json"}
         reason = await call.refused("POST", f"{AGENT}/remember", content=raw, headers=headers)
         assert reason == "INVALID_JSON"
@@ -249,15 +226,16 @@ async def test_what_is_no_json_object_is_refused(tmp_path: Path, raw: bytes) -> 
         ({"keyword": ["cat"]}, "UNKNOWN_FIELD"),
     ],
 )
-async def test_a_bad_recall_is_refused(tmp_path: Path, body: Any, reason: str) -> None:
+async def test_a_bad_recall_is_refused(tmp_path: Path, caller_in: CallerIn, body: Any, reason: str) -> None:
     """Every bound of a cue has its reason."""
     async with caller_in(tmp_path) as call:
         await settled(call)
-        response = await call("POST", f"{AGENT}/recall", body)
-        assert (response.status_code, response.json()["error"]["reason"]) == (400, reason)
+        with unless_unsayable(reason):
+            response = await call("POST", f"{AGENT}/recall", body)
+            assert (response.status_code, response.json()["error"]["reason"]) == (400, reason)
 
 
-async def test_put_creates_then_finds_then_refuses_differences(tmp_path: Path) -> None:
+async def test_put_creates_then_finds_then_refuses_differences(tmp_path: Path, caller_in: CallerIn) -> None:
     """PUT is 201, then 200 for the same parameters, then 409 PARAMETERS_DIFFER for others; PATCH changes them."""
     async with caller_in(tmp_path) as call:
         created = await call("PUT", AGENT, {"decay_rate": 0.9, "locale": "zh"})
@@ -289,33 +267,46 @@ async def test_put_creates_then_finds_then_refuses_differences(tmp_path: Path) -
         ({"decay": None}, "UNKNOWN_FIELD"),
     ],
 )
-async def test_parameters_are_bounded(tmp_path: Path, parameters: Any, reason: str) -> None:
+async def test_parameters_are_bounded(
+    tmp_path: Path, caller_in: CallerIn, parameters: Any, reason: str
+) -> None:
     """Each parameter has its range, on PUT and on PATCH; a refused PATCH changes nothing."""
     async with caller_in(tmp_path) as call:
-        assert await call.refused("PUT", AGENT, parameters) == reason
+        with unless_unsayable(reason):
+            assert await call.refused("PUT", AGENT, parameters) == reason
         assert await call.refused("GET", AGENT) == "AGENT_NOT_FOUND"
         before = (await call("PUT", AGENT)).json()
-        assert await call.refused("PATCH", AGENT, parameters) == reason
+        with unless_unsayable(reason):
+            assert await call.refused("PATCH", AGENT, parameters) == reason
         assert (await call("GET", AGENT)).json() == before
 
 
-async def test_idempotency_does_the_work_once(tmp_path: Path) -> None:
+async def test_idempotency_does_the_work_once(tmp_path: Path, caller_in: CallerIn) -> None:
     """The same key and body answer with the first batch, also after a restart; another body is refused."""
     body = {**HELLO, "idempotency_key": "k1"}
     for life in range(2):
         async with caller_in(tmp_path) as call:
             first = await call("POST", f"{AGENT}/remember", body)
-            by_header = await call("POST", f"{AGENT}/remember", HELLO, headers={"Idempotency-Key": "k1"})
-            assert first.json()["batch_id"] == by_header.json()["batch_id"] == "b1", life
+            again = await call("POST", f"{AGENT}/remember", body)
+            assert first.json()["batch_id"] == again.json()["batch_id"] == "b1", life
             other = {"messages": [{"role": "user", "content": "Something else."}], "idempotency_key": "k1"}
             assert await call.refused("POST", f"{AGENT}/remember", other) == "IDEMPOTENCY_KEY_REUSED"
-            reason = await call.refused("POST", f"{AGENT}/remember", body, headers={"Idempotency-Key": "k2"})
-            assert reason == "IDEMPOTENCY_KEYS_DIFFER"
             await call("POST", f"{AGENT}/flush", {})
             assert len((await call("GET", f"{AGENT}/batches")).json()["batches"]) == 1
 
 
-async def test_a_full_inbox_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
+async def test_the_idempotency_header_is_the_field(tmp_path: Path) -> None:
+    """`Idempotency-Key` says the same as the field; both, and different, are refused."""
+    body = {**HELLO, "idempotency_key": "k1"}
+    async with rest_in(tmp_path) as call:
+        await call("POST", f"{AGENT}/remember", body)
+        by_header = await call("POST", f"{AGENT}/remember", HELLO, headers={"Idempotency-Key": "k1"})
+        assert by_header.json()["batch_id"] == "b1"
+        reason = await call.refused("POST", f"{AGENT}/remember", body, headers={"Idempotency-Key": "k2"})
+        assert reason == "IDEMPOTENCY_KEYS_DIFFER"
+
+
+async def test_a_full_inbox_refuses_and_keeps_what_it_has(tmp_path: Path, caller_in: CallerIn) -> None:
     """At max_queue_size batches remember is 429 QUEUE_FULL with Retry-After; nothing of it is stored."""
     model = ScriptedModel()
     model.always["segment"] = 60.0
@@ -329,7 +320,7 @@ async def test_a_full_inbox_refuses_and_keeps_what_it_has(tmp_path: Path) -> Non
         assert (await call("GET", AGENT)).json()["counts"]["messages"] == 2
 
 
-async def test_inspection_shows_the_network(tmp_path: Path) -> None:
+async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn) -> None:
     """Nodes, links, focus and sources can be looked at, with strengths as they count now."""
     batch = {
         "messages": [
@@ -374,7 +365,7 @@ async def test_inspection_shows_the_network(tmp_path: Path) -> None:
         assert await call.refused("POST", f"{AGENT}/batches/b1/retry") == "BATCH_NOT_PARKED"
 
 
-async def test_the_product_knows_what_it_forgot(tmp_path: Path) -> None:
+async def test_the_product_knows_what_it_forgot(tmp_path: Path, caller_in: CallerIn) -> None:
     """A node that was forgotten is NODE_FORGOTTEN, and what was linked to it tells that it once knew."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1})
@@ -397,7 +388,7 @@ async def test_the_product_knows_what_it_forgot(tmp_path: Path) -> None:
         assert any(link["dangling"] and link["target"] == "n1" for link in links)
 
 
-async def test_listings_page_without_loss_or_repeat(tmp_path: Path) -> None:
+async def test_listings_page_without_loss_or_repeat(tmp_path: Path, caller_in: CallerIn) -> None:
     """Pages of any size add up to the whole listing, for nodes, links, batches and agents."""
     async with caller_in(tmp_path) as call:
         await settled(
@@ -435,20 +426,27 @@ async def test_listings_page_without_loss_or_repeat(tmp_path: Path) -> None:
     [
         ({"page_size": 0}, "INVALID_PAGE"),
         ({"page_size": 1001}, "INVALID_PAGE"),
-        ({"page_size": "many"}, "INVALID_PAGE"),
         ({"page_token": "???"}, "INVALID_PAGE"),
         ({"page_token": "bm9kZXM6eA"}, "INVALID_PAGE"),
         ({"page": 2}, "UNKNOWN_FIELD"),
     ],
 )
-async def test_bad_pages_are_refused(tmp_path: Path, options: Any, reason: str) -> None:
+async def test_bad_pages_are_refused(tmp_path: Path, caller_in: CallerIn, options: Any, reason: str) -> None:
     """A page size or token that cannot be used is refused, and so is an unknown option."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         assert await call.refused("GET", f"{AGENT}/nodes", params=options) == reason
 
 
-async def test_batches_are_listed_by_state(tmp_path: Path) -> None:
+async def test_a_page_size_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    """What a query can say and a protobuf field cannot is INVALID_PAGE as well."""
+    async with rest_in(tmp_path) as call:
+        await settled(call)
+        reason = await call.refused("GET", f"{AGENT}/nodes", params={"page_size": "many"})
+        assert reason == "INVALID_PAGE"
+
+
+async def test_batches_are_listed_by_state(tmp_path: Path, caller_in: CallerIn) -> None:
     """`state` filters; an unknown state is refused."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -457,7 +455,7 @@ async def test_batches_are_listed_by_state(tmp_path: Path) -> None:
         assert await call.refused("GET", f"{AGENT}/batches?state=lost") == "INVALID_VALUE"
 
 
-async def test_compress_owes_passes_up_to_the_limit(tmp_path: Path) -> None:
+async def test_compress_owes_passes_up_to_the_limit(tmp_path: Path, caller_in: CallerIn) -> None:
     """Asked-for passes are done; more than max_owed_passes are refused, and so is less than one."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -471,7 +469,9 @@ async def test_compress_owes_passes_up_to_the_limit(tmp_path: Path) -> None:
         assert await call.refused("POST", f"{AGENT}/flush", {"timeout_ms": 600_001}) == "INVALID_VALUE"
 
 
-async def test_close_then_any_verb_opens_again_with_equal_recalls(tmp_path: Path) -> None:
+async def test_close_then_any_verb_opens_again_with_equal_recalls(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
     """Closing puts everything on disk; the next recall answers the same, byte for byte."""
     async with caller_in(tmp_path) as call:
         await settled(
@@ -488,7 +488,7 @@ async def test_close_then_any_verb_opens_again_with_equal_recalls(tmp_path: Path
         assert (await call("POST", f"{AGENT}/recall", {"depth": 4})).json() == before
 
 
-async def test_erase_removes_the_agent_and_its_files(tmp_path: Path) -> None:
+async def test_erase_removes_the_agent_and_its_files(tmp_path: Path, caller_in: CallerIn) -> None:
     """DELETE is final: the agent is gone, its directory is gone, a new one starts empty."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -512,13 +512,14 @@ async def test_erase_removes_the_agent_and_its_files(tmp_path: Path) -> None:
         "a%2Fb",
         "%2e%2e",
         "e%CC%81",
-        "%FF",
         "x" * 129,
         "%E2%80%A8x",
         "a%7F",
     ],
 )
-async def test_hostile_agent_ids_are_refused_before_anything_happens(tmp_path: Path, path: str) -> None:
+async def test_hostile_agent_ids_are_refused_before_anything_happens(
+    tmp_path: Path, caller_in: CallerIn, path: str
+) -> None:
     """An id that could be a path, a line break or another id in disguise is INVALID_AGENT_ID everywhere."""
     async with caller_in(tmp_path) as call:
         for method, rest, body in (("PUT", "", {}), ("POST", "/remember", HELLO), ("DELETE", "", None)):
@@ -526,7 +527,15 @@ async def test_hostile_agent_ids_are_refused_before_anything_happens(tmp_path: P
         assert list((tmp_path / "agents").iterdir()) == []
 
 
-async def test_odd_but_good_agent_ids_are_kept_apart(tmp_path: Path) -> None:
+async def test_an_agent_id_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    """Bytes in a path that are no UTF-8 are INVALID_AGENT_ID; a protobuf text cannot hold them."""
+    async with rest_in(tmp_path) as call:
+        for method, rest, body in (("PUT", "", {}), ("POST", "/remember", HELLO), ("DELETE", "", None)):
+            assert await call.refused(method, f"/v1/agents/%FF{rest}", body) == "INVALID_AGENT_ID"
+        assert list((tmp_path / "agents").iterdir()) == []
+
+
+async def test_odd_but_good_agent_ids_are_kept_apart(tmp_path: Path, caller_in: CallerIn) -> None:
     """Ids of any script, case and punctuation each have a memory of their own."""
     ids = ["Ann", "ann", "安", "a b", "a.b", "~x", "CON", "nul", "🦊", "a:b?c#d", "x" * 128, "%41"]
     async with caller_in(tmp_path) as call:
@@ -542,12 +551,10 @@ async def test_odd_but_good_agent_ids_are_kept_apart(tmp_path: Path) -> None:
         assert listed == set(ids)
 
 
-async def test_the_daemon_tells_of_itself(tmp_path: Path) -> None:
-    """Health, readiness, model and scheduler answer without an agent."""
+async def test_the_daemon_tells_of_itself(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Model and scheduler answer without an agent."""
     async with caller_in(tmp_path) as call:
         await settled(call)
-        assert (await call("GET", "/healthz")).json()["status"] == "ok"
-        assert (await call("GET", "/readyz")).json() == {"status": "ready", "reasons": []}
         model = (await call("GET", "/v1/model")).json()
         assert (model["kind"], model["available"]) == ("builtin", True)
         assert model["tasks"]["segment"]["parse_rate"] == 1.0
@@ -555,10 +562,18 @@ async def test_the_daemon_tells_of_itself(tmp_path: Path) -> None:
         assert (scheduler["running"], scheduler["waiting"], scheduler["open_agents"]) == ([], [], 1)
 
 
+async def test_the_daemon_is_healthy_and_ready(tmp_path: Path) -> None:
+    """Health and readiness answer without an agent; over gRPC that is the health service."""
+    async with rest_in(tmp_path) as call:
+        await settled(call)
+        assert (await call("GET", "/healthz")).json()["status"] == "ok"
+        assert (await call("GET", "/readyz")).json() == {"status": "ready", "reasons": []}
+
+
 async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
     """A model that does not answer, or a full disk, is degraded (200); a stopping daemon is unavailable (503)."""
     model = ScriptedModel()
-    async with caller_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
+    async with rest_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
         model.available = False
         response = await call("GET", "/readyz")
         assert (response.status_code, response.json()["status"]) == (200, "degraded")
@@ -570,7 +585,7 @@ async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
 
 async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None:
     """Every reference resolves, every body has an example that the verb itself accepts, 422 is nowhere."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         document = (await call("GET", "/openapi.json")).json()
         text = json.dumps(document)
         schemas = document["components"]["schemas"]
@@ -601,7 +616,7 @@ async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None
 
 async def test_documentation_is_served_without_the_net(tmp_path: Path) -> None:
     """/docs loads nothing from elsewhere and its files are there."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         page = await call("GET", "/docs")
         assert page.status_code == 200
         assert "http" not in page.text.replace("http-equiv", "")
@@ -611,7 +626,7 @@ async def test_documentation_is_served_without_the_net(tmp_path: Path) -> None:
             assert (await call("GET", file)).status_code == 200
 
 
-async def test_the_system_speaks_only_when_told_to(tmp_path: Path) -> None:
+async def test_the_system_speaks_only_when_told_to(tmp_path: Path, caller_in: CallerIn) -> None:
     """System messages are stored but become memories only with digest_system."""
     batch = {"messages": [{"role": "system", "content": "You are a helpful gardener who loves roses."}]}
     async with caller_in(tmp_path) as call:
@@ -623,7 +638,7 @@ async def test_the_system_speaks_only_when_told_to(tmp_path: Path) -> None:
         assert (await call("GET", AGENT)).json()["counts"]["nodes"] == 1
 
 
-async def test_an_emoji_is_digested_into_nothing(tmp_path: Path) -> None:
+async def test_an_emoji_is_digested_into_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
     """A batch without words makes no memory and owes no pass, and is digested all the same."""
     async with caller_in(tmp_path) as call:
         await settled(

@@ -41,6 +41,7 @@ class Daemon:
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
         self.client = httpx.Client()
         self.url = ""
+        self.grpc_target = ""
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -55,7 +56,7 @@ class Daemon:
     def start(self) -> Daemon:
         """Start and wait until it listens."""
         before = self.launch()
-        self.url = self._await_url(before)
+        self.url, self.grpc_target = self._await_places(before)
         self.client.close()
         self.client = httpx.Client(base_url=self.url, timeout=60.0)
         return self
@@ -77,6 +78,8 @@ class Daemon:
                     str(self.data_dir),
                     "--rest-port",
                     "0",
+                    "--grpc-port",
+                    "0",
                     "--log-format",
                     "json",
                 ],
@@ -88,13 +91,13 @@ class Daemon:
             )
         return before
 
-    def _await_url(self, before: int) -> str:
+    def _await_places(self, before: int) -> tuple[str, str]:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             text = self.log_path.read_bytes()[before:].decode(errors="replace")
-            found = re.search(r'"url": "(http://[^"]+)"', text)
+            found = re.search(r'"url": "(http://[^"]+)", "grpc": "([^"]+)"', text)
             if found:
-                return found[1]
+                return found[1], found[2]
             if self.process.poll() is not None:
                 raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{text}")
             time.sleep(0.02)

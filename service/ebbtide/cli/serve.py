@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Port = Annotated[
     int | None, typer.Option("--rest-port", help="Port of the REST interface; 0 takes a free one.")
 ]
+GrpcPort = Annotated[
+    int | None, typer.Option("--grpc-port", help="Port of the gRPC interface; 0 takes a free one.")
+]
 Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
 
 
@@ -35,6 +38,7 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     rest_port: Port = None,
+    grpc_port: GrpcPort = None,
     model: Annotated[
         Literal["builtin"] | None, typer.Option("--model", help="Which language model.")
     ] = None,
@@ -58,6 +62,7 @@ def serve(
         "server": {
             "host": host,
             "rest_port": rest_port,
+            "grpc_port": grpc_port,
             "allow_insecure": True if allow_insecure else None,
         },
         "language": {"model": model},
@@ -154,12 +159,14 @@ def _curl(url: str, verb: str, body: str) -> str:
 
 
 def _port_failure(error: OSError, settings: Settings) -> Failure:
-    place = f"{settings.server.host}:{settings.server.rest_port}"
+    field = "grpc_port" if error.filename == "grpc_port" else "rest_port"
+    port = getattr(settings.server, field)
+    place = f"{settings.server.host}:{port}"
     if error.errno == errno.EADDRINUSE:
         return Failure(
-            f"Port {settings.server.rest_port} on {settings.server.host} is taken by another process.",
+            f"Port {port} on {settings.server.host} is taken by another process.",
             ExitCode.PORT_TAKEN,
-            hint="Choose another with --rest-port; 0 takes a free one.",
+            hint=f"Choose another with --{field.replace('_', '-')}; 0 takes a free one.",
         )
     why = sentence(error.strerror or str(error))
     return Failure(f"Cannot listen on {place}: {why}", ExitCode.PORT_TAKEN)

@@ -1,0 +1,178 @@
+"""Messages of the schema to what verbs take, and answers of verbs to messages: by the schema, field by field.
+
+Fields have the same names on both sides, so nothing is listed here. What differs between JSON and protobuf has
+one place each: times (ms ↔ Timestamp), words of a list (text ↔ enum), free fields (object ↔ Struct). A field
+that is not set is left out, so that the form's own default holds; a number that no enum value has becomes text,
+so that the form refuses it. Fields the schema does not know are refused, as over REST.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.struct_pb2 import Struct, Value
+from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.unknown_fields import UnknownFieldSet
+from pydantic import BaseModel, ValidationError
+
+from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.verbs.forms import refusal, refuse
+
+F = TypeVar("F", bound=BaseModel)
+M = TypeVar("M", bound=Message)
+
+Field = Any
+Enum = Any
+"""Descriptors; the stubs of protobuf have two types for each."""
+
+NANOS_PER_MS = 1_000_000
+NANOS_PER_S = 1_000_000_000
+LARGEST_EXACT = 1 << 53
+"""Whole numbers up to this one are the same in JSON and in a Struct, which only has doubles."""
+
+
+# --- requests ----------------------------------------------------------------------------------------------
+
+
+def decoded(kind: type[M], body: bytes) -> M:
+    """The message in the bytes of a request; INVALID_JSON when they are none, or a text is not UTF-8."""
+    try:
+        return kind.FromString(body)
+    except DecodeError:
+        raise InvalidRequest(
+            f"the request: not a {kind.DESCRIPTOR.name} in protobuf", reason="INVALID_JSON"
+        ) from None
+
+
+def given(message: Message, path: str = "") -> dict[str, Any]:
+    """What a request names, by field; UNKNOWN_FIELD for anything outside the schema."""
+    _refuse_unknown(message, path)
+    found: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        if field.has_presence and not message.HasField(field.name):
+            continue
+        value, place = getattr(message, field.name), f"{path}{field.name}"
+        if field.is_repeated:
+            found[field.name] = [_taken(field, item, f"{place}[{i}]") for i, item in enumerate(value)]
+        elif not _is_unspecified(field, value):
+            found[field.name] = _taken(field, value, place)
+    return found
+
+
+def read_form(form: type[F], fields: Mapping[str, Any]) -> F:
+    """The command that fields make; InvalidRequest names everything that is wrong with it, as over REST."""
+    try:
+        return form.model_validate(fields)
+    except ValidationError as error:
+        raise refusal(error) from None
+
+
+def _refuse_unknown(message: Message, path: str) -> None:
+    unknown = UnknownFieldSet(message)
+    if not len(unknown):
+        return
+    fields = sorted({f"{path}{unknown[i].field_number}" for i in range(len(unknown))})
+    raise InvalidRequest(
+        f"{fields[0]}: no such field in {message.DESCRIPTOR.name}; the client's schema is newer, or another",
+        reason="UNKNOWN_FIELD",
+        violations=[FieldViolation(field, "no such field") for field in fields[:10]],
+    )
+
+
+def _is_unspecified(field: Field, value: Any) -> bool:
+    return field.enum_type is not None and value == 0
+
+
+def _taken(field: Field, value: Any, place: str) -> Any:
+    if field.enum_type is not None:
+        return word_of(field.enum_type, value)
+    if isinstance(value, Timestamp):
+        return _milliseconds(value, place)
+    if isinstance(value, Struct):
+        return _object(value, place)
+    if isinstance(value, Message):
+        return given(value, f"{place}.")
+    return value
+
+
+def word_of(enum: Enum, number: int) -> str:
+    """The word REST has for an enum value: its name without the enum's own. An unknown number as it is."""
+    value = enum.values_by_number.get(number)
+    return str(number) if value is None else value.name.removeprefix(_prefix(enum)).lower()
+
+
+def _prefix(enum: Enum) -> str:
+    return str(enum.values_by_number[0].name).removesuffix("UNSPECIFIED")
+
+
+def _milliseconds(time: Timestamp, place: str) -> int:
+    if not 0 <= time.nanos < NANOS_PER_S:
+        refuse(f"{place}.nanos", time.nanos, "0-999999999")
+    return time.seconds * 1000 + time.nanos // NANOS_PER_MS
+
+
+def _object(struct: Struct, place: str) -> dict[str, Any]:
+    return {name: _json(value, f"{place}.{name}") for name, value in struct.fields.items()}
+
+
+def _json(value: Value, place: str) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "struct_value":
+        return _object(value.struct_value, place)
+    if kind == "list_value":
+        return [_json(item, f"{place}[{i}]") for i, item in enumerate(value.list_value.values)]
+    if kind == "number_value":
+        return _number(value.number_value, place)
+    return None if kind in (None, "null_value") else getattr(value, kind)
+
+
+def _number(number: float, place: str) -> int | float:
+    if not math.isfinite(number):
+        refuse(place, number, "finite numbers")
+    # A caller's 1 arrives as 1.0; REST would have kept the 1.
+    return int(number) if number.is_integer() and abs(number) <= LARGEST_EXACT else number
+
+
+# --- answers -----------------------------------------------------------------------------------------------
+
+
+def answered(kind: type[M], answer: BaseModel, **beside: Any) -> M:
+    """The message with the fields of an answer; `beside` are fields that REST says otherwise."""
+    message = kind()
+    _fill(message, {**answer.model_dump(), **beside})
+    return message
+
+
+def _fill(message: Message, fields: Mapping[str, Any]) -> None:
+    by_name = message.DESCRIPTOR.fields_by_name
+    for name, value in fields.items():
+        if value is not None:
+            _put(message, by_name[name], value)
+
+
+def _put(message: Message, field: Field, value: Any) -> None:
+    place = getattr(message, field.name)
+    if isinstance(value, dict) and field.is_repeated:
+        for key, item in value.items():
+            _fill(place[key], item)
+    elif field.is_repeated:
+        for item in value:
+            if field.message_type is not None:
+                _fill(place.add(), item)
+            else:
+                place.append(item)
+    elif isinstance(place, Timestamp):
+        place.seconds, rest_ms = divmod(value, 1000)
+        place.nanos = rest_ms * NANOS_PER_MS
+        place.SetInParent()
+    elif field.message_type is not None:
+        _fill(place, value)
+        place.SetInParent()
+    elif field.enum_type is not None:
+        name = _prefix(field.enum_type) + value.upper()
+        setattr(message, field.name, field.enum_type.values_by_name[name].number)
+    else:
+        setattr(message, field.name, value)

@@ -1,0 +1,69 @@
+"""Health v1: SERVING while requests are accepted, as `/readyz` tells it (ready or degraded).
+
+A check looks at that moment; a watch looks every few seconds, and at once when the daemon begins to stop. Then
+it tells NOT_SERVING and ends, so that nobody who watches holds up the stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from ebbtide.verbs import service as verbs
+from ebbtide.verbs.service import Service
+
+WATCH_INTERVAL_S = 2.0
+"""How soon a watch learns of a change, a stop excepted."""
+
+Status = health_pb2.HealthCheckResponse
+
+
+class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
+    """Tells whether requests are accepted, for the server as a whole and for each service."""
+
+    def __init__(self, service: Service, names: tuple[str, ...]) -> None:
+        self._service = service
+        self._names = ("", *names)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Tell everyone who watches that it is over."""
+        self._stopping.set()
+
+    async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Tell of one service now; NOT_FOUND for one that there is not."""
+        if request.service not in self._names:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
+        return Status(status=await self._status())
+
+    async def List(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Tell of every service now."""
+        status = await self._status()
+        return health_pb2.HealthListResponse(statuses={name: Status(status=status) for name in self._names})
+
+    async def Watch(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
+        """Tell of one service now and whenever that changes, until the daemon stops."""
+        told = None
+        while True:
+            is_over = self._stopping.is_set()
+            status = Status.SERVICE_UNKNOWN
+            if request.service in self._names:
+                status = await self._status()
+            if status != told:
+                yield Status(status=status)
+                told = status
+            if is_over:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), WATCH_INTERVAL_S)
+
+    async def _status(self) -> Any:
+        if self._stopping.is_set():
+            return Status.NOT_SERVING
+        readiness = await verbs.get_readiness(self._service)
+        return Status.NOT_SERVING if readiness.status == "unavailable" else Status.SERVING

@@ -1,0 +1,109 @@
+"""The gRPC server's life inside the daemon: bound before anything else, stopped when the daemon says so."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from ebbtide.rpc.health import Health
+from ebbtide.rpc.servicer import SERVICE, Servicer
+from ebbtide.settings import Settings
+from ebbtide.verbs.service import Service
+
+STREAMS_END_S = 0.1
+"""How long a stop waits for streams that stand open, once no call is in hand."""
+
+
+class GrpcServer:
+    """Holds the port from construction on, so that a taken one is found before anything is opened."""
+
+    def __init__(self, settings: Settings) -> None:
+        server = settings.server
+        self._grace_s = server.shutdown_grace_s
+        self._host = f"[{server.host}]" if ":" in server.host else server.host
+        self._stopping = asyncio.Event()
+        self._serving = asyncio.Event()
+        self._server = grpc.aio.server(
+            options=(
+                # Two daemons must not share a port by accident.
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", settings.limits.max_body_bytes),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.max_concurrent_streams", server.grpc_max_concurrent_streams),
+            )
+        )
+        self._port = self._bind(server.host, server.grpc_port)
+
+    def _bind(self, host: str, port: int) -> int:
+        try:
+            bound = self._server.add_insecure_port(f"{self._host}:{port}")
+        except RuntimeError:
+            bound = 0
+        if not bound:
+            raise _why_not(host, port)
+        return bound
+
+    @property
+    def target(self) -> str:
+        """Where it listens, as gRPC clients name it."""
+        return f"{self._host}:{self._port}"
+
+    async def serve(self, service: Service) -> None:
+        """Serve until stopped; calls in flight get the grace time."""
+        servicer = Servicer(service)
+        health = Health(service, (SERVICE.full_name,))
+        self._server.add_generic_rpc_handlers(servicer.handlers())
+        health_pb2_grpc.add_HealthServicer_to_server(health, self._server)
+        health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+        reflection.enable_server_reflection(
+            (SERVICE.full_name, health_name, reflection.SERVICE_NAME), self._server
+        )
+        self._server.add_generic_rpc_handlers(servicer.fallback())
+        await self._server.start()
+        self._serving.set()
+        try:
+            await self._stopping.wait()
+        finally:
+            health.stop()
+            await self._end(servicer)
+
+    async def _end(self, servicer: Servicer) -> None:
+        """Take no more calls; wait for those in hand, not for streams that only stand open (reflection)."""
+        ending = asyncio.create_task(self._server.stop(self._grace_s))
+        idle = asyncio.create_task(servicer.idle.wait())
+        await asyncio.wait({ending, idle}, return_when=asyncio.FIRST_COMPLETED)
+        # What watches health ends by itself in a moment.
+        await asyncio.wait({ending}, timeout=STREAMS_END_S)
+        idle.cancel()
+        await self._server.stop(None)
+        await ending
+
+    async def started(self, serving: asyncio.Task[None]) -> None:
+        """Wait until calls are taken, or serving has failed."""
+        waiting = asyncio.create_task(self._serving.wait())
+        await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+
+    def stop(self) -> None:
+        """Take no more calls; finish what is in flight."""
+        self._stopping.set()
+
+    async def release(self) -> None:
+        """Let go of the port, also when it never served. Idempotent."""
+        await self._server.stop(None)
+
+
+def _why_not(host: str, port: int) -> OSError:
+    """What the operating system says of a port, as gRPC does not tell; named so that one knows which port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return OSError(error.errno, error.strerror, "grpc_port")
+    return OSError(errno.EADDRNOTAVAIL, "cannot be listened on", "grpc_port")

@@ -1,0 +1,149 @@
+"""The servicer: what every call has in common, whatever its verb.
+
+Bytes → message → fields → verb → answer → message, or an error as a status. A call that is cancelled, or whose
+deadline passes, is cancelled by gRPC itself: the task of the call ends, and work that has not begun with it
+(`fleet/mailbox.py`). What arrives too late is not begun at all. Requests are parsed here rather than by gRPC,
+whose own answer to bytes that are no message would be a fault of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NoReturn
+
+import grpc
+import grpc.aio
+import structlog
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
+from ebbtide.rpc.calls import CALLS, Call
+from ebbtide.rpc.convert import answered, decoded, given
+from ebbtide.rpc.problems import DETAILS_KEY, status_of
+from ebbtide.telemetry import get_log
+from ebbtide.v1 import memory_service_pb2
+from ebbtide.verbs.service import Service
+
+SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
+
+REQUEST_ID_KEY = "x-request-id"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+Context = Any
+"""grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
+
+Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
+
+
+class Servicer:
+    """Every call of the service, on one daemon."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._log = get_log("rpc")
+        self._in_hand = 0
+        self.idle = asyncio.Event()
+        """Set while no call is in hand: come in, and its answer not yet gone out."""
+        self.idle.set()
+
+    def handlers(self) -> Handlers:
+        """Our calls."""
+        calls = {method.name: self._handler(method) for method in SERVICE.methods}
+        return [grpc.method_handlers_generic_handler(SERVICE.full_name, calls)]
+
+    def fallback(self) -> Handlers:
+        """Answers calls that nobody else knows; to be added last."""
+        return [_Fallback(self)]
+
+    def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        call = CALLS[method.name]
+        request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+
+        async def handle(body: bytes, context: Context) -> bytes:
+            async def work() -> bytes:
+                return await self._work(call, request_kind, answer_kind, body)
+
+            return await self.answer(method.name, context, work)
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    async def _work(
+        self, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes
+    ) -> bytes:
+        answer, beside = await call(self._service, given(decoded(request_kind, body)))
+        return answered(answer_kind, answer, **beside).SerializeToString()
+
+    async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Do the work of one call, within its deadline; log how it ended."""
+        self._in_hand += 1
+        self.idle.clear()
+        context.add_done_callback(self._on_done)
+        request_id = _request_id(context)
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+        begun_s = time.monotonic()
+        code = "CANCELLED"
+        try:
+            _refuse_late(context)
+            done = await work()
+            code = "OK"
+            return done
+        except EbbtideError as error:
+            code = error.grpc
+            if isinstance(error, (Corrupted, Internal)):
+                self._log.error("request failed", reason=error.reason, exc_info=error)
+            await self._refuse(context, error, request_id)
+        except Exception as error:
+            code = "INTERNAL"
+            self._log.error("request failed", reason="INTERNAL", exc_info=error)
+            await self._refuse(context, Internal("unexpected"), request_id)
+        finally:
+            self._log.info(
+                "request", method=method, code=code, took_ms=round((time.monotonic() - begun_s) * 1000, 1)
+            )
+
+    def _on_done(self, _: Context) -> None:
+        self._in_hand -= 1
+        if not self._in_hand:
+            self.idle.set()
+
+    async def _refuse(self, context: Context, error: EbbtideError, request_id: str) -> NoReturn:
+        status = status_of(error)
+        metadata = ((REQUEST_ID_KEY, request_id), (DETAILS_KEY, status.SerializeToString()))
+        await context.abort(grpc.StatusCode[error.grpc], status.message, metadata)
+        raise AssertionError("abort does not return")
+
+
+class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+    def __init__(self, servicer: Servicer) -> None:
+        self._servicer = servicer
+
+    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        """A handler for any call at all: it waits for no message, whatever kind of call it is."""
+
+        async def refuse() -> bytes:
+            raise NotFound("there is no such call", reason="ROUTE_NOT_FOUND")
+
+        async def handle(_: Any, context: Context) -> None:
+            await self._servicer.answer("", context, refuse)
+
+        return grpc.stream_stream_rpc_method_handler(handle)
+
+
+def _request_id(context: Context) -> str:
+    for name, value in context.invocation_metadata() or ():
+        if name == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
+            return value
+    return uuid.uuid4().hex
+
+
+def _refuse_late(context: Context) -> None:
+    left_s = context.time_remaining()
+    if left_s is not None and left_s <= 0:
+        raise Deadline("the call's deadline has passed", reason="REQUEST_TIMED_OUT")

@@ -1,0 +1,366 @@
+"""Callers: the verbs over REST and over gRPC, so that one suite of cases runs over both.
+
+A case speaks REST: method, path, body. The gRPC caller says the same in protobuf, and its replies look as REST
+would have them: a message as JSON, the status of the error table, after checking that the gRPC code is the one
+the table has. It knows the schema, but nothing of the daemon's own conversion (`rpc/convert.py`). What protobuf
+cannot say (a text where a number belongs) is Unsayable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import grpc
+import grpc.aio
+import httpx
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from grpc_status import rpc_status
+
+from ebbtide.errors import REASONS
+from ebbtide.rest.app import create_app
+from ebbtide.rpc.server import GrpcServer
+from ebbtide.v1 import memory_service_pb2
+from ebbtide.verbs.service import Service
+from tests.support.in_process import service_in
+
+SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
+
+UNSAYABLE = {"WRONG_TYPE", "MISSING_FIELD"}
+"""Reasons of cases that protobuf may be unable to say: fields have one type, and what is absent is empty."""
+
+FIRST_UNKNOWN = 30_000
+"""Field numbers for names that the schema does not have."""
+
+
+class Unsayable(Exception):
+    """Protobuf has no way to say this."""
+
+
+@contextlib.contextmanager
+def unless_unsayable(reason: str) -> Iterator[None]:
+    """Let a case pass that cannot be said, if its reason is one of those that cannot always be."""
+    try:
+        yield
+    except Unsayable:
+        assert reason in UNSAYABLE
+
+
+class RestCaller:
+    """The REST interface, without a socket."""
+
+    transport = "rest"
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(create_app(service)), base_url="http://127.0.0.1:8420"
+        )
+
+    async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        if body is not None:
+            options["json"] = body
+        return await self._client.request(method, path, **options)
+
+    async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
+        """The reason of a refusal; its body must have the one shape that every error has."""
+        return reason_of(await self(method, path, body, **options))
+
+
+def reason_of(response: Any) -> str:
+    """The reason of a refusal, of whichever transport, in the one shape that every error has."""
+    error = response.json()["error"]
+    assert set(error) - {"field_violations"} == {"code", "status", "message", "reason", "metadata"}
+    assert error["code"] == response.status_code
+    reason: str = error["reason"]
+    return reason
+
+
+ROUTES = {
+    "PUT /v1/agents/{agent_id}": "OpenAgent",
+    "PATCH /v1/agents/{agent_id}": "UpdateAgent",
+    "GET /v1/agents/{agent_id}": "GetAgent",
+    "GET /v1/agents": "ListAgents",
+    "POST /v1/agents/{agent_id}/close": "CloseAgent",
+    "DELETE /v1/agents/{agent_id}": "DeleteAgent",
+    "POST /v1/agents/{agent_id}/remember": "Remember",
+    "POST /v1/agents/{agent_id}/recall": "Recall",
+    "GET /v1/agents/{agent_id}/batches": "ListBatches",
+    "GET /v1/agents/{agent_id}/batches/{batch_id}": "GetBatch",
+    "POST /v1/agents/{agent_id}/batches/{batch_id}/retry": "RetryBatch",
+    "POST /v1/agents/{agent_id}/flush": "Flush",
+    "POST /v1/agents/{agent_id}/compress": "Compress",
+    "GET /v1/agents/{agent_id}/focus": "GetFocus",
+    "GET /v1/agents/{agent_id}/nodes": "ListNodes",
+    "GET /v1/agents/{agent_id}/nodes/{node_id}": "GetNode",
+    "GET /v1/agents/{agent_id}/links": "ListLinks",
+    "GET /v1/model": "GetModel",
+    "GET /v1/scheduler": "GetScheduler",
+}
+"""Every verb: its route and its call."""
+
+REQUIRED = {"RememberRequest": {"messages"}, "Message": {"content"}}
+"""Fields that JSON can leave out, where protobuf only has them empty."""
+
+PATTERNS = [
+    (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route)), name) for route, name in ROUTES.items()
+]
+
+
+class Reply:
+    """What came back, as REST would have it."""
+
+    def __init__(self, status_code: int, body: dict[str, Any], headers: dict[str, str]) -> None:
+        self.status_code = status_code
+        self.headers = headers
+        self._body = body
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self._body)
+
+    def json(self) -> Any:
+        """The answer's fields."""
+        return self._body
+
+
+class GrpcCaller:
+    """The gRPC interface, over a socket."""
+
+    transport = "grpc"
+
+    def __init__(self, service: Service, channel: grpc.aio.Channel) -> None:
+        self.service = service
+        self.channel = channel
+        self._unknown: dict[str, str] = {}
+
+    async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
+        name, request = self._request(method, path, body, **options)
+        answer_kind = GetMessageClass(SERVICE.methods_by_name[name].output_type)
+        call = self.channel.unary_unary(
+            f"/{SERVICE.full_name}/{name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=answer_kind.FromString,
+        )(request)
+        try:
+            fields = as_json(await call)
+        except grpc.aio.AioRpcError as error:
+            return self._refusal(error)
+        status = {"Remember": 202, "OpenAgent": 201 if fields.pop("created", False) else 200}.get(name, 200)
+        return Reply(status, fields, headers_of(await call.trailing_metadata()))
+
+    async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
+        """The reason of a refusal."""
+        return reason_of(await self(method, path, body, **options))
+
+    # --- what is asked -----------------------------------------------------------------------------
+
+    def _request(
+        self, method: str, path: str, body: Any = None, *, params: Any = None
+    ) -> tuple[str, Message]:
+        path, _, query = path.partition("?")
+        matched = [(match, name) for p, name in PATTERNS if (match := p.fullmatch(f"{method} {path}"))]
+        ((place, name),) = matched
+        request = GetMessageClass(SERVICE.methods_by_name[name].input_type)()
+        try:
+            fields = {key: unquote(text, errors="strict") for key, text in place.groupdict().items()}
+        except UnicodeDecodeError as error:
+            raise Unsayable(str(error)) from None
+        fields |= {**dict(parse_qsl(query)), **(params or {})}
+        if name in ("OpenAgent", "UpdateAgent"):
+            fields |= _parameters(name, body or {})
+        else:
+            fields |= body or {}
+        self._unknown = {}
+        self._put(request, fields, "")
+        return name, request
+
+    def _put(self, message: Message, fields: dict[str, Any], path: str) -> None:
+        absent = REQUIRED.get(message.DESCRIPTOR.name, set()) - fields.keys()
+        if absent:
+            raise Unsayable(f"{path}{absent}")
+        for name, value in fields.items():
+            field = message.DESCRIPTOR.fields_by_name.get(name)
+            if field is None:
+                number = FIRST_UNKNOWN + len(self._unknown)
+                self._unknown[f"{path}{number}"] = f"{path}{name}"
+                message.MergeFromString(_varint(number << 3) + b"\x01")
+            elif value is not None:
+                self._set(message, field, value, f"{path}{name}")
+
+    def _set(self, message: Message, field: Any, value: Any, path: str) -> None:
+        place = getattr(message, field.name)
+        if field.is_repeated:
+            for index, item in enumerate(_only(list, value)):
+                if field.message_type is not None:
+                    self._put(place.add(), _only(dict, item), f"{path}[{index}].")
+                else:
+                    place.append(_only(str, item))
+        elif isinstance(place, Timestamp):
+            place.FromMilliseconds(0)
+            place.seconds, rest_ms = divmod(_only(int, value), 1000)
+            place.nanos = rest_ms * 1_000_000
+        elif isinstance(place, Struct):
+            place.update(_only(dict, value))
+            place.SetInParent()
+        elif field.message_type is not None:
+            place.SetInParent()
+            self._put(place, _only(dict, value), f"{path}.")
+        elif field.enum_type is not None:
+            numbers = words(field.enum_type)
+            setattr(message, field.name, numbers.get(_only(str, value), 999))
+        else:
+            kinds = {
+                field.CPPTYPE_STRING: (str,),
+                field.CPPTYPE_BOOL: (bool,),
+                field.CPPTYPE_DOUBLE: (int, float),
+            }
+            setattr(message, field.name, _only(kinds.get(field.cpp_type, (int,)), value))
+
+    # --- what comes back ---------------------------------------------------------------------------
+
+    def _refusal(self, error: grpc.aio.AioRpcError) -> Reply:
+        status = rpc_status.from_call(error)  # type: ignore[arg-type]
+        assert status is not None, error
+        details = [_unpacked(detail) for detail in status.details]
+        (info,) = (detail for detail in details if isinstance(detail, ErrorInfo))
+        assert info.domain == "ebbtide"
+        known = REASONS[info.reason]
+        assert error.code().name == known.grpc
+        assert (status.code, status.message) == (error.code().value[0], error.details())
+        body: dict[str, Any] = {
+            "code": known.http,
+            "status": error.code().name,
+            "message": self._named(status.message),
+            "reason": info.reason,
+            "metadata": dict(info.metadata),
+        }
+        headers = headers_of(error.trailing_metadata())
+        for detail in details:
+            if isinstance(detail, BadRequest):
+                body["field_violations"] = [
+                    {"field": self._named(v.field), "description": v.description}
+                    for v in detail.field_violations
+                ]
+            if isinstance(detail, RetryInfo):
+                headers["retry-after"] = str(detail.retry_delay.seconds)
+        return Reply(known.http, {"error": body}, headers)
+
+    def _named(self, text: str) -> str:
+        for number, name in self._unknown.items():
+            text = text.replace(number, name)
+        return text
+
+
+def _parameters(name: str, body: dict[str, Any]) -> dict[str, Any]:
+    given = body["parameters"] if body.keys() == {"parameters"} else body
+    if name == "OpenAgent":
+        return {"parameters": given}
+    kept = {key: value for key, value in given.items() if value is not None}
+    return {"parameters": kept, "reset": [key for key, value in given.items() if value is None]}
+
+
+def _only(kind: type | tuple[type, ...], value: Any) -> Any:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if type(value) not in kinds:
+        raise Unsayable(f"{value!r} where {kinds} belongs")
+    return value
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def _unpacked(detail: Any) -> Message:
+    kinds = {kind.DESCRIPTOR.full_name: kind for kind in (ErrorInfo, BadRequest, RetryInfo)}
+    message = kinds[detail.TypeName()]()
+    assert detail.Unpack(message)
+    return message
+
+
+def headers_of(metadata: Any) -> dict[str, str]:
+    """Trailing metadata that is text."""
+    return {key: value for key, value in metadata or () if isinstance(value, str)}
+
+
+def words(enum: Any) -> dict[str, int]:
+    """The words REST has for the values of an enum."""
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    return {v.name.removeprefix(prefix).lower(): v.number for v in enum.values if v.number}
+
+
+def as_json(message: Message) -> dict[str, Any]:
+    """A message as REST would have it: every field, null where nothing is set."""
+    return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def _value(message: Message, field: Any) -> Any:
+    value = getattr(message, field.name)
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return {key: as_json(item) for key, item in value.items()}
+    if field.is_repeated:
+        return [as_json(item) if field.message_type is not None else item for item in value]
+    if isinstance(value, Timestamp):
+        return value.ToMilliseconds()
+    if field.message_type is not None:
+        return as_json(value)
+    if field.enum_type is not None:
+        return {number: word for word, number in words(field.enum_type).items()}[value]
+    return value
+
+
+@contextlib.asynccontextmanager
+async def grpc_served(service: Service) -> AsyncIterator[GrpcServer]:
+    """The gRPC server on a service of this process, on a free port, for the length of a block."""
+    settings = service.settings
+    free = settings.model_copy(update={"server": settings.server.model_copy(update={"grpc_port": 0})})
+    server = GrpcServer(free)
+    serving = asyncio.create_task(server.serve(service))
+    try:
+        await server.started(serving)
+        yield server
+    finally:
+        server.stop()
+        await serving
+        await server.release()
+
+
+@contextlib.asynccontextmanager
+async def rest_in(path: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[RestCaller]:
+    """A daemon without servers, called over REST."""
+    async with service_in(path, model, **sections) as service:
+        yield RestCaller(service)
+
+
+@contextlib.asynccontextmanager
+async def grpc_in(path: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[GrpcCaller]:
+    """A daemon with its gRPC server, called over gRPC."""
+    async with (
+        service_in(path, model, **sections) as service,
+        grpc_served(service) as server,
+        grpc.aio.insecure_channel(server.target) as channel,
+    ):
+        yield GrpcCaller(service, channel)
+
+
+Caller = RestCaller | GrpcCaller
+CallerIn = Callable[..., contextlib.AbstractAsyncContextManager[Any]]
+
+CALLERS: dict[str, CallerIn] = {"rest": rest_in, "grpc": grpc_in}
+"""Every transport."""
