@@ -62,6 +62,8 @@ class FakeModelServer:
         self.models = list(models)
         self.script: deque[Reaction] = deque()
         self.always = Reaction()
+        self.for_task: dict[str, Reaction] = {}
+        """Reactions to one task, where it differs from the others."""
         self.requests: list[Request] = []
         self.running = 0
         self.most_running = 0
@@ -162,9 +164,12 @@ class FakeModelServer:
         """Status and body, or a reaction whose body is sent as it is."""
         raise NotImplementedError
 
-    async def reacting(self) -> Reaction:
+    async def reacting(self, chat: dict[str, Any]) -> Reaction:
         """The next reaction to a chat, after its delay."""
-        reaction = self.script.popleft() if self.script else self.always
+        if self.script:
+            reaction = self.script.popleft()
+        else:
+            reaction = self.for_task.get(task_of(chat), self.always) if self.for_task else self.always
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:

@@ -72,7 +72,7 @@ class FakeOllama(FakeModelServer):
             self.loads += 1
         prompt = sum(estimate(m["content"]) for m in body["messages"])
         tokens = int(prompt * self.tokens_per_guess)
-        reaction = await self.reacting()
+        reaction = await self.reacting(body)
         if reaction.body is not None:
             return reaction
         if tokens > context:

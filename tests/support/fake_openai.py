@@ -64,7 +64,7 @@ class FakeOpenAI(FakeModelServer):
         if prompt > self.context:
             message = f"This model's maximum context length is {self.context} tokens, not {prompt}"
             return self._error(400, "context_length_exceeded", message)
-        reaction = await self.reacting()
+        reaction = await self.reacting(body)
         if reaction.body is not None:
             return reaction
         content = reaction.content
