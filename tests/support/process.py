@@ -32,11 +32,16 @@ class Daemon:
     """`ebbtide serve` as a subprocess, and a client for it."""
 
     def __init__(
-        self, data_dir: Path, settings: Mapping[str, Any] | None = None, prefix: tuple[str, ...] = ()
+        self,
+        data_dir: Path,
+        settings: Mapping[str, Any] | None = None,
+        prefix: tuple[str, ...] = (),
+        module: str = "ebbtide",
     ) -> None:
         self.data_dir = data_dir
         self._settings = dict(settings or {})
         self._prefix = prefix
+        self._module = module
         self._process: subprocess.Popen[bytes] | None = None
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
         self.client = httpx.Client()
