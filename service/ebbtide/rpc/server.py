@@ -16,6 +16,9 @@ from ebbtide.rpc.servicer import SERVICE, Servicer
 from ebbtide.settings import Settings
 from ebbtide.verbs.service import Service
 
+FIELD = "grpc_port"
+"""The setting that an OSError of this port names in the place of a file."""
+
 STREAMS_END_S = 0.1
 """How long a stop waits for streams that stand open, once no call is in hand."""
 
@@ -41,12 +44,13 @@ class GrpcServer:
         self._port = self._bind(server.host, server.grpc_port)
 
     def _bind(self, host: str, port: int) -> int:
+        _refuse_taken(host, port)
         try:
-            bound = self._server.add_insecure_port(f"{self._host}:{port}")
+            bound: int = self._server.add_insecure_port(f"{self._host}:{port}")
         except RuntimeError:
             bound = 0
         if not bound:
-            raise _why_not(host, port)
+            raise OSError(errno.EADDRNOTAVAIL, "cannot be listened on", FIELD)
         return bound
 
     @property
@@ -99,11 +103,10 @@ class GrpcServer:
         await self._server.stop(None)
 
 
-def _why_not(host: str, port: int) -> OSError:
-    """What the operating system says of a port, as gRPC does not tell; named so that one knows which port."""
+def _refuse_taken(host: str, port: int) -> None:
+    """Refuse a port with what the operating system says of it; gRPC tells that to standard error only."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
     except OSError as error:
-        return OSError(error.errno, error.strerror, "grpc_port")
-    return OSError(errno.EADDRNOTAVAIL, "cannot be listened on", "grpc_port")
+        raise OSError(error.errno, error.strerror, FIELD) from None
