@@ -34,6 +34,9 @@ LOCALES = ("zh", "en")
 TOKENS_OF_TEMPLATE = 40
 """What a server's chat template adds around two messages."""
 
+MOST_MESSAGES_OF_SEGMENT = 8
+"""One thing is seldom told over more messages than this."""
+
 REPLY_OF_PROCESS = 260
 REPLY_OF_RELATION = 24
 """Tokens of a phrase with keywords; of one relation name."""
@@ -63,17 +66,26 @@ def segment_question(said: Sequence[Utterance], max_chars: int) -> Question:
         _json({"message": index, "who": message.speaker or message.role, "says": message.text})
         for index, message in enumerate(said)
     ]
+    length = sum(len(message.text) for message in said)
+    # A small model may go on for ever: the schema lets it end, and well within the tokens of the reply.
+    most = 1 + len(said) + length // 80
+    longest = min(2 * max_chars, length + 40)
     one = _object(
-        messages={"type": "array", "items": {"type": "integer"}},
-        text={"type": "string", "maxLength": 2 * max_chars},
+        messages={
+            "type": "array",
+            "items": {"type": "integer"},
+            "minItems": 1,
+            "maxItems": min(len(said), MOST_MESSAGES_OF_SEGMENT),
+        },
+        text={"type": "string", "maxLength": longest},
     )
-    reply = round(1.3 * sum(estimate(message.text) for message in said)) + 40 * len(said) + 120
+    reply = round(1.4 * sum(estimate(message.text) for message in said)) + 50 * most + 120
     return _question(
         "segment",
         "segments",
         "\n".join(lines),
         "".join(message.text for message in said),
-        _object(segments={"type": "array", "items": one, "minItems": 1}),
+        _object(segments={"type": "array", "items": one, "minItems": 1, "maxItems": most}),
         reply,
         limit=max_chars,
     )

@@ -1,0 +1,62 @@
+"""The model quality kit runs, and the built-in model does with the samples what it did before."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.eval_model import evaluate, load_samples, show
+from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.chat import ServerOptions
+from ebbtide.language.ollama import OllamaChat
+from ebbtide.language.port import Utterance
+from ebbtide.language.served import ServedModel
+from tests.support.fake_ollama import FakeOllama
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "builtin_model.json"
+"""Made anew by deleting it and running this test; look at the difference before you commit it."""
+
+
+async def told_by_builtin() -> list[dict[str, Any]]:
+    """What the built-in model makes of the samples."""
+    found = []
+    with ThreadPoolExecutor(1) as pool:
+        model = BuiltinModel(pool)
+        for sample in load_samples():
+            said = [Utterance(m["role"], m.get("speaker", ""), m["content"]) for m in sample["messages"]]
+            segments = await model.segment(said, max_chars=200)
+            texts = [segment.text for segment in segments]
+            processed = [await model.process(text, target_length=len(text) // 2) for text in texts]
+            names = await model.relate(texts[0], texts[1:])
+            found.append({"segments": texts, "halves": [asdict(p) for p in processed], "names": names})
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
+
+async def test_builtin_model_does_what_it_did() -> None:
+    """Segments, halves and names of the samples are those of the golden file, letter by letter."""
+    told = await told_by_builtin()
+    if not GOLDEN.exists():
+        GOLDEN.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        raise AssertionError("the golden file has been made; look at it")
+    assert told == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+async def test_kit_scores_a_model_on_a_server() -> None:
+    """The kit prints the built-in model and the one on a server side by side, figures for each."""
+    samples = load_samples()[:2]
+    with ThreadPoolExecutor(1) as pool:
+        builtin = await evaluate(BuiltinModel(pool), "builtin", samples)
+    async with FakeOllama().running_here() as server:
+        model = ServedModel(OllamaChat(ServerOptions(server.url, "qwen2.5:7b")))
+        served = await evaluate(model, "qwen2.5:7b", samples)
+        await model.close()
+    assert served.parse_rates == {"segment": 1.0, "process": 1.0, "relate": 1.0}
+    assert served.length_kept == served.shortened == builtin.shortened > 0
+    assert 0 < served.facts_kept <= served.facts
+    assert served.tokens > 0
+    table = show([builtin, served])
+    for line in ("replies that parse", "target length kept", "facts kept at 50 %", "seconds a segment"):
+        assert line in table
