@@ -25,8 +25,8 @@ curve: $(READY)  ## draw the forgetting curve shown in the docs
 	$(BIN)/ebbtide curve --out docs/forgetting-curve.png
 
 proto: $(READY)  ## check the schema of the gRPC interface, make its Python stubs anew
-	cd proto && ../$(BIN)/buf lint && ../$(BIN)/buf format --diff --exit-code
-	cd proto && ../$(BIN)/buf breaking --against baseline.binpb
+	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code
+	cd proto && $(abspath $(BIN))/buf breaking --against baseline.binpb
 	$(BIN)/python proto/generate.py
 
 $(READY): pyproject.toml
