@@ -1,0 +1,678 @@
+"""What deploys is checked against the code: every path, port, variable, service, probe and command.
+
+No container engine, service manager or cluster is asked. The files are read as those would read them
+(interpolation, merges, drop-in rules as far as they are used here), and whatever they refer to is looked up where
+it is defined: settings through `load_settings`, routes in the app, commands in the command line, exit codes in
+their table. `tests/integration/test_image_steps.py` runs what can be run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+import typer.main
+import yaml
+
+from ebbtide import __version__
+from ebbtide.cli.app import app as command_line
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.daemon import refuse_insecure_bind
+from ebbtide.rest.app import create_app
+from ebbtide.settings import Settings, load_settings
+from tests.support.in_process import service_in
+from tests.tidy.pages import PACKAGE, ROOT, links, read
+
+DRAIN_S = 15.0
+"""What closing every agent may take after the grace time: two slow jobs and some thousand stores."""
+
+OLLAMA_PORT = 11434
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+UNIT = "deploy/systemd/ebbtide.service"
+FILES = (
+    "Dockerfile",
+    "docker-compose.yml",
+    "docs/deploying.md",
+    "README.zh-CN.md",
+    UNIT,
+    "deploy/systemd/ebbtide.env",
+    *(str(path.relative_to(ROOT)) for path in sorted(KUBERNETES.glob("*.yaml"))),
+)
+NOT_SETTINGS = {"EBBTIDE_URL", "EBBTIDE_DEPLOY_TESTS"}
+"""Variables of the command line and of the tests."""
+
+
+# --- Dockerfile ------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """One instruction of the Dockerfile, and the stage it stands in (0 is the first)."""
+
+    stage: int
+    word: str
+    rest: str
+
+
+def steps() -> list[Step]:
+    """The instructions of the Dockerfile in order, continued lines joined."""
+    text = re.sub(r"^\s*#.*\n", "", read("Dockerfile"), flags=re.MULTILINE)
+    found: list[Step] = []
+    stage = -1
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        word, _, rest = line.strip().partition(" ")
+        if word:
+            stage += word == "FROM"
+            found.append(Step(stage, word, rest.strip()))
+    return found
+
+
+def the(word: str, stage: int = 1) -> str:
+    """What the only instruction of this name in a stage says."""
+    (found,) = [step.rest for step in steps() if step.word == word and step.stage == stage]
+    return found
+
+
+def image_environment() -> dict[str, str]:
+    """The variables that the image sets."""
+    return dict(part.split("=", 1) for part in shlex.split(the("ENV")))
+
+
+def health_check() -> list[str]:
+    """The command of the image's health check."""
+    command: list[str] = json.loads(the("HEALTHCHECK").partition("CMD ")[2])
+    return command
+
+
+def reaches_the_build(path: str) -> bool:
+    """Whether .dockerignore lets a file or folder into the build; the last line that matches decides."""
+    is_ignored = False
+    for line in read(".dockerignore").splitlines():
+        pattern = line.removeprefix("!").removeprefix("**/")
+        if line and not line.startswith("#"):
+            parts = path.split("/")
+            above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+            candidates = [*above, *parts] if "**/" in line else above
+            if any(fnmatch(candidate, pattern) for candidate in candidates):
+                is_ignored = not line.startswith("!")
+    return not is_ignored
+
+
+def copied() -> list[str]:
+    """What the build copies out of the repository, in order."""
+    return [
+        source
+        for step in steps()
+        if step.word == "COPY" and not step.rest.startswith("--from")
+        for source in step.rest.split()[:-1]
+    ]
+
+
+def test_the_build_gets_what_it_copies_and_nothing_more() -> None:
+    """Everything the Dockerfile copies exists and reaches the build; data, secrets and history do not."""
+    assert copied()
+    assert [path for path in copied() if not (ROOT / path).exists() or not reaches_the_build(path)] == []
+    assert reaches_the_build("service/ebbtide/settings.py")
+    others = (
+        ".git/config",
+        ".env",
+        ".venv/x",
+        "data/lock",
+        "tests/conftest.py",
+        "service/a/__pycache__/x.pyc",
+    )
+    assert [path for path in others if reaches_the_build(path)] == []
+
+
+def test_the_package_can_be_built_from_what_is_copied() -> None:
+    """Readme, licence and packages that pyproject.toml names are there before the package is installed."""
+    project = tomllib.loads(read("pyproject.toml"))
+    needed = [project["project"]["readme"], *project["project"]["license-files"]]
+    needed += project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert [path for path in needed if path.partition("/")[0] not in copied()] == []
+    last = [step for step in steps() if step.stage == 0][-1]
+    assert (last.word, last.rest) == ("RUN", "/opt/ebbtide/bin/pip install --no-deps .")
+
+
+def test_the_dependencies_of_the_image_are_those_of_the_package() -> None:
+    """The step that writes down the dependencies names all of pyproject.toml's and no others."""
+    (line,) = [step.rest for step in steps() if "tomllib" in step.rest]
+    program = shlex.split(line.partition(" > ")[0])
+    assert program[0] == "python"
+    done = subprocess.run(
+        [sys.executable, *program[1:]], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]
+
+
+def test_the_image_has_two_stages_and_one_interpreter() -> None:
+    """Both stages begin with the same Python, one that the package supports, and the environment keeps its path."""
+    bases = [step.rest.split()[0] for step in steps() if step.word == "FROM"]
+    assert bases == ["${BASE}", "${BASE}"]
+    major_minor = re.search(r"python:(\d+)\.(\d+)-slim", the("ARG", -1))
+    lowest = re.fullmatch(
+        r">=(\d+)\.(\d+)", tomllib.loads(read("pyproject.toml"))["project"]["requires-python"]
+    )
+    assert major_minor and lowest
+    assert tuple(map(int, major_minor.groups())) >= tuple(map(int, lowest.groups()))
+    source, target = the("COPY").split()[1:]
+    assert source == target
+    assert image_environment()["PATH"].startswith(f"{target}/bin:")
+
+
+def test_the_image_runs_as_nobody_of_importance() -> None:
+    """The user is a number other than 0, owns the data directory, and nothing is installed after root is left."""
+    user = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", the("USER"))
+    assert user is not None
+    directory = image_environment()["EBBTIDE_STORE__DATA_DIR"]
+    assert json.loads(the("VOLUME")) == [directory]
+    assert f"--owner={user[1]} --group={user[2]} --mode=0700 {directory}" in the("RUN")
+    final = [step.word for step in steps() if step.stage == 1]
+    assert set(final[final.index("USER") :]) == {"USER", "HEALTHCHECK", "STOPSIGNAL", "CMD"}
+
+
+def test_sigterm_reaches_the_daemon() -> None:
+    """The command is a list without a shell, a command of ours with options it knows; the signal is SIGTERM."""
+    assert the("STOPSIGNAL") == "SIGTERM"
+    command = json.loads(the("CMD"))
+    assert command[0] in tomllib.loads(read("pyproject.toml"))["project"]["scripts"]
+    understood(command)
+
+
+async def test_the_health_check_asks_a_route_that_exists(tmp_path: Path) -> None:
+    """The check is a list, needs nothing that the image lacks, and asks for readiness at the daemon's port."""
+    program, option, source = health_check()
+    assert (program, option) == ("python", "-c")
+    compile(source, "health check", "exec")
+    assert "'http://127.0.0.1:%s/readyz'" in source
+    assert await statuses(tmp_path, ("/readyz", "127.0.0.1")) == [200]
+    assert f"'EBBTIDE_SERVER__REST_PORT', '{Settings().server.rest_port}'" in source
+
+
+def test_the_ports_of_the_image_are_the_daemons() -> None:
+    """The image exposes the ports that the daemon listens on by default."""
+    assert [int(port) for port in the("EXPOSE").split()] == ports()
+
+
+# --- what the code says ----------------------------------------------------------------------------
+
+
+def ports() -> list[int]:
+    """The ports of the daemon."""
+    server = Settings.model_fields["server"].default
+    return [server.rest_port, server.grpc_port]
+
+
+async def statuses(tmp_path: Path, *calls: tuple[str, str]) -> list[int]:
+    """What a daemon with the settings now in the environment answers to each path and `Host`."""
+    async with service_in(tmp_path / "data") as service:
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return [(await client.get(path, headers={"Host": host})).status_code for path, host in calls]
+
+
+def understood(command: list[str]) -> None:
+    """Assert that the command line has this command, and that the command takes these options."""
+    commands = typer.main.get_command(command_line).commands  # type: ignore[attr-defined]
+    known = {option for parameter in commands[command[1]].params for option in parameter.opts}
+    assert [word for word in command[2:] if word.startswith("-") and word not in known] == [], command
+
+
+def settings_of(environment: Mapping[str, Any], patch: pytest.MonkeyPatch) -> Settings:
+    """The settings that a daemon with this environment has in force; it would start with them."""
+    for name in [name for name in os.environ if name.startswith("EBBTIDE_")]:
+        patch.delenv(name)
+    for name, value in environment.items():
+        assert isinstance(value, str), f"{name} is not a text"
+        patch.setenv(name, value)
+    settings = load_settings()
+    for name in environment:
+        if name.startswith("EBBTIDE_"):
+            section, _, field = name.removeprefix("EBBTIDE_").lower().partition("__")
+            assert hasattr(getattr(settings, section), field), name
+    refuse_insecure_bind(settings)
+    return settings
+
+
+def test_every_variable_named_is_a_setting() -> None:
+    """Whatever looks like a variable of ours, in a comment too, is the variable of a setting."""
+    known = {
+        f"EBBTIDE_{section}__{name}".upper()
+        for section, field in Settings.model_fields.items()
+        for name in field.annotation.model_fields  # type: ignore[union-attr]
+    }
+    for name in FILES:
+        named = set(re.findall(r"\bEBBTIDE_[A-Z_]*[A-Z]\b", read(name)))
+        assert named <= known | NOT_SETTINGS, name
+
+
+def test_every_example_of_a_setting_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each `VARIABLE=value` in an example file or on the page, commented out or not, is taken by the daemon."""
+    for name in ("deploy/systemd/ebbtide.env", "docs/deploying.md", "README.zh-CN.md", "docker-compose.yml"):
+        for variable, value in re.findall(r"(EBBTIDE_[A-Z]+__[A-Z_]+)=([^\s`]+)", read(name)):
+            (unquoted,) = shlex.split(value)
+            settings_of({variable: unquoted}, monkeypatch)
+    manifest = (KUBERNETES / "statefulset.yaml").read_text(encoding="utf-8")
+    for variable, value in re.findall(r"# - name: (EBBTIDE_\w+)\n\s*#   value: (\S+)", manifest):
+        settings_of({variable: value}, monkeypatch)
+
+
+def test_versions_are_that_of_the_package() -> None:
+    """Every tag of our image, in files and commands, is the version of the package."""
+    for name in FILES:
+        assert set(re.findall(r"\bebbtide:(\d[\w.]*)", read(name))) <= {__version__, *map(str, ports())}, name
+    (image,) = load("kustomization.yaml")[0]["images"]
+    assert image["newTag"] == __version__
+
+
+# --- docker-compose.yml ----------------------------------------------------------------------------
+
+
+def interpolated(text: str) -> str:
+    """A text as Compose reads it when no variable is set: `${NAME:-default}`, `$$`."""
+    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+    assert not re.search(r"(?<!\$)\$[\w{]", text), "a variable without a default"
+    return text.replace("$$", "$")
+
+
+def compose() -> dict[str, Any]:
+    """The compose file, merged and interpolated."""
+    tree: dict[str, Any] = yaml.safe_load(interpolated(read("docker-compose.yml")))
+    return tree
+
+
+def seconds(duration: str) -> float:
+    """A duration such as 60s or 1m."""
+    number, unit = re.fullmatch(r"(\d+)(s|m|h)", duration).groups()  # type: ignore[union-attr]
+    return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+
+
+def daemons() -> dict[str, dict[str, Any]]:
+    """The services that run the daemon."""
+    return {name: service for name, service in compose()["services"].items() if "build" in service}
+
+
+@pytest.mark.parametrize("name", ["ebbtide", "ebbtide-builtin"])
+async def test_compose_starts_a_daemon_its_network_can_call(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each daemon starts with its settings, and answers to every name that the network knows it by."""
+    service = daemons()[name]
+    settings = settings_of(image_environment() | service["environment"], monkeypatch)
+    aliases = service.get("networks", {}).get("default", {}).get("aliases", [])
+    names = [name, *aliases]
+    assert "ebbtide" in names
+    calls = [("/healthz", f"{called}:8420") for called in names]
+    assert await statuses(tmp_path, *calls, ("/healthz", "elsewhere")) == [200] * len(names) + [421]
+    assert seconds(service["stop_grace_period"]) >= settings.server.shutdown_grace_s + DRAIN_S
+    mounts = dict(mount.split(":")[:2] for mount in service["volumes"])
+    assert mounts == {"data": str(settings.store.data_dir)}
+    assert service["read_only"] is True and service["cap_drop"] == ["ALL"]
+    assert not {"command", "entrypoint", "user", "healthcheck"} & service.keys(), "the image's own are tested"
+
+
+def test_compose_publishes_on_this_machine_only() -> None:
+    """Daemons publish their own ports on 127.0.0.1; nothing else is published, the host's network is not used."""
+    for name, service in compose()["services"].items():
+        published = [port.rpartition(":") for port in service.get("ports", [])]
+        if name in daemons():
+            assert [int(inside) for _, _, inside in published] == ports()
+            assert [outside for outside, _, _ in published] == [f"127.0.0.1:{port}" for port in ports()]
+        else:
+            assert published == []
+        assert not {"network_mode", "privileged"} & service.keys()
+
+
+def test_compose_runs_ollama_with_the_models_in_a_volume() -> None:
+    """Ollama keeps its models in a volume of their own, and every volume that is mounted is declared."""
+    tree = compose()
+    ollama = tree["services"]["ollama"]
+    assert ollama["volumes"] == [f"models:{ollama['environment']['OLLAMA_MODELS']}"]
+    for service in tree["services"].values():
+        for mount in service.get("volumes", []):
+            assert mount.partition(":")[0] in tree["volumes"]
+
+
+def test_compose_waits_for_ollama_and_its_model() -> None:
+    """The daemon starts when Ollama is healthy and the model is there; what is waited for can be waited for."""
+    services = compose()["services"]
+    wanted = {name: how["condition"] for name, how in services["ebbtide"]["depends_on"].items()}
+    assert wanted == {"ollama": "service_healthy", "ollama-pull": "service_completed_successfully"}
+    for service in services.values():
+        for name, how in service.get("depends_on", {}).items():
+            assert "profiles" not in services[name]
+            if how["condition"] == "service_healthy":
+                assert services[name]["healthcheck"]["test"][0] == "CMD"
+            else:
+                assert services[name]["restart"] == "no"
+
+
+def test_compose_pulls_the_model_that_the_daemon_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One variable names the model for both; the default is that of the settings; both ask the same Ollama."""
+    services = compose()["services"]
+    settings = settings_of(services["ebbtide"]["environment"], monkeypatch)
+    assert settings.language.model == "ollama"
+    assert settings.language.base_url == f"http://ollama:{OLLAMA_PORT}"
+    pull = services["ollama-pull"]
+    assert pull["environment"]["MODEL"] == settings.language.model_name
+    assert settings.language.model_name == Settings.model_fields["language"].default.model_name
+    assert pull["environment"]["OLLAMA_HOST"] == settings.language.base_url
+    assert pull["image"] == services["ollama"]["image"]
+    assert read("docker-compose.yml").count("${EBBTIDE_LANGUAGE__MODEL_NAME:-") == 2
+    (script,) = pull["command"]
+    subprocess.run(["sh", "-n", "-c", script], check=True)
+
+
+@pytest.mark.parametrize("has_model", [False, True], ids=["missing", "there"])
+def test_a_model_is_pulled_only_when_it_is_missing(has_model: bool, tmp_path: Path) -> None:
+    """The init service asks for a model that is not there, and leaves one alone that is, so it needs no network."""
+    stub = tmp_path / "ollama"
+    stub.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ "$1" != show ] || exit {int(not has_model)}\n'
+    )
+    stub.chmod(0o755)
+    service = compose()["services"]["ollama-pull"]
+    environment = {**service["environment"], "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([*service["entrypoint"], *service["command"]], env=environment, check=False)
+    assert done.returncode == 0
+    model = service["environment"]["MODEL"]
+    wanted = [f"show {model}"] if has_model else [f"show {model}", f"pull {model}"]
+    assert (tmp_path / "calls").read_text().splitlines() == wanted
+
+
+def test_compose_has_a_profile_without_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The profile's daemon waits for nothing, needs no server, and keeps the same memories."""
+    service = daemons()["ebbtide-builtin"]
+    assert service["profiles"] == ["builtin"]
+    assert "depends_on" not in service
+    assert settings_of(service["environment"], monkeypatch).language.model == "builtin"
+    assert service["volumes"] == daemons()["ebbtide"]["volumes"]
+
+
+# --- systemd ---------------------------------------------------------------------------------------
+
+
+def unit() -> dict[str, dict[str, list[str]]]:
+    """The unit: section, key, every value in order."""
+    found: dict[str, dict[str, list[str]]] = {}
+    section: dict[str, list[str]] = {}
+    for line in read(UNIT).splitlines():
+        if line.startswith("["):
+            section = found.setdefault(line.strip("[]"), {})
+        elif line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            section.setdefault(key, []).append(value)
+    return found
+
+
+def test_the_unit_starts_a_daemon_in_its_state_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is ours, the settings are valid, the data lies where systemd lets the service write."""
+    service = unit()["Service"]
+    (line,) = service["ExecStart"]
+    program, *arguments = line.split()
+    understood(["ebbtide", *arguments])
+    assert f"sudo python3 -m venv {Path(program).parents[1]}\n" in read("docs/deploying.md")
+    settings = settings_of(dict(text.split("=", 1) for text in service["Environment"]), monkeypatch)
+    assert service["StateDirectory"] == [settings.store.data_dir.name]
+    assert settings.store.data_dir.parent == Path("/var/lib")
+    assert service["WorkingDirectory"] == [str(settings.store.data_dir)]
+    assert settings.server.allow_insecure is False
+    assert float(service["TimeoutStopSec"][0]) >= settings.server.shutdown_grace_s + DRAIN_S
+
+
+def test_the_unit_says_what_is_true_of_the_daemon() -> None:
+    """Not `notify`, since nothing tells systemd; no other signal than SIGTERM; retries only where they may help."""
+    service = unit()["Service"]
+    speaks = any("NOTIFY_SOCKET" in path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    assert service["Type"] == ["notify" if speaks else "exec"]
+    assert "KillSignal" not in service
+    codes = {ExitCode(int(code)).name for code in service["RestartPreventExitStatus"][0].split()}
+    assert codes == {"USAGE", "BAD_SETTING", "NO_CONFIG", "INSECURE_BIND"}
+
+
+def test_the_unit_is_shut_in() -> None:
+    """A user of its own, a read-only machine, no privileges, this machine's addresses only."""
+    service = {key: values[-1] for key, values in unit()["Service"].items()}
+    wanted = {"DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "NoNewPrivileges": "yes"}
+    wanted |= {"CapabilityBoundingSet": "", "IPAddressDeny": "any", "IPAddressAllow": "localhost"}
+    assert {key: service.get(key) for key in wanted} == wanted
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    """`systemd-analyze verify` has nothing to say of it."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    copy = tmp_path / "ebbtide.service"
+    copy.write_text(read(UNIT).replace("/opt/ebbtide/bin/ebbtide", sys.executable), encoding="utf-8")
+    done = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
+    about_it = [line for line in done.stderr.splitlines() if "ebbtide" in line]
+    assert (done.returncode, about_it) == (0, [])
+
+
+# --- Kubernetes ------------------------------------------------------------------------------------
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    """The documents of a manifest."""
+    return list(yaml.safe_load_all((KUBERNETES / name).read_text(encoding="utf-8")))
+
+
+def manifests() -> Iterator[dict[str, Any]]:
+    """Every object that is applied."""
+    for name in load("kustomization.yaml")[0]["resources"]:
+        yield from load(name)
+
+
+def objects(kind: str) -> list[dict[str, Any]]:
+    """Every object of a kind."""
+    return [manifest for manifest in manifests() if manifest["kind"] == kind]
+
+
+def pod() -> dict[str, Any]:
+    """The pod's specification."""
+    (stateful_set,) = objects("StatefulSet")
+    specification: dict[str, Any] = stateful_set["spec"]["template"]["spec"]
+    return specification
+
+
+def test_every_manifest_is_applied() -> None:
+    """The kustomization lists each manifest of its folder, once, and nothing that is missing."""
+    beside = sorted(path.name for path in KUBERNETES.glob("*.yaml") if path.name != "kustomization.yaml")
+    assert sorted(load("kustomization.yaml")[0]["resources"]) == beside
+
+
+# The schemas are read from files that the package leaves to be closed by themselves.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("version", ["oldest", "newest"])
+def test_kubernetes_understands_the_manifests(version: str) -> None:
+    """Every object fits the strict schema of its kind, in the oldest version the page names and the newest known."""
+    import kubernetes_validate
+
+    oldest = re.search(r"Kubernetes (1\.\d+) and newer", read("docs/deploying.md"))
+    assert oldest is not None
+    wanted = oldest[1] if version == "oldest" else kubernetes_validate.latest_version()
+    for manifest in manifests():
+        kubernetes_validate.validate(manifest, wanted, strict=True)
+
+
+async def test_the_pod_runs_a_daemon_the_namespace_can_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon starts with its settings and answers to every name of its service; it alone sets EBBTIDE_…."""
+    (container,) = pod()["containers"]
+    environment = {entry["name"]: entry["value"] for entry in container["env"]}
+    settings = settings_of(image_environment() | environment, monkeypatch)
+    service = next(s for s in objects("Service") if s["spec"].get("type") == "ClusterIP")
+    short = service["metadata"]["name"]
+    longer = f"{short}.{service['metadata']['namespace']}"
+    names = (short, longer, f"{longer}.svc", f"{longer}.svc.cluster.local")
+    calls = [("/healthz", f"{name}:8420") for name in names]
+    assert await statuses(tmp_path, *calls) == [200] * len(names)
+    assert pod()["enableServiceLinks"] is False
+    assert pod()["terminationGracePeriodSeconds"] >= settings.server.shutdown_grace_s + DRAIN_S
+    inside = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert inside == {"rest": settings.server.rest_port, "grpc": settings.server.grpc_port}
+    for exposed in objects("Service"):
+        listed = {port["targetPort"]: port["port"] for port in exposed["spec"]["ports"]}
+        assert listed == inside, exposed["metadata"]["name"]
+    assert not {"command", "args"} & container.keys(), "the image's own are tested"
+
+
+async def test_probes_ask_routes_that_answer_them(tmp_path: Path) -> None:
+    """Each probe asks the right route of the REST port, with a `Host` that is not refused."""
+    (container,) = pod()["containers"]
+    asked = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    for probe, path in asked.items():
+        get = container[probe]["httpGet"]
+        assert (get["path"], get["port"]) == (path, "rest")
+        headers = {header["name"]: header["value"] for header in get["httpHeaders"]}
+        assert await statuses(tmp_path / probe, (path, headers["Host"])) == [200]
+
+
+def test_the_pod_keeps_its_data_and_nothing_else() -> None:
+    """One pod; its claim is mounted at the data directory; the rest of its disk is read-only; it is not root."""
+    (stateful_set,) = objects("StatefulSet")
+    (container,) = pod()["containers"]
+    assert stateful_set["spec"]["replicas"] == 1
+    (claim,) = stateful_set["spec"]["volumeClaimTemplates"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts.pop(claim["metadata"]["name"]) == image_environment()["EBBTIDE_STORE__DATA_DIR"]
+    assert mounts.keys() == {volume["name"] for volume in pod()["volumes"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    user, group = (int(number) for number in the("USER").split(":"))
+    context = pod()["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert (context["runAsUser"], context["runAsGroup"], context["fsGroup"]) == (user, group, group)
+    assert f"`{claim['metadata']['name']}-{stateful_set['metadata']['name']}-0`" in read("docs/deploying.md")
+
+
+def test_names_and_labels_meet() -> None:
+    """Services, policy and StatefulSet select the pod; the governing service is headless; one namespace has all."""
+    (stateful_set,) = objects("StatefulSet")
+    labels = stateful_set["spec"]["template"]["metadata"]["labels"].items()
+    (policy,) = objects("NetworkPolicy")
+    selectors = [s["spec"]["selector"] for s in objects("Service")]
+    selectors += [
+        stateful_set["spec"]["selector"]["matchLabels"],
+        policy["spec"]["podSelector"]["matchLabels"],
+    ]
+    assert all(selector.items() <= labels for selector in selectors)
+    governing = {s["metadata"]["name"]: s["spec"] for s in objects("Service")}[
+        stateful_set["spec"]["serviceName"]
+    ]
+    assert governing["clusterIP"] == "None"
+    (namespace,) = objects("Namespace")
+    others = [m["metadata"].get("namespace") for m in manifests() if m["kind"] != "Namespace"]
+    assert set(others) == {namespace["metadata"]["name"]}
+
+
+def test_only_the_namespace_reaches_the_daemon() -> None:
+    """The policy lets pods of its own namespace in, to the daemon's ports, and no service leads in from outside."""
+    (policy,) = objects("NetworkPolicy")
+    (rule,) = policy["spec"]["ingress"]
+    assert rule["from"] == [{"podSelector": {}}]
+    assert [port["port"] for port in rule["ports"]] == ["rest", "grpc"]
+    assert set(policy["spec"]["policyTypes"]) == {"Ingress", "Egress"}
+    assert {service["spec"].get("type", "ClusterIP") for service in objects("Service")} == {"ClusterIP"}
+    assert objects("Ingress") == []
+
+
+# --- the page --------------------------------------------------------------------------------------
+
+
+def page_commands() -> list[list[str]]:
+    """Every command of docs/deploying.md as its words, joined by && or put into the background or not."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", read("docs/deploying.md"), re.MULTILINE | re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [
+        shlex.split(part, comments=True)
+        for line in lines
+        for part in re.split(r" && | &$", re.sub(r" +# .*", "", line))
+        if part.strip()
+    ]
+
+
+def test_commands_of_the_page_name_what_exists() -> None:
+    """Files, services of Compose, the unit, objects of Kubernetes, volumes and our own commands all exist."""
+    services, volumes = compose()["services"], {v["name"] for v in compose()["volumes"].values()}
+    kinds = {f"{m['kind'].lower()}/{m['metadata']['name']}" for m in manifests()}
+    for words in page_commands():
+        text = " ".join(words)
+        assert [w for w in words if w.startswith("deploy/") and not (ROOT / w).exists()] == []
+        if text.startswith("docker compose"):
+            named = [w for w in words[2:] if w in services or re.match(r"(ebbtide|ollama)", w)]
+            assert [w for w in named if w not in services] == [], text
+            profiles = [p for before, p in pairwise(words) if before == "--profile"]
+            assert [p for p in profiles if p not in services["ebbtide-builtin"]["profiles"]] == []
+        if "systemctl" in words[:2] and "daemon-reload" not in words:
+            assert words[-1] == Path(UNIT).stem, text
+        if words[0] == "kubectl":
+            assert [w for w in words if re.match(r"(statefulset|service)/", w) and w not in kinds] == [], text
+            assert "--namespace" in words or "--kustomize" in words
+        for before, mount in pairwise(words):
+            if before == "--volume" and mount.startswith("ebbtide"):
+                assert mount.partition(":")[0] in volumes
+        ours = re.search(r"(?:^|/| )ebbtide (check|serve)\b.*", text)
+        if ours and "systemctl" not in text:
+            understood(["ebbtide", *ours[0].split("ebbtide ", 1)[1].split()])
+
+
+async def test_addresses_of_the_page_are_the_daemons(tmp_path: Path) -> None:
+    """Every address on the page has a port of ours, and every path asked is a route."""
+    named = re.findall(r"http://([\w.-]+):(\d+)(/[\w/]*)?", read("docs/deploying.md"))
+    assert {int(port) for _, port, _ in named} <= set(ports())
+    paths = sorted({path for _, _, path in named if path})
+    assert await statuses(tmp_path, *((path, "localhost") for path in paths)) == [200] * len(paths)
+
+
+def test_grace_times_are_found_where_the_page_says() -> None:
+    """The three places that the page names for the time of a stop exist."""
+    for key, name in {
+        "stop_grace_period": "docker-compose.yml",
+        "TimeoutStopSec": UNIT,
+        "terminationGracePeriodSeconds": "deploy/kubernetes/statefulset.yaml",
+    }.items():
+        assert f"`{key}`" in read("docs/deploying.md")
+        assert re.search(rf"\b{key}\b", read(name)), name
+
+
+def test_the_small_model_is_named_wherever_the_large_one_is() -> None:
+    """Who reads the compose file, the page or the unit's example learns of the model for small machines."""
+    for name in ("docker-compose.yml", "docs/deploying.md", "deploy/systemd/ebbtide.env"):
+        assert "qwen2.5:1.5b" in read(name), name
+
+
+# --- README.zh-CN.md -------------------------------------------------------------------------------
+
+
+def typed(page: str) -> list[str]:
+    """What the fenced blocks of commands and answers hold, without what is said beside it."""
+    blocks = re.findall(r"^```(bash|json)\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL)
+    return [re.sub(r" +# .*", "", text) if kind == "bash" else text for kind, text in blocks]
+
+
+def test_the_chinese_readme_has_the_same_commands() -> None:
+    """Whoever follows the Chinese page types, and sees, the same as on the English one."""
+    assert typed("README.zh-CN.md") == typed("README.md")
+
+
+def test_the_chinese_readme_has_the_same_parts() -> None:
+    """Both pages have as many sections, promises and pictures, and lead to the same places."""
+    english, chinese = read("README.md"), read("README.zh-CN.md")
+    for pattern in (r"^## ", r"^- \*\*", r"^```"):
+        assert len(re.findall(pattern, english, re.MULTILINE)) == len(
+            re.findall(pattern, chinese, re.MULTILINE)
+        )
+    assert set(links(english)) - {"README.zh-CN.md"} <= set(links(chinese))
