@@ -1,0 +1,235 @@
+"""The image's steps, by hand: what the Dockerfile says is done in its order, without a container engine.
+
+The paths of the image lie below a temporary directory; files are copied as .dockerignore lets them through; the
+`RUN` steps of the first stage run in a shell as they stand, with the interpreter of this test as the base image's
+`python`. Left out is what needs root and changes the machine: the user and the owner of the data directory. Then
+the image's command runs with the image's environment and nothing else, and its health check beside it.
+
+Needs PyPI, or whatever index pip is configured for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.tidy.pages import ROOT
+from tests.tidy.test_deploy import health_check, image_environment, reaches_the_build, steps, the
+
+pytestmark = [
+    pytest.mark.deploy,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        not {"CI", "EBBTIDE_DEPLOY_TESTS"} & os.environ.keys(),
+        reason="installs from PyPI; set EBBTIDE_DEPLOY_TESTS=1 to run it",
+    ),
+]
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 40.0
+
+
+class Image:
+    """The root directory that the Dockerfile's steps fill."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.log = root / "log"
+        self.base = root / "base"
+        self.base.mkdir(parents=True)
+        python = self.base / "python"
+        python.write_text(f'#!/bin/sh\nexec {_base_interpreter()} "$@"\n')
+        python.chmod(0o755)
+        self._directory = root
+
+    def mapped(self, text: str) -> str:
+        """A text with the paths of the image below the root."""
+        for place in ("/opt/ebbtide", "/var/lib/ebbtide"):
+            text = text.replace(place, f"{self.root}{place}")
+        return text
+
+    def build(self) -> None:
+        """Do the steps of the first stage."""
+        inherited = {
+            k: v for k, v in os.environ.items() if not k.startswith(("EBBTIDE_", "PYTHON", "VIRTUAL_"))
+        }
+        environment = {**inherited, "PATH": f"{self.base}:/usr/bin:/bin"}
+        for step in steps():
+            if step.stage != 0:
+                continue
+            if step.word == "ENV":
+                environment |= dict(part.split("=", 1) for part in step.rest.split())
+            elif step.word == "WORKDIR":
+                self._directory = self.root / step.rest.lstrip("/")
+                self._directory.mkdir(parents=True)
+            elif step.word == "COPY":
+                *sources, target = step.rest.split()
+                for source in sources:
+                    self._copy(source, target)
+            elif step.word == "RUN":
+                self._run(step.rest, environment)
+            else:
+                assert step.word == "FROM", step
+
+    def _copy(self, source: str, target: str) -> None:
+        place = self._directory / target
+        if (ROOT / source).is_file():
+            shutil.copy(ROOT / source, place)
+            return
+
+        def ignored(folder: str, names: list[str]) -> set[str]:
+            within = Path(folder).relative_to(ROOT)
+            return {name for name in names if not reaches_the_build(str(within / name))}
+
+        shutil.copytree(ROOT / source, place, ignore=ignored)
+
+    def _run(self, line: str, environment: dict[str, str]) -> None:
+        done = subprocess.run(
+            ["sh", "-c", self.mapped(line)],
+            cwd=self._directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """What the image's command finds in its environment: what the image sets, and what the one who runs it adds."""
+        environment = {name: self.mapped(value) for name, value in image_environment().items()}
+        environment["PATH"] = environment["PATH"].replace("$PATH", "/usr/bin:/bin")
+        return environment | settings
+
+    def start(self, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        """Run the image's command."""
+        command = json.loads(the("CMD"))
+        program = shutil.which(command[0], path=environment["PATH"])
+        assert program is not None
+        assert Path(program).is_relative_to(self.root)
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command,
+                env=environment,
+                executable=program,
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                stdout=log,
+            )
+
+    def is_healthy(self, environment: dict[str, str]) -> bool:
+        """Whether the image's health check is content."""
+        program, *arguments = health_check()
+        found = shutil.which(program, path=environment["PATH"])
+        assert found is not None
+        return not subprocess.run(
+            [found, *arguments], env=environment, capture_output=True, check=False
+        ).returncode
+
+
+def _base_interpreter() -> str:
+    """The interpreter below this test's own virtual environment, as a base image would have it."""
+    return str(getattr(sys, "_base_executable", sys.executable))
+
+
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return str(held.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """The image's files, made by its steps; the sources are gone, as the second stage does not take them."""
+    made = Image(tmp_path_factory.mktemp("image"))
+    made.build()
+    shutil.rmtree(made.root / "src")
+    return made
+
+
+class Running(NamedTuple):
+    """The image's command, and a client for it."""
+
+    process: subprocess.Popen[bytes]
+    environment: dict[str, str]
+    client: httpx.Client
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def running(image: Image) -> Iterator[Running]:
+    """The image's command, ready, on ports of its own."""
+    ports = {"EBBTIDE_SERVER__REST_PORT": _free_port(), "EBBTIDE_SERVER__GRPC_PORT": _free_port()}
+    environment = image.environment(**ports)
+    process = image.start(environment)
+    url = f"http://127.0.0.1:{ports['EBBTIDE_SERVER__REST_PORT']}"
+    with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+        try:
+            _await_ready(process, image, client)
+            yield Running(process, environment, client)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def _await_ready(process: subprocess.Popen[bytes], image: Image, client: httpx.Client) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if client.get("/readyz").json()["status"] == "ready":
+                return
+        assert process.poll() is None, image.log.read_text()
+        assert time.monotonic() < deadline, image.log.read_text()
+        time.sleep(0.05)
+
+
+def test_the_steps_install_what_the_package_needs(image: Image) -> None:
+    """After the steps, the environment holds the package itself, not a link to its sources, and nothing misses."""
+    python = image.root / "opt/ebbtide/bin/python"
+    done = subprocess.run([python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    where = "import ebbtide; print(ebbtide.__file__)"
+    shown = subprocess.run([python, "-c", where], cwd=image.root, capture_output=True, text=True, check=True)
+    assert Path(shown.stdout.strip()).is_relative_to(image.root / "opt/ebbtide")
+
+
+def test_the_command_serves_and_ends_with_0_on_sigterm(image: Image) -> None:
+    """With the image's environment alone the daemon becomes ready, is healthy, and SIGTERM ends it in order."""
+    with running(image) as daemon:
+        assert image.is_healthy(daemon.environment)
+        assert daemon.client.get("/readyz").json() == {"status": "ready", "reasons": []}
+        assert daemon.stop() == 0, image.log.read_text()
+        assert not image.is_healthy(daemon.environment)
+    lines = [json.loads(line) for line in image.log.read_text().splitlines() if line.startswith("{")]
+    assert lines[-1]["event"] == "stopped"
+
+
+def test_memories_outlive_the_container(image: Image) -> None:
+    """What one daemon was told lies in the volume, and the next one on the same volume recalls it."""
+    told = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}
+    with running(image) as daemon:
+        assert daemon.client.post("/v1/agents/ann/remember", json=told).status_code == 202
+        assert daemon.stop() == 0
+        volume = Path(daemon.environment["EBBTIDE_STORE__DATA_DIR"])
+    assert (volume / "agents/ann/data.mdb").is_file()
+    with running(image) as daemon:
+        asked = {"keywords": ["lisbon"], "patience_ms": 20_000}
+        answer = daemon.client.post("/v1/agents/ann/recall", json=asked)
+        assert "I moved to Lisbon in May." in answer.json()["text"]
