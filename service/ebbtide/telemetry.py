@@ -6,11 +6,12 @@ escaped in both formats, so that no text can forge a line.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import traceback
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -40,10 +41,22 @@ def configure_log(level_name: str, form: str, *, log_content: bool = False) -> N
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _Lenient())),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Library()], level=max(level, logging.WARNING), force=True)
+
+
+class _Lenient:
+    """Standard error, on which a line may get lost: a log on a full disk must not fail a request."""
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
 
 
 class _Library(logging.Handler):

@@ -78,7 +78,9 @@ def reason(response: httpx.Response) -> str:
 # --- who asks ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.1"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.1"]
+)
 async def test_foreign_host_is_refused(site: Site, host: str) -> None:
     """A request that was sent to another name (a rebound DNS name) reaches no verb."""
     response = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Host": host})
@@ -128,9 +130,7 @@ async def test_listed_origin_is_taken_and_told_so(tmp_path: Path) -> None:
             "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "content-type",
         }
-        preflight = await site.client.options(
-            "/v1/agents/ann/remember", headers={"Origin": page, **asked}
-        )
+        preflight = await site.client.options("/v1/agents/ann/remember", headers={"Origin": page, **asked})
         assert preflight.status_code == 200
         assert preflight.headers["access-control-allow-origin"] == page
         done = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Origin": page})
@@ -188,7 +188,9 @@ async def test_compressed_body_is_refused(site: Site) -> None:
     assert (response.status_code, reason(response)) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"])
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"]
+)
 async def test_utf8_by_name_is_taken(site: Site, content_type: str) -> None:
     """The charset that JSON has anyway may be named."""
     body = json.dumps({"messages": [{"role": "user", "content": "蓝色的水壶"}]}, ensure_ascii=False)
@@ -271,7 +273,9 @@ async def test_endless_and_contradictory_lengths_never_reach_a_verb(site: Site) 
         ("Transfer-Encoding: gzip",),
     ):
         async with raw(site.url) as line:
-            await line.send("POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, *lines, body=b"0")
+            await line.send(
+                "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, *lines, body=b"0"
+            )
             line.writer.write_eof()
             assert b" 202 " not in await line.ends(3)
     assert await site.agents() == []
@@ -386,6 +390,7 @@ async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site
     await tell(site.service, "ann", "The kettle is blue.")
     await settle(site.service, "ann")
     agent = looking.opened_agent(site.service, "ann")
+    await eventually(lambda: agent.is_idle)
     may_end = threading.Event()
     blocker = asyncio.create_task(agent.run(lambda: may_end.wait(20)))
     body = json.dumps(BATCH).encode()
@@ -435,9 +440,7 @@ async def test_half_sent_bodies_store_nothing(site: Site) -> None:
     for declared in ("Content-Length: 4000", "Transfer-Encoding: chunked"):
         line = await Raw.to(site.url)
         part = body if "Length" in declared else f"{len(body):x}\r\n".encode() + body + b"\r\n"
-        await line.send(
-            "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, declared, body=part
-        )
+        await line.send("POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, declared, body=part)
         await asyncio.sleep(0.1)
         line.hang_up()
     await asyncio.sleep(0.1)

@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from ebbtide.parameters import AgentParameters
 from ebbtide.vocabulary import Link, Node, ScanState
 from tests.property import histories
-from tests.property.lockstep import PureEngine, assert_same_memory, assert_same_recall, oracle_for
+from tests.property.lockstep import (
+    PureEngine,
+    assert_same_memory,
+    assert_same_recall,
+    names_as_mapping,
+    names_by_rule,
+    oracle_for,
+    oracle_remembers,
+)
 from tests.support.oracle import Oracle, OracleLink, OracleNode
 
 STRENGTHS = [1.0, 0.5, 0.25, 0.7, 0.1, 0.2, 1 / 3, 2 / 3, 0.01, 0.0099, 0.0, 1 - 5e-10, 1 - 2e-9, 0.9, 0.3, 0.6]
@@ -93,6 +101,7 @@ NEVER = (0, 0)
     changes=histories.starting_changes(),
     cues=st.lists(histories.cues, min_size=1, max_size=3),
     passes=st.integers(1, 4),
+    batch=histories.segments,
 )
 @example(  # 0.1 + 0.2 + 0.7 is a hair below 1, and counts as 1: the short memory lives.
     graph=Graph(
@@ -104,17 +113,19 @@ NEVER = (0, 0)
     changes={},
     cues=[],
     passes=1,
+    batch=[],
 )
 @example(  # 0.29 x 100 characters is 28.999999999999996 in binary, and counts as 29.
     graph=Graph(["x" * 100, "y" * 9], [NEVER] * 2, {(2, 1, ""): (0.29, 0), (1, 2, ""): (1.0, 0)}, []),
     changes={},
     cues=[],
     passes=1,
+    batch=[],
 )
 def test_any_graph_is_recalled_and_compressed_alike(
-    graph: Graph, changes: dict, cues: list[dict], passes: int
+    graph: Graph, changes: dict, cues: list[dict], passes: int, batch: list
 ) -> None:
-    """Whatever a memory looks like, both recall the same from it, and a pass leaves the same of it."""
+    """Whatever a memory looks like, both recall the same from it; a pass and a batch leave the same of it."""
     parameters = histories.unbounded(AgentParameters(), **changes)
     engine, oracle = engine_of(graph, parameters), oracle_of(graph, parameters)
 
@@ -131,6 +142,11 @@ def test_any_graph_is_recalled_and_compressed_alike(
             shorten=histories.shorten, rng=Random(number), keywords_of=histories.keywords_for
         )
         compare()
+    names = names_by_rule(["", "friend of", "next"])
+    limit = parameters.focus_limit
+    engine.remember(batch, names_as_mapping(names, len(batch), limit), Random(9))
+    oracle_remembers(oracle, batch, names, Random(9))
+    compare()
 
 
 @histories.examples(500)

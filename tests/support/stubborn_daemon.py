@@ -26,9 +26,7 @@ if __name__ == "__main__":
     sign = hang_file(Path(sys.argv[sys.argv.index("--data-dir") + 1]))
     plain = BuiltinModel.segment
 
-    async def segment(
-        self: BuiltinModel, messages: Sequence[Utterance], *, max_chars: int
-    ) -> list[Segment]:
+    async def segment(self: BuiltinModel, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         while sign.exists() and any("hang" in message.text for message in messages):
             await asyncio.sleep(0.02)
         return await plain(self, messages, max_chars=max_chars)

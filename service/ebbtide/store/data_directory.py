@@ -94,16 +94,19 @@ class DataDirectory:
                 "stop it, or choose another directory with --data-dir",
                 reason="DATA_DIRECTORY_LOCKED",
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"process {os.getpid()}\n".encode())
-        os.fsync(descriptor)
         self._lock = descriptor
-        self._sweep()
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()}\n".encode())
+            os.fsync(descriptor)
+            self._sweep()
+        except OSError as error:
+            self.release()
+            raise translated(error, self.root) from error
 
     def release(self) -> None:
         """Let go of the directory. Idempotent."""
         if self._lock is not None:
-            os.ftruncate(self._lock, 0)
             os.close(self._lock)
             self._lock = None
 

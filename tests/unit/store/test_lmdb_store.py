@@ -195,7 +195,7 @@ def test_a_damaged_value_is_corruption_not_a_crash(store: LmdbStore) -> None:
         (lmdb.CorruptedError("x"), "STORE_CORRUPTED"),
         (OSError(errno.ENOSPC, "no room"), "STORE_FULL"),
         (OSError(errno.EIO, "io"), "STORE_UNAVAILABLE"),
-        (lmdb.Error("something new"), "INTERNAL"),
+        (lmdb.Error("mdb_txn_commit: Input/output error"), "STORE_UNAVAILABLE"),
     ],
 )
 def test_foreign_errors_are_translated(error: Exception, reason: str, tmp_path: Path) -> None:

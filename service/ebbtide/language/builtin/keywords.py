@@ -11,6 +11,7 @@ because the two are asked for together.
 from __future__ import annotations
 
 from ebbtide.language.builtin.candidates import candidates
+from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
 from ebbtide.language.builtin.tokens import Candidate
 
@@ -19,6 +20,8 @@ _KEYWORDS_GOOD = 3
 _LENGTH_MAX = 30
 # A fourth or fifth keyword has to earn its place.
 _WORTH = 1.0
+# What tells so little is no keyword beside one that tells more.
+_SLIGHT = 0.7
 
 
 def keywords(text: str) -> tuple[str, ...]:
@@ -29,10 +32,13 @@ def keywords(text: str) -> tuple[str, ...]:
     for score, candidate in strong:
         if len(chosen) >= _KEYWORDS_GOOD and score < _WORTH:
             break
+        if chosen and score < _SLIGHT:
+            break
         _add(chosen, candidate)
     if not chosen:
-        for _, candidate in scored[:_KEYWORDS_GOOD]:
-            _add(chosen, candidate)
+        for score, candidate in scored[:_KEYWORDS_GOOD]:
+            if score >= TOPICAL_WEIGHT:
+                _add(chosen, candidate)
     return tuple(candidate.text for candidate in chosen[:_KEYWORDS_MAX])
 
 

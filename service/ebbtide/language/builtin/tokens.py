@@ -17,7 +17,7 @@ from typing import NamedTuple
 import rjieba
 
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
-from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS
+from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJECT_VERBS, OBJECT_WHOLES
 
 
 class Token(NamedTuple):
@@ -120,6 +120,8 @@ def _tagged(text: str) -> list[tuple[str, str]]:
     for word, tag in tagger.tag(text):
         if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
+        elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
+            pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
         elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
             # The dictionary holds verb and object as one (吃海鲜); the object is the noun.
             whole = tagger.has_word(word[1:])
