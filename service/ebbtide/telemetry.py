@@ -6,14 +6,18 @@ escaped in both formats, so that no text can forge a line.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import contextvars
 import logging
 import sys
 import traceback
-from collections.abc import MutableMapping
-from typing import Any, TextIO, cast
+from collections.abc import Coroutine, MutableMapping
+from typing import Any, TextIO, TypeVar, cast
 
 import structlog
+
+T = TypeVar("T")
 
 _content = {"is_logged": False}
 
@@ -87,3 +91,8 @@ def _where_it_failed(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
 def get_log(name: str) -> Any:
     """A logger whose lines carry the part of the daemon they come from."""
     return structlog.get_logger().bind(part=name)
+
+
+def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task that outlives the request that happened to start it: its log lines carry no request id."""
+    return asyncio.create_task(work, context=contextvars.Context())

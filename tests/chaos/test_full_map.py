@@ -29,9 +29,9 @@ def noise(dice: random.Random, characters: int) -> str:
     return base64.b64encode(dice.randbytes(characters)).decode()[:characters]
 
 
-def try_to_remember(daemon: Daemon, agent: str, text: str) -> httpx.Response:
+def try_to_remember(daemon: Daemon, agent: str, text: str, role: str = "user") -> httpx.Response:
     """Remember, whatever comes of it."""
-    return daemon.post(f"{agent}/remember", {"messages": [{"role": "user", "content": text}]})
+    return daemon.post(f"{agent}/remember", {"messages": [{"role": role, "content": text}]})
 
 
 def assert_full(response: httpx.Response) -> None:
@@ -46,12 +46,12 @@ def all_batches(daemon: Daemon, agent: str) -> list[str]:
     return [batch["batch_id"] for batch in response.json()["batches"]]
 
 
-def fill(daemon: Daemon, agent: str, characters: int, most: int = 2000) -> list[str]:
-    """Remember until there is no room; the acknowledged batches."""
+def fill(daemon: Daemon, agent: str, characters: int, role: str = "user", most: int = 2000) -> list[str]:
+    """Remember until there is no room; the acknowledged batches. What the system says makes no memories."""
     dice = random.Random(characters)
     acknowledged = []
     for _ in range(most):
-        response = try_to_remember(daemon, agent, noise(dice, characters))
+        response = try_to_remember(daemon, agent, noise(dice, characters), role)
         if response.status_code != 202:
             assert_full(response)
             return acknowledged
@@ -160,7 +160,7 @@ def test_full_disk_refuses_and_recovers_when_room_is_made(tmp_path: Path) -> Non
                 with contextlib.suppress(OSError):
                     while True:
                         os.write(file.fileno(), bytes(size))
-        acknowledged = ["b1", *fill(daemon, "ann", 9000)]
+        acknowledged = ["b1", *fill(daemon, "ann", 90_000, "system"), *fill(daemon, "ann", 1000, "system")]
         assert "[Memory] The kettle is blue." in daemon.recall("ann", "kettle", patience_ms=0)
         assert_full(try_to_remember(daemon, "newcomer", "The cup is red."))
         ready = daemon.client.get("/readyz").json()
@@ -181,13 +181,16 @@ def test_kill_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     """SIGKILL while the disk is full: what was acknowledged is there once there is room."""
     with mounted(tmp_path / "disk") as disk:
         with running_daemon(disk / "data") as daemon:
-            acknowledged = fill(daemon, "ann", 20_000)
+            acknowledged = [daemon.remember("ann", "The kettle is blue.")]
+            for characters in (90_000, 1000, 10):
+                acknowledged += fill(daemon, "ann", characters, "system")
             daemon.kill()
             moved = tmp_path / "data"
             shutil.copytree(disk / "data", moved)
         with running_daemon(moved) as daemon:
             assert daemon.flush("ann")["digested"]
             assert all_batches(daemon, "ann") == acknowledged
+            assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."
 
 
 # --- a directory that cannot be used ---------------------------------------------------------------------

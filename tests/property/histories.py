@@ -77,7 +77,9 @@ relation_names = st.lists(st.one_of(st.sampled_from(NAMES), single_line), min_si
 cues = st.fixed_dictionaries(
     {
         "keywords": st.lists(st.sampled_from([*WORDS, "", "E", "ss", "湖", " ", "x"]), max_size=3),
-        "relations": st.one_of(st.just([]), st.lists(st.sampled_from([*NAMES, "FRIEND OF", "ſ"]), max_size=3)),
+        "relations": st.one_of(
+            st.just([]), st.lists(st.sampled_from([*NAMES, "FRIEND OF", "ſ"]), max_size=3)
+        ),
         "depth": st.integers(0, 8),
         "max_results": st.one_of(st.none(), st.integers(0, 6)),
     }

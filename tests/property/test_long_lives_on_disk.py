@@ -33,7 +33,9 @@ def test_long_lives_on_disk(defaults: dict, events: list[int], cue: dict) -> Non
             dice = Random(event_seed)
             roll = dice.random()
             if roll < 0.5:
-                pair.remember(histories.batch_from(event_seed), [dice.choice(histories.NAMES) for _ in range(4)])
+                pair.remember(
+                    histories.batch_from(event_seed), [dice.choice(histories.NAMES) for _ in range(4)]
+                )
             elif roll < 0.85:
                 times_up = [dice.random() < 0.3 for _ in range(dice.choice([0, 10, 60]))]
                 reopen_at = dice.sample(range(15), dice.choice([0, 1, 4]))
@@ -119,7 +121,9 @@ class Twin:
                 self.home.reopen()
             step = self.home.step(self.finished, [False] * dice.randrange(6) + [True])
             self.finished = (
-                None if step.task is None else shortened(step.task, lambda text, n: histories.shorten(text, n, 5))
+                None
+                if step.task is None
+                else shortened(step.task, lambda text, n: histories.shorten(text, n, 5))
             )
         else:
             self.home.workspace.change_parameters({**histories.changes_from(dice), **SCAN})

@@ -130,7 +130,9 @@ def first_content(home: Home, node: Node) -> str | None:
     return home.store.read(lambda txn: txn.first_content(node))
 
 
-def digest_all(home: Home, conversation: list[list[Said]], chosen: dict, dice: Random | None) -> dict[int, str]:
+def digest_all(
+    home: Home, conversation: list[list[Said]], chosen: dict, dice: Random | None
+) -> dict[int, str]:
     """Digest every batch, checking what each node cites; the content of each node at creation."""
     contents: dict[int, str] = {}
     for messages in conversation:

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
+from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ class Mailbox:
         self._arrived = asyncio.Event()
         self._closed = False
         self._busy = False
-        self._worker = asyncio.create_task(self._work())
+        self._worker = in_background(self._work())
 
     @property
     def waiting_count(self) -> int:

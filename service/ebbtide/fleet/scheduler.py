@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, in_background
 
 
 class Ring:
@@ -97,7 +97,7 @@ class Scheduler:
 
     def start(self) -> None:
         """Begin to give turns."""
-        self._loop = asyncio.create_task(self._give_turns())
+        self._loop = in_background(self._give_turns())
 
     def ask(self, key: Hashable) -> None:
         """This agent owes passes."""
@@ -128,7 +128,7 @@ class Scheduler:
                 key = self.ring.take()
                 if key is None:
                     break
-                self._slices[key] = asyncio.create_task(self._turn(key))
+                self._slices[key] = in_background(self._turn(key))
             self._asked.clear()
             await self._asked.wait()
 

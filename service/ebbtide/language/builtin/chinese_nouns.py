@@ -25,6 +25,7 @@ from ebbtide.language.builtin.words_chinese import (
     NOUN_ENDINGS,
     NOUN_TAGS,
     STOPPED,
+    SURNAMES,
     WEAK_NOUNS,
 )
 from ebbtide.language.builtin.words_social import CHINESE as SOCIAL
@@ -80,15 +81,23 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
         if last is not None and adjacent and _derives(last, token):
             derived[-1] = Token(last.text + token.text, last.start, token.end, "n")
             continue
-        if last is not None and adjacent and last.text in ("小", "老", "阿") and token.tag == "nr":
-            if len(token.text) == 1:
-                derived[-1] = Token(last.text + token.text, last.start, token.end, "nr")
-                continue
+        if last is not None and adjacent and _is_full_name(last, token):
+            derived[-1] = Token(last.text + token.text, last.start, token.end, "nr")
+            continue
         before_noun = adjacent and token.tag in NOUN_TAGS and token.text not in STOPPED
         if last is not None and before_noun and last.tag == "v" and last.text in ATTRIBUTIVE_VERBS:
             derived[-1] = last._replace(tag="n")
         derived.append(token)
     return derived
+
+
+def _is_full_name(last: Token, token: Token) -> bool:
+    """Tell whether two words are one name: 小 + 李, 郭 + 志强."""
+    if token.tag != "nr":
+        return False
+    return (last.text in ("小", "老", "阿") and len(token.text) == 1) or (
+        last.text in SURNAMES and len(token.text) == 2
+    )
 
 
 def _derives(last: Token, token: Token) -> bool:

@@ -39,7 +39,7 @@ _ENGLISH_OPENER = re.compile(
     r"|(?:congrats|congratulations) on|thank(?:s| you)(?: so much| a lot| very much)? for"
     r"|you know"
     r"|to be honest|by the way|"
-    r"of course|for sure|no worries|you're welcome|that said|in fact|as for|as well as|"
+    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w+|as well as|"
     r"i'm (?:so |really |very )?(?:glad|happy) (?:that |to (?:hear|see|know)(?: that)? )?|"
     r"sounds good|good point|for example|such as)\b[,\s]*",
     re.IGNORECASE,

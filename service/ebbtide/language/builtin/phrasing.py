@@ -9,6 +9,8 @@ Deliberately not here: rewriting. A phrase never says what the text does not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ebbtide.language.builtin import words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.clauses import Clause, clauses
@@ -17,7 +19,7 @@ from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.edges import plain, without_dangling_words, without_end_mark, without_opener
 from ebbtide.language.builtin.excerpts import excerpt
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
-from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, bearing, is_condition
 from ebbtide.language.builtin.words_chinese import NO_END
 from ebbtide.language.builtin.words_english import NO_END as NO_END_ENGLISH
@@ -30,8 +32,6 @@ _WORDS_MAX = 8
 # Eight words of English rarely need more; one endless word must not become a phrase.
 _CHARS_MAX = 80
 _VERBAL = words_english.VERBS | words_english.AUXILIARIES | words_english.AMBIGUOUS | words_english.SUBJECTS
-# What a clause is worth shows in its first words.
-_READ_CLAUSE = 300
 
 
 def phrase(text: str) -> str:
@@ -50,7 +50,7 @@ def phrase(text: str) -> str:
     held = _conditioned(body, pieces)
     ranked = sorted(
         pieces,
-        key=lambda piece: (piece[0].start in held, -_score(body, *piece, found), piece[0].start),
+        key=lambda piece: (piece[0].start in held, -_score(body, piece[0], piece[1], found), piece[0].start),
     )
     for clause, _ in ranked[:4]:
         result = _uncalled(_say(body, clause, found, dense), found)
@@ -73,7 +73,7 @@ def _bare(text: str, clause: Clause) -> str:
     return without_end_mark(without_opener(words)) or without_end_mark(words)
 
 
-def _without_courtesies(text: str, found: list[Clause]) -> list[tuple[Clause, list[Token]]]:
+def _without_courtesies(text: str, found: list[Clause]) -> list[tuple[Clause, Sequence[Token]]]:
     """Return the clauses from the first to the last that is more than courtesy, with their words;
     all of them where none is.
     """
@@ -82,12 +82,19 @@ def _without_courtesies(text: str, found: list[Clause]) -> list[tuple[Clause, li
         if joined and not joined[-1].closes and LATE_CONDITION.match(text, clause.start):
             clause = clause._replace(start=joined.pop().start)
         joined.append(clause)
-    pieces = [(clause, tokenize(text[clause.start : clause.end][:_READ_CLAUSE])) for clause in joined]
+    if len(joined) == 1:
+        return [(joined[0], tokens_of(text))]
+    pieces: list[tuple[Clause, list[Token]]] = [(clause, []) for clause in joined]
+    at = 0
+    for token in tokens_of(text):
+        while at + 1 < len(pieces) and token.start >= pieces[at][0].end:
+            at += 1
+        pieces[at][1].append(token)
     telling = [index for index, (_, tokens) in enumerate(pieces) if not is_courtesy(tokens)]
-    return pieces[telling[0] : telling[-1] + 1] if telling else pieces
+    return list(pieces[telling[0] : telling[-1] + 1] if telling else pieces)
 
 
-def _conditioned(text: str, pieces: list[tuple[Clause, list[Token]]]) -> set[int]:
+def _conditioned(text: str, pieces: list[tuple[Clause, Sequence[Token]]]) -> set[int]:
     """Return where the clauses start that hold only under a condition named before them."""
     starts: set[int] = set()
     under = False
@@ -104,7 +111,7 @@ def _fits(text: str, dense: bool) -> bool:
     return len(text) <= _CHARS_MAX and len(text.split()) <= _WORDS_MAX
 
 
-def _score(text: str, clause: Clause, tokens: list[Token], found: tuple[Candidate, ...]) -> float:
+def _score(text: str, clause: Clause, tokens: Sequence[Token], found: tuple[Candidate, ...]) -> float:
     """Weigh a clause by what it names, times aside; a question tells less than a statement, and a
     clause that hangs on another less than one with its own subject.
     """
@@ -118,7 +125,7 @@ def _score(text: str, clause: Clause, tokens: list[Token], found: tuple[Candidat
     score *= bearing(text[clause.start : clause.end], tokens, True)
     if is_courtesy(tokens):
         score *= 0.1
-    if not any(token.text.casefold() in _VERBAL for token in tokens) and tokens[0].tag == "word":
+    if not any(token.text.casefold() in _VERBAL for token in tokens) and tokens and tokens[0].tag == "word":
         score *= 0.7
     if is_condition(text[clause.start : clause.start + 16]):
         score *= 0.4

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import threading
+from functools import lru_cache
 from typing import NamedTuple
 
 import rjieba
@@ -129,6 +130,12 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         else:
             pairs.append((word, _RETAGGED.get(word, tag)))
     return pairs
+
+
+@lru_cache(maxsize=64)
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a text that several readers will ask for."""
+    return tuple(tokenize(text))
 
 
 def tokenize(text: str) -> list[Token]:

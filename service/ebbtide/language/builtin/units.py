@@ -21,6 +21,7 @@ from ebbtide.language.builtin.clauses import Clause, clauses
 from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.excerpts import holds_negation
 from ebbtide.language.builtin.scripts import width
+from ebbtide.language.builtin.subjects import has_subject
 from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
 from ebbtide.language.builtin.word_lists import words
 
@@ -77,9 +78,6 @@ _NEEDS_HOST = re.compile(
 )
 # A clause that begins with one of these, or with a noun, says who or what it is about.
 _SUBJECTS = words("i we my our 我 我们 我家 咱们")
-_SUBJECT_TAGS = words("n nr ns nt nz nw nrt nrfg vn r title an x nrf j l num m word code path")
-_NO_SUBJECT = words("这样 那样 这么 那么 怎么 什么 自己 其中 之后 一起 每逢 一边 一下 一直")
-_RELATIVE = words("which who whose that so including such especially")
 _LEADING = (
     words_english.PREPOSITIONS
     | words_english.CONJUNCTIONS
@@ -171,34 +169,6 @@ def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
     if has_subject(tokens) and not _POINTS.match(piece):
         return -1
     return before[last].host if before[last].host >= 0 else last
-
-
-def has_subject(tokens: Sequence[Token]) -> bool:
-    """Tell whether a clause names somebody or something before its first verb, other than behind a
-    preposition.
-    """
-    if len(tokens) > 1 and tokens[1].text in ("了", "过", "着"):
-        return False
-    governed = False
-    for index, token in enumerate(tokens):
-        if token.tag == "word":
-            return _has_english_subject(tokens)
-        if token.tag == "p":
-            governed = token.text not in ("除了", "至于", "关于")
-        elif token.tag in ("v", "vd", "ul") or token.text in ("是", "有"):
-            return False
-        elif token.tag == "vn" and all(after.tag in ("punct", "ul", "y") for after in tokens[index + 1 :]):
-            return False
-        elif token.tag in _SUBJECT_TAGS and token.text not in _NO_SUBJECT:
-            if not governed or (token.tag == "r" and tokens[index - 1].tag != "p"):
-                return True
-    return not any(token.tag in ("v", "d", "p") for token in tokens)
-
-
-def _has_english_subject(tokens: Sequence[Token]) -> bool:
-    first = next(token for token in tokens if token.tag == "word")
-    lower = first.text.casefold()
-    return lower not in _RELATIVE and lower not in words_english.VERBS and lower not in words_english.GERUNDS
 
 
 def bearing(piece: str, tokens: Sequence[Token], leads: bool) -> float:

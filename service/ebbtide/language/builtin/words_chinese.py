@@ -20,6 +20,15 @@ PRONOUNS = words(
     "之类 等等 等"
 )
 
+# Surnames of one character: before a given name they belong to it.
+SURNAMES = words(
+    "王 李 张 刘 陈 杨 黄 赵 吴 周 徐 孙 马 朱 胡 郭 何 林 高 罗 郑 梁 谢 宋 唐 许 韩 冯 邓 曹 彭 曾 "
+    "肖 田 董 袁 潘 于 蒋 蔡 "
+    "余 杜 叶 程 苏 魏 吕 丁 任 沈 姚 卢 姜 崔 钟 谭 陆 汪 范 金 石 廖 贾 夏 韦 付 方 白 邹 孟 熊 秦 "
+    "邱 江 尹 薛 闫 段 雷 侯 龙 "
+    "史 陶 黎 贺 顾 毛 郝 龚 邵 万 钱 严 覃 武 戴 莫 孔 向 汤"
+)
+
 # Nouns too vague to tell one memory from another.
 VAGUE_NOUNS = words(
     "东西 事情 事 事儿 事物 时候 时间 感觉 问题 情况 方面 方式 方法 地方 样子 部分 原因 结果 "
