@@ -34,7 +34,7 @@ _PAIRS = (
 )
 _ENGLISH_OPENER = re.compile(
     r"(?:(?:and |so |but )?i (?:think|guess|mean|believe|feel like|must say|have to say|can (?:only )?imagine)"
-    r"(?: that)?(?! (?:in|so|not|of|it|about|for|to)\b)"
+    r"(?: that\b)?+(?! (?:in|so|not|of|about|for|to)\b)"
     r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w+ing)|which(?: is| was| are| were)?(?! one)|so that"
     r"|(?:congrats|congratulations) on|thank(?:s| you)(?: so much| a lot| very much)? for"
     r"|you know"

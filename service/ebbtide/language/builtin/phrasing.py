@@ -82,8 +82,8 @@ def _without_courtesies(text: str, found: list[Clause]) -> list[tuple[Clause, Se
         if joined and not joined[-1].closes and LATE_CONDITION.match(text, clause.start):
             clause = clause._replace(start=joined.pop().start)
         joined.append(clause)
-    if len(joined) == 1:
-        return [(joined[0], tokens_of(text))]
+    if len(joined) < 2:
+        return [(clause, tokens_of(text)) for clause in joined]
     pieces: list[tuple[Clause, list[Token]]] = [(clause, []) for clause in joined]
     at = 0
     for token in tokens_of(text):

@@ -141,9 +141,9 @@ def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, be
 
 def _goes_on(text: str, clause: Clause) -> bool:
     """Tell whether the next clause only says what the thing just named is or does: , 是…  , who …"""
-    if text.startswith("是", clause.end):
-        return True
     short = clause.end - clause.start < _HEAD_MAX
+    if text.startswith("是", clause.end):
+        return short and text[clause.end - 2] not in "的了过着"
     return short and text[clause.end : clause.end + 7].casefold().startswith((" who ", " whose ", " which "))
 
 
