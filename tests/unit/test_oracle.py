@@ -107,13 +107,20 @@ def test_first_batch_above_the_focus_limit():
     assert oracle.focus == [4, 3]
     assert calls == [(0, 0), (0, 1), (1, 0), (1, 1)]  # 0 = newest = node 4
     assert oracle.links() == {
-        (1, 2, "next"): 0.5, (2, 1, "previous"): 0.5,
-        (2, 3, "next"): 0.5, (3, 2, "previous"): 1.0,  # 3 is in focus
-        (3, 4, "next"): 1.0, (4, 3, "previous"): 1.0,
-        (1, 4, "r00"): 1.0, (4, 1, "r00"): 1.0,
-        (1, 3, "r01"): 1.0, (3, 1, "r01"): 1.0,
-        (2, 4, "r10"): 1.0, (4, 2, "r10"): 1.0,
-        (2, 3, "r11"): 1.0, (3, 2, "r11"): 1.0,
+        (1, 2, "next"): 0.5,
+        (2, 1, "previous"): 0.5,
+        (2, 3, "next"): 0.5,
+        (3, 2, "previous"): 1.0,  # 3 is in focus
+        (3, 4, "next"): 1.0,
+        (4, 3, "previous"): 1.0,
+        (1, 4, "r00"): 1.0,
+        (4, 1, "r00"): 1.0,
+        (1, 3, "r01"): 1.0,
+        (3, 1, "r01"): 1.0,
+        (2, 4, "r10"): 1.0,
+        (4, 2, "r10"): 1.0,
+        (2, 3, "r11"): 1.0,
+        (3, 2, "r11"): 1.0,
     }
     # 3 is supported by 4 (1.0), 1 (1.0), 2 (1.0 and 0.5)
     assert oracle.importance(3) == 3.5
@@ -377,7 +384,7 @@ def test_due_rule():
     assert passes_that_scan(0.5, 9, patch_at=7, new_factor=0) == [1, 2, 4, 6, 7, 8, 9]
     assert passes_that_scan(0, 9, patch_at=5, new_factor=0.5) == [1, 2, 3, 4, 7]
     # default: 50 scans in 50 passes, then every second pass
-    assert passes_that_scan(0.02, 60) == list(range(1, 51)) + [52, 54, 56, 58, 60]
+    assert passes_that_scan(0.02, 60) == [*list(range(1, 51)), 52, 54, 56, 58, 60]
 
 
 def test_node_that_left_focus_is_due_at_once():
@@ -422,7 +429,7 @@ def test_slots_full_of_focus_and_batch_goes_over_its_limit():
 def test_slots_pass_draws_and_orders():
     strengths = {(1, 2, ""): 0.7, (1, 3, ""): 0.3, (1, 4, ""): 0.3 + 1e-15, (1, 5, ""): 0.1}
     oracle = graph(
-        {n: "x" * 100 for n in range(1, 6)}, strengths, strategy="slots", compression_batch_size=10
+        dict.fromkeys(range(1, 6), "x" * 100), strengths, strategy="slots", compression_batch_size=10
     )
     assert oracle.order_of_pass(random.Random(3)) == [1, 5, 3, 4, 2]
     oracle.parameters.compression_batch_size = 2
@@ -443,10 +450,13 @@ def test_slots_has_no_due_rule():
 def test_depth_and_strongest_path_within_it():
     # 5 -> 3 directly at 0.1; 5 -> 2 -> 3 at 0.81; 3 -> 4 at 0.9
     oracle = graph(
-        {n: "x" for n in range(2, 7)},
+        dict.fromkeys(range(2, 7), "x"),
         {
             (6, 5, ""): 0.5,  # 6 is the focus: this counts 1.0
-            (5, 2, ""): 0.9, (5, 3, ""): 0.1, (2, 3, ""): 0.9, (3, 4, ""): 0.9,
+            (5, 2, ""): 0.9,
+            (5, 3, ""): 0.1,
+            (2, 3, ""): 0.9,
+            (3, 4, ""): 0.9,
         },
         [6],
     )
@@ -463,7 +473,7 @@ def test_depth_and_strongest_path_within_it():
 def test_order_newest_focus_then_id():
     # focus 9 (newest) and 8; 1 from 8, 2 from 9, 3 from both, 4 from 9: all at 1.0
     oracle = graph(
-        {n: "x" for n in (1, 2, 3, 4, 8, 9)},
+        dict.fromkeys((1, 2, 3, 4, 8, 9), "x"),
         {(8, 1, ""): 1.0, (9, 2, ""): 1.0, (8, 3, ""): 1.0, (9, 3, ""): 1.0, (9, 4, ""): 1.0},
         [9, 8],
     )
@@ -478,10 +488,16 @@ def test_order_newest_focus_then_id():
 def test_equally_strong_in_twelve_digits():
     # from 9: 0.1 * 0.7 * 0.3; from 8: 0.7 * 0.3 * 0.1; the last bits differ
     oracle = graph(
-        {n: "x" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9)},
+        dict.fromkeys((1, 2, 3, 4, 5, 6, 7, 8, 9), "x"),
         {
-            (9, 1, ""): 1.0, (1, 2, ""): 0.1, (2, 3, ""): 0.7, (3, 7, ""): 0.3,
-            (8, 4, ""): 1.0, (4, 5, ""): 0.7, (5, 6, ""): 0.3, (6, 7, ""): 0.1,
+            (9, 1, ""): 1.0,
+            (1, 2, ""): 0.1,
+            (2, 3, ""): 0.7,
+            (3, 7, ""): 0.3,
+            (8, 4, ""): 1.0,
+            (4, 5, ""): 0.7,
+            (5, 6, ""): 0.3,
+            (6, 7, ""): 0.1,
         },
         [9, 8],
     )
@@ -552,8 +568,12 @@ def test_text_of_memories():
 
 def test_text_of_dangling_links():
     links = {
-        (1, 90, "朋友"): 1.0, (1, 91, ""): 1.0,
-        (2, 92, "friend"): 1.0, (2, 93, ""): 1.0, (2, 94, "friend"): 1.0, (2, 95, "home"): 1.0,
+        (1, 90, "朋友"): 1.0,
+        (1, 91, ""): 1.0,
+        (2, 92, "friend"): 1.0,
+        (2, 93, ""): 1.0,
+        (2, 94, "friend"): 1.0,
+        (2, 95, "home"): 1.0,
     }
     oracle = graph({1: "中文", 2: "english"}, links, [2, 1])
     # of the matching node; after the memories; not counted against the maximum
@@ -561,12 +581,10 @@ def test_text_of_dangling_links():
         "[记忆] 中文\n---\n[记忆] 与某个已遗忘的事物有关联\n---\n[记忆] 它有个朋友，但我想不起来了"
     )
     # equal sentences once
-    home = "[Memory] There was something it \"home\", but I can't recall it"
-    friend = "[Memory] There was something it \"friend\", but I can't recall it"
+    home = '[Memory] There was something it "home", but I can\'t recall it'
+    friend = '[Memory] There was something it "friend", but I can\'t recall it'
     plain = "[Memory] It was linked to something now forgotten"
-    assert oracle.recall(["english"], [], 0).text == "\n---\n".join(
-        ["[Memory] english", home, friend, plain]
-    )
+    assert oracle.recall(["english"], [], 0).text == "\n---\n".join(["[Memory] english", home, friend, plain])
     # nothing matches: the visited nodes, strongest path first, at most 3
     answer = oracle.recall(["none"], [], 0)
     assert answer.results == []
@@ -602,9 +620,7 @@ def test_recall_changes_nothing():
 @pytest.mark.parametrize("strategy", ["scan", "slots"])
 def test_random_histories_keep_the_page(strategy):
     choose = random.Random(7)
-    oracle = made(
-        strategy=strategy, max_nodes=30, focus_limit=3, decay_rate=0.8, compression_batch_size=9
-    )
+    oracle = made(strategy=strategy, max_nodes=30, focus_limit=3, decay_rate=0.8, compression_batch_size=9)
     for step in range(150):
         action = choose.random()
         if action < 0.45:
@@ -665,8 +681,9 @@ def lifetime(length, watched_batch, **parameters):
 
 
 def test_index_changes_nothing():
-    plain, indexed = made(focus_limit=2, decay_rate=0.7), IndexedOracle(
-        OracleParameters(focus_limit=2, decay_rate=0.7)
+    plain, indexed = (
+        made(focus_limit=2, decay_rate=0.7),
+        IndexedOracle(OracleParameters(focus_limit=2, decay_rate=0.7)),
     )
     for _ in range(25):
         for oracle in (plain, indexed):

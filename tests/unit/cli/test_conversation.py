@@ -129,9 +129,7 @@ def test_other_text_is_paragraphs(text: str) -> None:
 
 def test_a_bracket_does_not_make_it_json() -> None:
     """Plain text may begin with a bracket."""
-    assert messages(read("[10:32] hello there")) == [
-        [{"role": "user", "content": "[10:32] hello there"}]
-    ]
+    assert messages(read("[10:32] hello there")) == [[{"role": "user", "content": "[10:32] hello there"}]]
 
 
 @pytest.mark.parametrize(
@@ -140,9 +138,9 @@ def test_a_bracket_does_not_make_it_json() -> None:
         ("", "f.json", ".json is empty."),
         ("[]", "f.json", ".json holds no message with text."),
         ('[\n{"role": "user"', "f.json", ".json, line 2, column 16: not JSON"),
-        (f"{A}\n" '{"role": "user"}', "f", ", line 2: content: required."),
-        (f"{A}\n" "{oops}", "f", ", line 2, column 2: not JSON"),
-        (f"[\n{A},\n\n" '{"role": "cat", "content": "b"}]', "f", ", line 4, message 2: role: 'cat' is not"),
+        (f'{A}\n{{"role": "user"}}', "f", ", line 2: content: required."),
+        (f"{A}\n{{oops}}", "f", ", line 2, column 2: not JSON"),
+        (f'[\n{A},\n\n{{"role": "cat", "content": "b"}}]', "f", ", line 4, message 2: role: 'cat' is not"),
         ('{"messages": [{"role": "user", "mood": 1}]}', "f", ", messages[0]: no such field 'mood'"),
         ('{"batches": [[], 3]}', "f", ", batches[1]: expected messages, found a number."),
         ('{"title": "x"}', "f", ": the object has neither `messages` nor `batches`."),

@@ -12,9 +12,7 @@ from ebbtide.cli import app as command_line
 from ebbtide.cli.simulation import Case, simulate
 
 
-@pytest.mark.parametrize(
-    ("rate", "factor", "cut", "gone"), [(0.97, 0.0, 94, 142), (0.95, 0.02, 62, 120)]
-)
+@pytest.mark.parametrize(("rate", "factor", "cut", "gone"), [(0.97, 0.0, 94, 142), (0.95, 0.02, 62, 120)])
 def test_the_curve_has_the_documented_figures(rate: float, factor: float, cut: int, gone: int) -> None:
     """First cut and end stand near the figures of the memory model, section 5.2."""
     curve = simulate(Case(rate, factor), 200)

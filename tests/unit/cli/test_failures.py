@@ -50,7 +50,9 @@ def run(*arguments: str) -> int:
 def test_every_code_is_documented() -> None:
     """The docstring of ExitCode lists every code with its number."""
     for code in ExitCode:
-        assert any(line.split()[:2] == [code.name, str(code.value)] for line in (ExitCode.__doc__ or "").splitlines())
+        assert any(
+            line.split()[:2] == [code.name, str(code.value)] for line in (ExitCode.__doc__ or "").splitlines()
+        )
 
 
 @pytest.mark.parametrize(

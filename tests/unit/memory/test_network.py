@@ -141,7 +141,7 @@ def test_often_scanned_is_rarely_scanned() -> None:
 
 
 def test_a_longer_stronger_path_does_not_hide_what_a_shorter_one_reaches() -> None:
-    """Node 3 is two hops away by a weak link; the strong detour to 2 takes a hop more and cannot reach it."""
+    """Node 3 is near by a weak link; the strong detour to 2 takes a hop more and cannot reach it."""
     made = network(
         (1, 2, "", 0.1), (1, 4, "", 0.9), (4, 2, "", 0.9), (2, 3, "", 0.5), focus=(1,), link_break_threshold=0
     )

@@ -80,7 +80,7 @@ def _date_of(text: str, run: list[Token]) -> list[Candidate]:
 
 def _only_points(said: str) -> bool:
     """Tell whether a time word dates nothing: 昨天, 昨天晚上."""
-    return said in TIME_FILLERS or any(
+    return said in STOPPED or any(
         said[:at] in TIME_FILLERS and said[at:] in TIME_FILLERS for at in range(1, len(said))
     )
 

@@ -155,6 +155,8 @@ def _weigh(text: str, start: int, end: int, words: list[tuple[Token, str]], name
         return kind, weight
     if len(words) == 1:
         lower = normal(text[start:end])
+        if lower in lexicon.MODEST:
+            return "weak", TOPICAL_WEIGHT
         if lower in lexicon.EMPTY_ALONE or (
             words[0][0].text[0].isupper() and _opens_by_name(text, start, end)
         ):

@@ -168,6 +168,8 @@ def _may_begin(tokens: Sequence[Token], index: int) -> bool:
         return token.text in '《“「"$#@'
     if token.tag == "word":
         led = before.text.casefold()
+        if lower in words_english.SUBJECTS and led in words_english.AUXILIARIES:
+            return False
         if led.replace("’", "'") in words_english.SUBJECTS and lower not in words_english.GERUNDS:
             return False
         inside = led in words_english.ADJECTIVES or led in words_english.POSSESSIVES or led in _NEAR

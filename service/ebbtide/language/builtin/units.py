@@ -65,6 +65,9 @@ HARD_CONDITION = re.compile(
 # A head of a relative clause is hardly ever longer; a longer clause says something by itself.
 _HEAD_MAX = 24
 
+# When and where, but not yet what.
+_CIRCUMSTANCE = re.compile(r"(?:的时候|的过程中|之后|以后|之前|以前|期间|^在.{1,20}[中时后前里上下间])[，,]$")
+
 # A condition that comes after what it conditions: the two are never parted.
 LATE_CONDITION = re.compile(
     r"(?:unless|until|only if|provided|as long as|if)\b|除非|如果|前提|只要", re.IGNORECASE
@@ -142,6 +145,8 @@ def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, be
 def _goes_on(text: str, clause: Clause) -> bool:
     """Tell whether the next clause only says what the thing just named is or does: , 是…  , who …"""
     short = clause.end - clause.start < _HEAD_MAX
+    if _CIRCUMSTANCE.search(text[clause.start : clause.end]):
+        return True
     if text.startswith("是", clause.end):
         return short and text[clause.end - 2] not in "的了过着"
     return short and text[clause.end : clause.end + 7].casefold().startswith((" who ", " whose ", " which "))

@@ -246,6 +246,7 @@ VAGUE_NOUNS = words(
 
 # Nouns that carry a topic only together with another (snack ideas, job details); alone they name nothing.
 EMPTY_ALONE = words(
+    "worry worries root roots blast reply replies tons lot lots "
     "idea ideas word words help support question questions problem problems name names result results "
     "list lists "
     "example examples step steps option options issue issues thought thoughts detail details "
@@ -273,6 +274,12 @@ EMPTY_ALONE = words(
     "recommendations "
     "smile mistake mistakes journey fun chance response assistance tons resource resources reminders shape "
     "period portion quantities category combinations cup cups topic topics"
+)
+
+# Of these the ones that may still stand for a text that names nothing better.
+MODEST = words(
+    "skill skills goal goals dream dreams friend friends advice challenge challenges plans memories progress "
+    "journey passion motivation support resources lesson lessons interests suggestions friendship decision"
 )
 
 # Verbs and adjectives that are news by themselves; a text without a noun is filed under them.
