@@ -63,6 +63,7 @@ def test_other_name_for_the_same_directory_is_the_same_directory(tmp_path: Path)
             assert refused(name).returncode == ExitCode.LOCKED
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are read from /proc")
 def test_lock_is_not_inherited_by_what_the_daemon_starts(tmp_path: Path) -> None:
     """The lock's descriptor is closed on exec: a stray child cannot hold the directory for ever."""
     with running_daemon(tmp_path / "data") as daemon:

@@ -27,7 +27,10 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.stubborn_daemon import MODULE, hang_file
 from tests.support.waiting import Stopwatch, eventually, wait_until
 
-pytestmark = pytest.mark.chaos
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are read from /proc"),
+]
 
 MANY = 10_000
 

@@ -92,7 +92,7 @@ def _path(fault: ErrorDetails) -> str:
     path = ""
     for part in fault["loc"]:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return shown(path, 80) if path else ""
+    return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
 
 def _describe(fault: ErrorDetails) -> str:

@@ -93,7 +93,7 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
 
 def _is_full_name(last: Token, token: Token) -> bool:
     """Tell whether two words are one name: 小 + 李, 郭 + 志强."""
-    if token.tag != "nr":
+    if not token.tag.startswith("nr"):
         return False
     return (last.text in ("小", "老", "阿") and len(token.text) == 1) or (
         last.text in SURNAMES and len(token.text) == 2

@@ -26,6 +26,8 @@ _NOUN_CONTEXT = frozenset(("det", "that", "adj", "prep", "noun", "name", "num", 
 
 # I have, you would, must have: whatever carries these is no noun.
 _CLITICS = ("'ve", "'re", "'ll", "'d", "n't")
+# Adjectives that end compounds: API key, traffic light.
+_NOUNS_BEHIND_NOUNS = words("key light total final")
 # Before an adjective or "like" these are verbs.
 _LINKING = words("sound sounds look looks feel feels taste tastes smell smells")
 
@@ -136,6 +138,8 @@ def _open_class(lower: str, previous: str, tokens: Sequence[Token], index: int) 
         return "verb"
     if lower in lexicon.AMBIGUOUS:
         return _resolve(lower, previous, after)
+    if lower in _NOUNS_BEHIND_NOUNS and previous in ("noun", "name", "code") and after != "open":
+        return "noun"
     if lower in lexicon.ADJECTIVES or (lower.endswith("est") and _base_of(lower) in lexicon.ADJECTIVES):
         return "adj"
     if (

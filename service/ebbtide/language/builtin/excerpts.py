@@ -94,7 +94,7 @@ def excerpt(
     run goes from before the negation to the end: "never suggest recipes" is more than was said.
     """
     tokens = tokens[:_TOKENS_MAX]
-    if not tokens:
+    if not tokens or any(map(is_condition_word, tokens[1:])):
         return None
     inside = [c for c in found if tokens[0].start <= c.start and c.end <= tokens[-1].end]
     bound = _bound_starts(tokens, inside)
@@ -103,9 +103,6 @@ def excerpt(
         | {tokens[-1].end}
         | _passive_ends(tokens)
     )
-    conditioned = any(index and is_condition_word(token) for index, token in enumerate(tokens))
-    if conditioned:
-        return None
     negations = [index for index, token in enumerate(tokens) if is_negation(token)]
     best: tuple[float, int, int] | None = None
     for first in range(len(tokens)):

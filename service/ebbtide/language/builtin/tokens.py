@@ -82,7 +82,9 @@ _TOKEN = re.compile(
 )
 
 # Characters that are hardly ever part of a new word, and that the guesser likes to glue to one.
-GREEDY = re.compile("[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个]")
+GREEDY = re.compile(
+    "[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个吧吗呢啊呀嘛啦]"
+)
 
 # Where the dictionary's part of speech is wrong for everyday talk.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")

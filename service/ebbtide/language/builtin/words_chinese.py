@@ -270,6 +270,7 @@ NO_START = words(
 
 # Words younger than the dictionary, which would otherwise fall apart.
 ADDED_WORDS = ordered(
+    "不客气 听起来 看起来 "
     "会计 下属 海鲜 核磁共振 年会 豆包 微信 抖音 小红书 支付宝 淘宝 京东 拼多多 知乎 哔哩哔哩 "
     "钉钉 飞书 滴滴 美团 高铁 地铁站 网课 自媒体 大模型 "
     "人工智能 机器学习 深度学习 知识图谱 云计算 微服务 数据库 服务器 二维码 充电宝 奶茶 火锅 "

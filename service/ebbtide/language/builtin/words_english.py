@@ -151,7 +151,7 @@ ADJECTIVES = words(
     "furry fluffy rainy sunny windy cloudy salty spicy crispy juicy messy noisy picky silly "
     "sunny foggy snowy shiny sticky handy tricky risky bumpy chilly cozy mindful memorable "
     "enjoyable adorable unforgettable vibrant lively rad sick hilarious genuine sincere "
-    "convenient exclusive essential individual exhilarating hyped intense fit consistent serene "
+    "everyday convenient exclusive essential individual exhilarating hyped intense fit consistent serene "
     "tranquil insane immersive vivid optimistic consistent fulfilling active unfortunate humble "
     "lush "
     "abstract promising minimalistic awestruck imperfect compact widespread diverse adequate gradual "
