@@ -77,7 +77,7 @@ def _checked(base: AgentParameters, given: Mapping[str, object]) -> AgentParamet
     try:
         return AgentParameters.model_validate({**base.model_dump(), **given})
     except ValidationError as error:
-        raise refusal(error) from None
+        raise refusal(error, AgentParameters) from None
 
 
 async def initialise(service: Service, agent_id: str, given: Mapping[str, object]) -> tuple[AgentInfo, bool]:
