@@ -221,11 +221,13 @@ def test_stop_in_the_middle_of_passes_resumes_them(tmp_path: Path) -> None:
     """Passes that are owed at a stop are done after the next start: none lost, none done twice."""
     with running_daemon(tmp_path / "data", {"MEMORY__LONG_TERM_FACTOR": 0}) as daemon:
         for turn in range(4):
-            daemon.remember("ann", *(f"Fact {turn} {index} is kept here." for index in range(50)))
+            daemon.remember("ann", *(f"Fact {turn} {index} is kept here." for index in range(200)))
         daemon.flush("ann")
         before = daemon.get("ann").json()
         daemon.post("ann/compress", {"passes": 90})
         assert daemon.stop() == 0
+        at_stop = json.loads((tmp_path / "data/agents/ann/meta.json").read_text())["counts"]
+        assert at_stop["owed_passes"] > 0, "it was in the middle"
         daemon.start()
         wait_until(lambda: not any((tmp_path / "data/work").iterdir()), 60)
         after = daemon.get("ann").json()

@@ -57,7 +57,8 @@ def batch_from(seed: int) -> list[tuple[str, list[str]]]:
     ]
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+# Unassigned code points are left out: whether one counts as Han is nobody's promise.
+texts = st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=80)
 contents = st.one_of(
     st.integers(0, 10**6).map(_content),
     st.lists(st.tuples(st.sampled_from(GAPS), st.sampled_from(WORDS)), max_size=24).map(

@@ -168,6 +168,9 @@ def assert_cites(
     if stands:
         assert texts == [segment.text]
         assert [source.message for source in node.sources] == [numbers[segment.messages[0]]]
+        whole, start = heard[segment.messages[0]].text, segment.start
+        if start is not None and whole.startswith(segment.text, start):
+            assert node.sources[0].offset == len(whole[:start].encode()), "of two places the one meant"
     else:
         assert texts == [heard[i].text for i in sorted(set(segment.messages))]
     if stands and node.content == label + segment.text:

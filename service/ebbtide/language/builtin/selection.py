@@ -34,6 +34,12 @@ def keep_best(text: str, units: list[Unit], found: tuple[Candidate, ...], target
     )
     by_density.sort(key=lambda i: (units[i].idle, units[i].hollow))
     chosen, room = _greedy(units, by_density, target)
+    if units:
+        top = max(range(len(units)), key=lambda i: (units[i].value, -i))
+        if top not in chosen:
+            first = _greedy(units, [top, *by_density], target)
+            if _worth(units, first[0]) > _worth(units, chosen):
+                chosen, room = first
     better = _better_part(text, units, chosen, found, target)
     if better is not None:
         return [better]
@@ -41,6 +47,10 @@ def keep_best(text: str, units: list[Unit], found: tuple[Candidate, ...], target
     if len(chosen) == 1:
         kept = [_with_subject(text, units, units[min(chosen)], found, kept[0], room)]
     return _fill(text, units, chosen, kept, found, target, room)
+
+
+def _worth(units: list[Unit], chosen: set[int]) -> float:
+    return sum(units[index].value for index in chosen)
 
 
 def _greedy(units: list[Unit], order: list[int], target: int) -> tuple[set[int], int]:
