@@ -119,8 +119,15 @@ class DataDirectory:
 
     # --- agents ------------------------------------------------------------------------------------
 
+    def has_files(self, agent_id: AgentId) -> bool:
+        """Whether there is a directory for the agent. Opens nothing, so it may be asked at any time."""
+        return (self.agents / directory_name(agent_id) / "data.mdb").exists()
+
     def exists(self, agent_id: AgentId) -> bool:
-        """Whether the agent was ever created and not erased since. A lost `meta.json` is made anew."""
+        """Whether the agent was ever created and not erased since. A lost `meta.json` is made anew.
+
+        May open the store, and a store is opened once at a time: only for who opens or erases the agent.
+        """
         name = directory_name(agent_id)
         if self.meta(name) is not None:
             return True

@@ -11,9 +11,9 @@ because the two are asked for together.
 from __future__ import annotations
 
 from ebbtide.language.builtin.candidates import candidates
-from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
 from ebbtide.language.builtin.tokens import Candidate
+from ebbtide.language.builtin.words_english import ADJECTIVES, AMBIGUOUS, VERBS
 
 _KEYWORDS_MAX = 5
 _KEYWORDS_GOOD = 3
@@ -35,11 +35,19 @@ def keywords(text: str) -> tuple[str, ...]:
         if chosen and score < _SLIGHT:
             break
         _add(chosen, candidate)
-    if not chosen:
-        for score, candidate in scored[:_KEYWORDS_GOOD]:
-            if score >= TOPICAL_WEIGHT:
-                _add(chosen, candidate)
+    _fill(chosen, [candidate for _, candidate in scored])
     return tuple(candidate.text for candidate in chosen[:_KEYWORDS_MAX])
+
+
+def _fill(chosen: list[Candidate], rest: list[Candidate]) -> None:
+    """Bring the keywords up to three with slighter nouns; verbs and adjectives only where no noun stands."""
+    for candidate in rest:
+        if len(chosen) >= _KEYWORDS_GOOD:
+            return
+        folded = candidate.text.casefold()
+        is_noun = folded in AMBIGUOUS or not (folded in VERBS or folded in ADJECTIVES)
+        if is_noun or not chosen:
+            _add(chosen, candidate)
 
 
 def stem(text: str) -> str:

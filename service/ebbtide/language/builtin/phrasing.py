@@ -17,7 +17,7 @@ from ebbtide.language.builtin.clauses import Clause, clauses
 from ebbtide.language.builtin.condensing import condense
 from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.edges import plain, without_dangling_words, without_end_mark, without_opener
-from ebbtide.language.builtin.excerpts import excerpt
+from ebbtide.language.builtin.excerpts import excerpt, is_condition_word
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
 from ebbtide.language.builtin.tokens import Candidate, Token, tokenize, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, bearing, is_condition
@@ -56,7 +56,17 @@ def phrase(text: str) -> str:
         result = _uncalled(_say(body, clause, found, dense), found)
         if result:
             return result
-    return _first_words(_bare(body, ranked[0][0]) if ranked else whole, dense)
+    said = _first_words(_bare(body, ranked[0][0]) if ranked else whole, dense)
+    return _unconditioned(said, ranked[0][1], found) if ranked else said
+
+
+def _unconditioned(said: str, tokens: Sequence[Token], found: tuple[Candidate, ...]) -> str:
+    """Name what a clause is about where its beginning would leave out the condition it is under."""
+    conditions = [token.text for token in tokens[1:] if is_condition_word(token)]
+    if all(word in said for word in conditions):
+        return said
+    named = [c for c in found if c.kind != "weak" and tokens[0].start <= c.start and c.end <= tokens[-1].end]
+    return max(named, key=lambda c: (c.weight, -c.start)).text if named else said
 
 
 def _uncalled(said: str, found: tuple[Candidate, ...]) -> str:
