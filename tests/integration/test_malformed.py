@@ -70,7 +70,10 @@ def test_escaped_paths_name_no_agent_twice(daemon: Daemon) -> None:
         b"/v1/agents/../remember",
         b"/v1/agents/%2e%2e/remember",
     ):
-        raw = b"POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-        answer = answer_to(daemon, raw % (path, len(body), body))
+        head = (
+            b"POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        )
+        length = b"Content-Length: %d\r\n\r\n" % len(body)
+        answer = answer_to(daemon, head % path + length + body)
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["reason"] == "INVALID_AGENT_ID", path
     assert daemon.client.get("/v1/agents").json()["agents"] == []

@@ -58,9 +58,7 @@ def _print_version(is_asked: bool) -> None:
 def _ebbtide(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version.", is_eager=True, callback=_print_version
-        ),
+        typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
     pass

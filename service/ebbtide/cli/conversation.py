@@ -82,9 +82,7 @@ def _decode(raw: bytes, name: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise bad_input(
-            f"{name}, line {line}: byte 0x{raw[error.start]:02x} is not UTF-8 text."
-        ) from None
+        raise bad_input(f"{name}, line {line}: byte 0x{raw[error.start]:02x} is not UTF-8 text.") from None
 
 
 def _looks_like_json(text: str, name: str) -> bool:
@@ -165,9 +163,7 @@ class _Reader:
                 elif isinstance(item, dict):
                     yield self._wrapped(item, f"batches[{index}].", is_cut=True)
                 else:
-                    raise bad_input(
-                        f"{self.name}, batches[{index}]: expected messages, found {_kind(item)}."
-                    )
+                    raise bad_input(f"{self.name}, batches[{index}]: expected messages, found {_kind(item)}.")
         elif "messages" in whole:
             yield self._wrapped(whole, "", is_cut=False)
         elif "role" in whole:
@@ -178,9 +174,7 @@ class _Reader:
     def _wrapped(self, item: Json, place: str, *, is_cut: bool) -> Batch:
         messages = item.get("messages")
         if not isinstance(messages, list):
-            raise bad_input(
-                f"{self.name}, {place}messages: expected a list, found {_kind(messages)}."
-            )
+            raise bad_input(f"{self.name}, {place}messages: expected a list, found {_kind(messages)}.")
         fields = {name: item[name] for name in KEPT_OF_WRAPPER if item.get(name) is not None}
         return Batch(self._messages(messages, f"{place}messages", None), fields, is_cut)
 

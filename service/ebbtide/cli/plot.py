@@ -17,9 +17,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 def check_drawable(path: Path) -> None:
     """Refuse early what could not be drawn in the end: another kind of file, or no matplotlib."""
     if path.suffix.lower() not in SUFFIXES:
-        raise Failure(
-            f"--out: {path.name} ends in none of {', '.join(SUFFIXES)}.", ExitCode.USAGE
-        )
+        raise Failure(f"--out: {path.name} ends in none of {', '.join(SUFFIXES)}.", ExitCode.USAGE)
     if not path.parent.is_dir():
         raise Failure(f"--out: there is no directory {path.parent}.", ExitCode.USAGE)
     try:

@@ -40,9 +40,7 @@ def remember(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages a batch.")
     ] = DEFAULT_BATCH_SIZE,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until everything accepted is digested.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until everything accepted is digested.")] = False,
     as_json: Json = False,
 ) -> None:
     """Remember a conversation: JSON, JSON lines, or plain text."""

@@ -32,14 +32,10 @@ Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TO
 
 
 def serve(
-    data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Where agents are kept.")
-    ] = None,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where agents are kept.")] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     rest_port: Port = None,
-    model: Annotated[
-        Literal["builtin"] | None, typer.Option("--model", help="Which language model.")
-    ] = None,
+    model: Annotated[Literal["builtin"] | None, typer.Option("--model", help="Which language model.")] = None,
     config: Config = None,
     allow_insecure: Annotated[
         bool, typer.Option("--allow-insecure", help="Listen beyond this machine, unauthenticated.")
@@ -90,9 +86,7 @@ def settings_in_force(flags: dict[str, Any], config: Path | None = None) -> Sett
     except FileNotFoundError:
         raise Failure(f"There is no settings file {config}.", ExitCode.NO_CONFIG) from None
     except tomllib.TOMLDecodeError as error:
-        raise Failure(
-            f"The settings file {config} is not TOML: {error}.", ExitCode.BAD_SETTING
-        ) from None
+        raise Failure(f"The settings file {config} is not TOML: {error}.", ExitCode.BAD_SETTING) from None
     except OSError as error:
         raise Failure(
             f"The settings file {config} cannot be read: {error.strerror}.", ExitCode.NO_CONFIG
@@ -188,8 +182,12 @@ def _announce(url: str, settings: Settings) -> None:
     rows = [
         ("Ebbtide listens at", url),
         ("memories are kept in", str(settings.store.data_dir)),
-        ("a first memory", _curl(url, "remember", '{"messages": [{"role": "user", '
-         '"content": "I moved to Lisbon in May."}]}')),
+        (
+            "a first memory",
+            _curl(
+                url, "remember", '{"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}'
+            ),
+        ),
         ("and back again", _curl(url, "recall", '{"keywords": ["Lisbon"]}')),
         ("to stop", "Ctrl-C"),
     ]

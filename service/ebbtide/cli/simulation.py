@@ -76,9 +76,7 @@ def cases() -> list[Case]:
 
 def simulate(case: Case, most_passes: int) -> Curve:
     """The curve of one case over at most `most_passes` passes."""
-    parameters = AgentParameters(
-        decay_rate=case.decay_rate, long_term_factor=case.long_term_factor
-    )
+    parameters = AgentParameters(decay_rate=case.decay_rate, long_term_factor=case.long_term_factor)
     network = Network(parameters)
     for number in range(1, WARM_UP_BATCHES + 1):
         _remember(network, number)

@@ -58,7 +58,9 @@ class Mailbox:
         AGENT_CLOSING when the agent is being closed.
         """
         if self._closed:
-            raise Unavailable("the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0)
+            raise Unavailable(
+                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
+            )
         if len(self._waiting) >= self._size:
             raise Exhausted(
                 f"{self._size} requests wait for this agent already",

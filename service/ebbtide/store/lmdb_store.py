@@ -223,4 +223,6 @@ class LmdbStore:
 
     def _assert_open(self) -> None:
         if self._closed:
-            raise Unavailable("the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0)
+            raise Unavailable(
+                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
+            )

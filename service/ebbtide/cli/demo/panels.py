@@ -75,9 +75,7 @@ def end_card(say: Narration, event: Done, width: int) -> Panel:
     commands.add_row("ebbtide serve", say.next_serve)
     commands.add_row('echo "Ann: I moved to Lisbon." | ebbtide remember -', say.next_remember)
     commands.add_row("ebbtide recall Lisbon", say.next_recall)
-    body = Group(
-        Text("\n".join(fold(seen, width - 6))), Text(), Text(say.next, "bold cyan"), commands
-    )
+    body = Group(Text("\n".join(fold(seen, width - 6))), Text(), Text(say.next, "bold cyan"), commands)
     return Panel(
         body,
         title=Text(say.end, "bold"),

@@ -110,9 +110,7 @@ class Screen:
             await self._remembered_briefly(event)
             return
         topic = event.topic[self._language]
-        became = self._say.became.format(
-            messages=event.message_count, memories=len(event.memories)
-        )
+        became = self._say.became.format(messages=event.message_count, memories=len(event.memories))
         self._print()
         self._paragraph(self._say.conversation.format(number=event.number, topic=topic), "bold")
         self._paragraph(became, "dim")
@@ -248,4 +246,3 @@ def _chosen(memories: list[Memory]) -> list[Memory]:
     """The first few memories of a batch, and the followed one."""
     first = memories[:SHOWN_MEMORIES]
     return first + [memory for memory in memories[SHOWN_MEMORIES:] if memory.name]
-

@@ -20,7 +20,7 @@ from ebbtide.language.builtin.word_lists import words
 
 # Any of these between or around subject and object makes a bare statement untrue.
 _TURNING = words(
-    "被 让 把 使 令 给 叫 由 会 要 想 能 可以 应该 可能 打算 准备 计划 希望 需要 如果 要是 除非 假如 "
+    "是 被 让 把 使 令 给 叫 由 会 要 想 能 可以 应该 可能 打算 准备 计划 希望 需要 如果 要是 除非 假如 "
     "听说 据说 说 问 觉得 "
     "以为 差点 几乎 好像 似乎 曾经 以前 别 替 帮 陪 请 劝 比 像 和 跟 与 同 对 向 为 从 得 想要 敢 肯 "
     "怕 愿意 建议 推荐 决定 "
@@ -79,11 +79,9 @@ def _inside(token: Token, found: Sequence[Candidate]) -> bool:
 
 
 def _is_simple(tokens: Sequence[Token], verbs: list[int]) -> bool:
-    """Tell whether the first verb governs the clause: any other stands in a 的 phrase behind it."""
-    for index in verbs[1:]:
-        rest = tokens[index + 1 :]
-        if not any(token.text == "的" for token in rest[:3]):
-            return False
+    """Tell whether the clause has one verb only: of two, the wrong one may govern the object."""
+    if len(verbs) > 1:
+        return False
     before = tokens[: verbs[0]]
     return not any(
         token.text == "的" and index and tokens[index - 1].tag in ("v", "a")

@@ -17,7 +17,7 @@ from ebbtide.language.builtin.composing import Kept, compose
 from ebbtide.language.builtin.edges import trim, without_end_mark
 from ebbtide.language.builtin.excerpts import holds_negation
 from ebbtide.language.builtin.gist import gist
-from ebbtide.language.builtin.keywords import keywords
+from ebbtide.language.builtin.keywords import telling_keywords
 from ebbtide.language.builtin.phrasing import phrase
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.selection import keep_best
@@ -111,7 +111,7 @@ def _listed(body: str, target: int, dense: bool) -> str:
     """Set as many key words side by side as fit: the most telling, in the order of the text."""
     chosen: list[str] = []
     mark = "、" if dense else ", "
-    for word in keywords(body):
+    for word in telling_keywords(body):
         if len(mark.join([*chosen, word])) <= target:
             chosen.append(word)
     listed = ""
