@@ -65,6 +65,7 @@ REASONS: dict[str, Reason] = {
     "IDEMPOTENCY_KEYS_DIFFER": _invalid("Header and body carry different idempotency keys."),
     "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "No such path."),
     "METHOD_NOT_ALLOWED": Reason(405, "UNIMPLEMENTED", "NotFound", "The path exists, the method does not."),
+    "MALFORMED_REQUEST": _invalid("What arrived is not HTTP, or its head is larger than 256 KiB."),
     "BODY_TOO_LARGE": _invalid("The body is larger than the limit.", 413),
     "UNSUPPORTED_MEDIA_TYPE": _invalid("Bodies are application/json in UTF-8, uncompressed.", 415),
     "MISDIRECTED_REQUEST": _invalid("`Host` names neither this machine nor an allowed host.", 421),

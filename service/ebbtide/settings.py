@@ -61,7 +61,7 @@ class ServerSettings(_Section):
         30_000, description="Longest a request waits for its agent's turn."
     )
     shutdown_grace_s: Annotated[float, Field(ge=0, le=600)] = Field(
-        30.0, description="Longest a stop waits for requests and jobs in hand."
+        30.0, description="Longest a stop waits for requests in flight; at least 1 s."
     )
 
 
@@ -206,7 +206,7 @@ class LimitSettings(_Section):
     max_metadata_bytes: Annotated[int, Field(ge=2, le=MIB)] = Field(
         4096, description="Largest `metadata`, written as JSON."
     )
-    max_depth: Annotated[int, Field(ge=0, le=64)] = Field(8, description="Deepest recall, in hops.")
+    max_depth: Annotated[int, Field(ge=0, le=8)] = Field(8, description="Deepest recall, in hops.")
     max_keywords: Annotated[int, Field(ge=1, le=10_000)] = Field(64, description="Most keywords in a recall.")
     max_keyword_chars: Annotated[int, Field(ge=1, le=10_000)] = Field(200, description="Longest keyword.")
     max_relations: Annotated[int, Field(ge=1, le=10_000)] = Field(
@@ -216,7 +216,7 @@ class LimitSettings(_Section):
     max_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         600_000, description="Longest `timeout_ms` of a flush."
     )
-    max_page_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
+    max_page_size: Annotated[int, Field(ge=1, le=1000)] = Field(
         1000, description="Largest page of a listing."
     )
 

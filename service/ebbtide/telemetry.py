@@ -6,13 +6,18 @@ escaped in both formats, so that no text can forge a line.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import contextvars
 import logging
 import sys
 import traceback
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Coroutine, MutableMapping
+from typing import Any, TextIO, TypeVar, cast
 
 import structlog
+
+T = TypeVar("T")
 
 _content = {"is_logged": False}
 
@@ -40,10 +45,22 @@ def configure_log(level_name: str, form: str, *, log_content: bool = False) -> N
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _Lenient())),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Library()], level=max(level, logging.WARNING), force=True)
+
+
+class _Lenient:
+    """Standard error, on which a line may get lost: a log on a full disk must not fail a request."""
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
 
 
 class _Library(logging.Handler):
@@ -74,3 +91,8 @@ def _where_it_failed(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
 def get_log(name: str) -> Any:
     """A logger whose lines carry the part of the daemon they come from."""
     return structlog.get_logger().bind(part=name)
+
+
+def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task that outlives the request that happened to start it: its log lines carry no request id."""
+    return asyncio.create_task(work, context=contextvars.Context())

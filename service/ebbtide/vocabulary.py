@@ -36,8 +36,8 @@ def parse_agent_id(text: str) -> AgentId:
     why = _agent_id_fault(text)
     if why is None:
         return AgentId(text)
-    shown = text[:40].encode("unicode_escape").decode("ascii")
-    message = f"agent_id {shown!r} {why}; allowed: 1-{MAX_AGENT_ID_LENGTH} characters of any script"
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[:40])
+    message = f"agent_id '{shown}' {why}; allowed: 1-{MAX_AGENT_ID_LENGTH} characters of any script"
     raise InvalidRequest(
         message,
         reason="INVALID_AGENT_ID",

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.support.process import Daemon, check_data_directory, running_daemon
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
 
@@ -59,7 +60,8 @@ class Talker:
                     return
 
     def _act(self, client: httpx.Client) -> None:
-        match self.dice.choices(("say", "repeat", "recall", "flush", "compress", "close"), (50, 8, 18, 8, 8, 8))[0]:
+        acts = {"say": 50, "repeat": 8, "recall": 18, "flush": 8, "compress": 8, "close": 8}
+        match self.dice.choices(list(acts), list(acts.values()))[0]:
             case "say":
                 self._say(client)
             case "repeat":
@@ -156,8 +158,10 @@ def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_pa
     finally:
         daemon.close()
     acknowledged = [said for talker in talkers for said in talker.said if said.batch_id]
-    print(f"{sum(len(t.said) for t in talkers)} sent, {len(acknowledged)} acknowledged,"
-          f" {sum(t.replays for t in talkers)} replayed")
+    print(
+        f"{sum(len(t.said) for t in talkers)} sent, {len(acknowledged)} acknowledged,"
+        f" {sum(t.replays for t in talkers)} replayed"
+    )
     assert len(acknowledged) > 2 * ROUNDS
     with running_daemon(data_dir, NOTHING_FORGOTTEN) as daemon:
         for talker in talkers:
@@ -229,7 +233,7 @@ def read_trace(path: Path) -> list[Call]:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
-    """Between a request's arrival and its 202 its data are synced (a kill cannot show that: caches survive it)."""
+    """Between a request's arrival and its 202 its data are synced; a kill cannot show that: caches survive it."""
     trace = tmp_path / "trace"
     watched = "fdatasync,fsync,msync,sendto,write,writev,pwrite64,pwritev,read,recvfrom,recvmsg"
     # -D: strace is the child's child, so that signals and exit codes are the daemon's own.
@@ -242,14 +246,15 @@ def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
                 headers={"X-Request-Id": f"traced-{number}"},
             )
             assert response.status_code == 202
-            daemon.flush("ann")
+            wait_until(lambda: not any((tmp_path / "data/work").iterdir()))
         assert daemon.stop() == 0
     if "ptrace" in trace.read_text(errors="replace")[:400]:
         pytest.skip("strace may not trace here")
     calls = read_trace(trace)
     for number in range(4):
-        arrived = [c for c in calls if f"traced-{number}" in c.text and "POST /v1/agents/ann/remember" in c.text]
-        answered = [c for c in calls if f"traced-{number}" in c.text and "HTTP/1.1 202" in c.text]
+        mine = [c for c in calls if f"traced-{number}" in c.text]
+        arrived = [c for c in mine if "POST /v1/agents/ann/remember" in c.text]
+        answered = [c for c in mine if "HTTP/1.1 202" in c.text]
         assert len(arrived) == len(answered) == 1
         between = [c for c in calls if arrived[0].ended < c.begun and c.ended < answered[0].begun]
         synced = [c for c in between if c.name in ("fdatasync", "fsync", "msync") and "= 0" in c.text]
@@ -259,7 +264,7 @@ def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
         meta = [c for c in between if c.name.startswith("pwrite") and "/agents/ann/data.mdb>" in c.text]
         assert meta[-1].begun > data[0].ended
         # Idle before: the marker that a start looks for is durable before the data it leads to.
-        marker = [c for c in synced if c.text.startswith(tuple(f"{n}<" for n in range(999))) and "/work>" in c.text]
+        marker = [c for c in synced if "/data/work>" in c.text]
         assert marker
         assert marker[0].ended < meta[-1].begun
     first = next(c for c in calls if "traced-0" in c.text and "HTTP/1.1 202" in c.text)

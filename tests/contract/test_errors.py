@@ -83,10 +83,22 @@ async def test_a_web_page_cannot_drive_the_daemon(tmp_path: Path) -> None:
     """A foreign Origin is ORIGIN_NOT_ALLOWED, a foreign Host MISDIRECTED_REQUEST; listed ones pass."""
     allowed = {"cors_origins": ["http://app.example"], "allowed_hosts": ["memory.example"]}
     async with rest_in(tmp_path, server=allowed) as call:
-        for origin in ("http://evil.example", "null", "http://127.0.0.1:9"):
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:9", "http://[::1", ""):
             assert await call.refused("GET", "/healthz", headers={"Origin": origin}) == "ORIGIN_NOT_ALLOWED"
-        for host in ("evil.example", "evil.example:8420", "127.0.0.1.evil.example", "", "10.0.0.1"):
+        for host in (
+            "evil.example",
+            "evil.example:8420",
+            "127.0.0.1.evil.example",
+            "",
+            "10.0.0.1",
+            "[::1]evil",
+            "localhost:abc",
+            "localhost:1:2",
+            "evil@localhost",
+        ):
             assert await call.refused("GET", "/healthz", headers={"Host": host}) == "MISDIRECTED_REQUEST"
+        two = [("Host", "localhost"), ("Host", "evil.example")]
+        assert await call.refused("GET", "/healthz", headers=two) == "MISDIRECTED_REQUEST"
         for headers in (
             {"Origin": "http://app.example"},
             {"Origin": "http://127.0.0.1:8420"},

@@ -647,3 +647,41 @@ async def test_an_emoji_is_digested_into_nothing(tmp_path: Path, caller_in: Call
         info = (await call("GET", AGENT)).json()
         assert (info["counts"]["nodes"], info["finished_passes"], info["owed_passes"]) == (0, 0, 0)
         assert (await call("GET", f"{AGENT}/batches/b1")).json()["state"] == "digested"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "raw"),
+    [
+        ("PUT", AGENT, b'{"decay_rate": %s}' % (b"9" * 5000)),
+        ("POST", f"{AGENT}/recall", b'{"depth": %s}' % (b"9" * 5000)),
+        ("POST", f"{AGENT}/remember", b'{"messages": %s}' % (b"[" * 5000 + b"]" * 5000)),
+        (
+            "POST",
+            f"{AGENT}/remember",
+            json.dumps({**HELLO, "metadata": {"n": 0}}).replace("0}", "1e999}").encode(),
+        ),
+    ],
+)
+async def test_monstrous_values_are_refused_like_any_other(
+    tmp_path: Path, method: str, path: str, raw: bytes
+) -> None:
+    """Numbers of thousands of digits, deep nesting and infinity are 400, never a fault of ours."""
+    async with caller_in(tmp_path) as call:
+        response = await call(method, path, content=raw, headers={"Content-Type": "application/json"})
+        assert response.status_code == 400, response.text
+        assert len(response.text) < 1000
+
+
+async def test_a_refused_parameter_tells_its_range(tmp_path: Path) -> None:
+    """The message names the field, the value and the range, for numbers, choices and whole forms."""
+    async with caller_in(tmp_path) as call:
+        for body, message in (
+            ({"decay_rate": 0}, "decay_rate: 0 is not allowed; allowed: above 0 to 1"),
+            ({"focus_limit": 99}, "focus_limit: 99 is not allowed; allowed: from 1 to 64"),
+            ({"strategy": "x"}, "strategy: 'x' is not allowed; allowed: scan, slots"),
+            (
+                {"strategy": "slots", "max_nodes": 50},
+                "parameters: max_nodes must be at least focus_limit + 100 = 105 under slots, got 50",
+            ),
+        ):
+            assert (await call("PUT", AGENT, body)).json()["error"]["message"] == message

@@ -30,6 +30,7 @@ from tests.support.waiting import Stopwatch, eventually
 
 FOR_EVER = 3600.0
 
+
 async def one_pass(service: Service, agent: str, count: int = 1) -> None:
     """So many passes more."""
     await compress(service, agent, CompressCommand(passes=count))

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gzip
 import json
-import logging
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -78,7 +77,9 @@ def reason(response: httpx.Response) -> str:
 # --- who asks ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.1"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.1"]
+)
 async def test_foreign_host_is_refused(site: Site, host: str) -> None:
     """A request that was sent to another name (a rebound DNS name) reaches no verb."""
     response = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Host": host})
@@ -128,9 +129,7 @@ async def test_listed_origin_is_taken_and_told_so(tmp_path: Path) -> None:
             "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers": "content-type",
         }
-        preflight = await site.client.options(
-            "/v1/agents/ann/remember", headers={"Origin": page, **asked}
-        )
+        preflight = await site.client.options("/v1/agents/ann/remember", headers={"Origin": page, **asked})
         assert preflight.status_code == 200
         assert preflight.headers["access-control-allow-origin"] == page
         done = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Origin": page})
@@ -188,7 +187,9 @@ async def test_compressed_body_is_refused(site: Site) -> None:
     assert (response.status_code, reason(response)) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"])
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"]
+)
 async def test_utf8_by_name_is_taken(site: Site, content_type: str) -> None:
     """The charset that JSON has anyway may be named."""
     body = json.dumps({"messages": [{"role": "user", "content": "蓝色的水壶"}]}, ensure_ascii=False)
@@ -271,7 +272,9 @@ async def test_endless_and_contradictory_lengths_never_reach_a_verb(site: Site) 
         ("Transfer-Encoding: gzip",),
     ):
         async with raw(site.url) as line:
-            await line.send("POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, *lines, body=b"0")
+            await line.send(
+                "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, *lines, body=b"0"
+            )
             line.writer.write_eof()
             assert b" 202 " not in await line.ends(3)
     assert await site.agents() == []
@@ -352,7 +355,6 @@ async def test_location_of_a_batch_leads_to_it(site: Site, agent: str) -> None:
 async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
     site: Site,
     monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """An unexpected exception is a 500 without details; what its message quotes is logged nowhere.
@@ -366,16 +368,15 @@ async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
         raise ValueError("said: SECRETKETTLE\n{forged line}")
 
     monkeypatch.setattr(recall_verb, "recall", broken)
-    with caplog.at_level(logging.DEBUG):
-        response = await site.client.post("/v1/agents/ann/recall", json={})
-        assert (response.status_code, reason(response)) == (500, "INTERNAL")
-        assert "SECRETKETTLE" not in response.text
-        assert (await site.client.get("/healthz")).status_code == 200
-    out, err = capfd.readouterr()
-    everything = out + err + caplog.text
-    assert "ValueError" in everything, "it is logged"
+    response = await site.client.post("/v1/agents/ann/recall", json={})
+    assert (response.status_code, reason(response)) == (500, "INTERNAL")
+    assert "SECRETKETTLE" not in response.text
+    assert (await site.client.get("/healthz")).status_code == 200
+    everything = "".join(capfd.readouterr())
     assert "SECRETKETTLE" not in everything
     assert "{forged line}" not in everything
+    [line] = everything.splitlines()
+    assert json.loads(line)["error_type"] == "ValueError", "one line, once"
 
 
 # --- rude clients ------------------------------------------------------------------------------------------
@@ -386,6 +387,7 @@ async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site
     await tell(site.service, "ann", "The kettle is blue.")
     await settle(site.service, "ann")
     agent = looking.opened_agent(site.service, "ann")
+    await eventually(lambda: agent.is_idle)
     may_end = threading.Event()
     blocker = asyncio.create_task(agent.run(lambda: may_end.wait(20)))
     body = json.dumps(BATCH).encode()
@@ -435,9 +437,7 @@ async def test_half_sent_bodies_store_nothing(site: Site) -> None:
     for declared in ("Content-Length: 4000", "Transfer-Encoding: chunked"):
         line = await Raw.to(site.url)
         part = body if "Length" in declared else f"{len(body):x}\r\n".encode() + body + b"\r\n"
-        await line.send(
-            "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, declared, body=part
-        )
+        await line.send("POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, declared, body=part)
         await asyncio.sleep(0.1)
         line.hang_up()
     await asyncio.sleep(0.1)

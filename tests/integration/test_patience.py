@@ -259,6 +259,23 @@ async def test_bad_replies_move_a_batch_to_the_tail_then_park_it(tmp_path: Path)
         assert refused.value.reason == "BATCH_NOT_PARKED"
 
 
+async def test_put_off_batch_stands_behind_all_others(tmp_path: Path) -> None:
+    """A failed round moves a batch to the tail: also once its pause is over the others go first."""
+    model = Choosy("poison")
+    model.always["segment"] = 0.1
+    language = {"max_bad_replies": 1, "retry_base_ms": 10, "park_after_attempts": 2}
+    async with service_in(tmp_path / "data", model, language=language) as service:
+        for text in ("This is poison.", "Fact number 1.", "Fact number 2.", "Fact number 3."):
+            await tell(service, "ann", text)
+        await settle(service, "ann")
+        asked = [given[0] for task, given in model.log if task == "segment"]
+        assert asked == [
+            "This is poison.",
+            *(f"Fact number {number}." for number in range(1, 4)),
+            "This is poison.",
+        ]
+
+
 async def test_put_off_batch_keeps_its_pause_over_a_restart(tmp_path: Path) -> None:
     """The not-before time is on disk: a restart does not try a put-off batch at once, nor forget its count."""
     language = {"max_bad_replies": 1, "retry_base_ms": 1500, "retry_cap_ms": 1500}

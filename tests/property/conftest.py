@@ -1,11 +1,15 @@
 """Hypothesis profiles: `ci` (default: stable, the whole folder under 90 s on one core) and `thorough`.
 
 `HYPOTHESIS_PROFILE=thorough` runs ten times the examples with fresh randomness. How many examples a test
-gets is said at the test, in `ci` measure (`examples(40)`), so that both profiles scale together.
+gets is said at the test, in `ci` measure (`histories.examples(40)`), so that both profiles scale together.
 """
 
-import os
+from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 COMMON = {
@@ -17,3 +21,13 @@ COMMON = {
 settings.register_profile("ci", derandomize=True, database=None, max_examples=100, **COMMON)
 settings.register_profile("thorough", max_examples=1000, database=None, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+LONGEST_TEST_S = 1800
+"""Time-out of one test here: a thorough run, and shrinking after a failure, take minutes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder the time that they need."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(LONGEST_TEST_S))

@@ -57,7 +57,8 @@ def batch_from(seed: int) -> list[tuple[str, list[str]]]:
     ]
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+# Unassigned code points are left out: whether one counts as Han is nobody's promise.
+texts = st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=80)
 contents = st.one_of(
     st.integers(0, 10**6).map(_content),
     st.lists(st.tuples(st.sampled_from(GAPS), st.sampled_from(WORDS)), max_size=24).map(
@@ -77,7 +78,9 @@ relation_names = st.lists(st.one_of(st.sampled_from(NAMES), single_line), min_si
 cues = st.fixed_dictionaries(
     {
         "keywords": st.lists(st.sampled_from([*WORDS, "", "E", "ss", "湖", " ", "x"]), max_size=3),
-        "relations": st.one_of(st.just([]), st.lists(st.sampled_from([*NAMES, "FRIEND OF", "ſ"]), max_size=3)),
+        "relations": st.one_of(
+            st.just([]), st.lists(st.sampled_from([*NAMES, "FRIEND OF", "ſ"]), max_size=3)
+        ),
         "depth": st.integers(0, 8),
         "max_results": st.one_of(st.none(), st.integers(0, 6)),
     }

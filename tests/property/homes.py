@@ -21,7 +21,15 @@ from typing import Any
 from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.segments import memory_of, told_messages, utterances
-from ebbtide.fleet.workspace import DigestTask, Draftable, PassStep, Retention, Shortened, ShorteningTask, Workspace
+from ebbtide.fleet.workspace import (
+    DigestTask,
+    Draftable,
+    PassStep,
+    Retention,
+    Shortened,
+    ShorteningTask,
+    Workspace,
+)
 from ebbtide.language.port import Processed, Segment
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
@@ -120,7 +128,9 @@ class Home:
 
     # --- remember ----------------------------------------------------------------------------------
 
-    def accept(self, texts: Sequence[str], *, roles: Sequence[str] = (), speakers: Sequence[str] = ()) -> Batch:
+    def accept(
+        self, texts: Sequence[str], *, roles: Sequence[str] = (), speakers: Sequence[str] = ()
+    ) -> Batch:
         """Put a batch into the inbox."""
         spoken = zip(texts, chain(roles, repeat("user")), chain(speakers, repeat("")), strict=False)
         records = [
@@ -136,7 +146,9 @@ class Home:
         assert isinstance(task, DigestTask)
         return task
 
-    def drafts(self, task: DigestTask, placed: Sequence[Segment], keywords: Sequence[Sequence[str]]) -> list[Draftable]:
+    def drafts(
+        self, task: DigestTask, placed: Sequence[Segment], keywords: Sequence[Sequence[str]]
+    ) -> list[Draftable]:
         """The memories that segments of a task become, word for word."""
         indices = told_messages(task, self.workspace.parameters)
         heard = utterances(task, indices, self.workspace.parameters)
@@ -146,12 +158,16 @@ class Home:
             for segment, own in zip(placed, keywords, strict=True)
         ]
 
-    def digest(self, task: DigestTask, drafts: Sequence[Draftable], names: Mapping[tuple[int, int], str]) -> None:
+    def digest(
+        self, task: DigestTask, drafts: Sequence[Draftable], names: Mapping[tuple[int, int], str]
+    ) -> None:
         """Commit what a batch became."""
         focus = [node_id for node_id, _ in self.workspace.focus_texts()]
         assert self.workspace.digest(task.batch, drafts, names, focus, 10, KEEP_ALL)
 
-    def remember(self, segments: Sequence[tuple[str, list[str]]], names: Mapping[tuple[int, int], str]) -> Batch:
+    def remember(
+        self, segments: Sequence[tuple[str, list[str]]], names: Mapping[tuple[int, int], str]
+    ) -> Batch:
         """Accept a batch made of these segments and digest it."""
         texts, placed = told(segments)
         self.accept(texts)
@@ -166,7 +182,9 @@ class Home:
         clock = iter(times_up)
         return self.workspace.compress(finished, lambda: next(clock, False))
 
-    def compress(self, shorten: Shorten, times_up: Sequence[bool] = (), reopen_at: Sequence[int] = ()) -> None:
+    def compress(
+        self, shorten: Shorten, times_up: Sequence[bool] = (), reopen_at: Sequence[int] = ()
+    ) -> None:
         """One pass that is owed, in steps; before the steps named by `reopen_at` the store is opened anew."""
         done, owed = self.counters()
         assert owed > 0
@@ -193,9 +211,7 @@ def shortened(task: ShorteningTask, shorten: Shorten) -> Shortened:
 def snapshot(network: Network) -> dict[str, object]:
     """All that is derived, as plain values that can be compared."""
     return {
-        "nodes": {
-            n: (s.original_length, s.content_length, s.scan) for n, s in network.nodes.items()
-        },
+        "nodes": {n: (s.original_length, s.content_length, s.scan) for n, s in network.nodes.items()},
         "links": {
             (source, *key): (link.strength, link.anchor)
             for source, links in network.outgoing.items()

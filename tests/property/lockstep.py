@@ -103,9 +103,7 @@ class PureEngine:
         """Digest one batch."""
         memories = [NewMemory(content, "", tuple(keywords), 0) for content, keywords in segments]
         self.commit(
-            digestion.digest(
-                self.network, memories, names, batch=1, owed_passes=self.ground.owed, dice=dice
-            )
+            digestion.digest(self.network, memories, names, batch=1, owed_passes=self.ground.owed, dice=dice)
         )
 
     def compress(self, shorten: Shorten, dice: Random, stops: Collection[int] = ()) -> None:
@@ -175,7 +173,9 @@ def names_by_rule(names: Sequence[str]) -> Callable[[int, int], str]:
     return lambda i, j: names[(i * 5 + j * 3) % len(names)]
 
 
-def names_as_mapping(rule: Callable[[int, int], str], count: int, focus_limit: int) -> dict[tuple[int, int], str]:
+def names_as_mapping(
+    rule: Callable[[int, int], str], count: int, focus_limit: int
+) -> dict[tuple[int, int], str]:
     """The same names as the digest hands them over; an empty one is absent."""
     pairs = ((i, j) for i in range(count) for j in range(focus_limit))
     return {pair: name for pair in pairs if (name := rule(*pair))}

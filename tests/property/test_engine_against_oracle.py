@@ -61,9 +61,7 @@ class Pair:
     def compare(self) -> None:
         ground = self.engine.ground
         assert ground.pass_state is None
-        assert_same_memory(
-            self.engine.network, ground.nodes, (ground.finished, ground.owed), self.oracle
-        )
+        assert_same_memory(self.engine.network, ground.nodes, (ground.finished, ground.owed), self.oracle)
 
     def recall(self, cue: dict) -> None:
         locale = self.engine.network.parameters.locale

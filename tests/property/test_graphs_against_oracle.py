@@ -17,10 +17,35 @@ from hypothesis import strategies as st
 from ebbtide.parameters import AgentParameters
 from ebbtide.vocabulary import Link, Node, ScanState
 from tests.property import histories
-from tests.property.lockstep import PureEngine, assert_same_memory, assert_same_recall, oracle_for
+from tests.property.lockstep import (
+    PureEngine,
+    assert_same_memory,
+    assert_same_recall,
+    names_as_mapping,
+    names_by_rule,
+    oracle_for,
+    oracle_remembers,
+)
 from tests.support.oracle import Oracle, OracleLink, OracleNode
 
-STRENGTHS = [1.0, 0.5, 0.25, 0.7, 0.1, 0.2, 1 / 3, 2 / 3, 0.01, 0.0099, 0.0, 1 - 5e-10, 1 - 2e-9, 0.9, 0.3, 0.6]
+STRENGTHS = [
+    1.0,
+    0.5,
+    0.25,
+    0.7,
+    0.1,
+    0.2,
+    1 / 3,
+    2 / 3,
+    0.01,
+    0.0099,
+    0.0,
+    1 - 5e-10,
+    1 - 2e-9,
+    0.9,
+    0.3,
+    0.6,
+]
 PASSES_BEFORE = 9
 MOST_NODES = 8
 
@@ -87,12 +112,13 @@ def oracle_of(graph: Graph, parameters: AgentParameters) -> Oracle:
 NEVER = (0, 0)
 
 
-@histories.examples(700)
+@histories.examples(500)
 @given(
     graph=graphs(),
     changes=histories.starting_changes(),
     cues=st.lists(histories.cues, min_size=1, max_size=3),
     passes=st.integers(1, 4),
+    batch=histories.segments,
 )
 @example(  # 0.1 + 0.2 + 0.7 is a hair below 1, and counts as 1: the short memory lives.
     graph=Graph(
@@ -104,17 +130,19 @@ NEVER = (0, 0)
     changes={},
     cues=[],
     passes=1,
+    batch=[],
 )
 @example(  # 0.29 x 100 characters is 28.999999999999996 in binary, and counts as 29.
     graph=Graph(["x" * 100, "y" * 9], [NEVER] * 2, {(2, 1, ""): (0.29, 0), (1, 2, ""): (1.0, 0)}, []),
     changes={},
     cues=[],
     passes=1,
+    batch=[],
 )
 def test_any_graph_is_recalled_and_compressed_alike(
-    graph: Graph, changes: dict, cues: list[dict], passes: int
+    graph: Graph, changes: dict, cues: list[dict], passes: int, batch: list
 ) -> None:
-    """Whatever a memory looks like, both recall the same from it, and a pass leaves the same of it."""
+    """Whatever a memory looks like, both recall the same from it; a pass and a batch leave the same of it."""
     parameters = histories.unbounded(AgentParameters(), **changes)
     engine, oracle = engine_of(graph, parameters), oracle_of(graph, parameters)
 
@@ -127,18 +155,25 @@ def test_any_graph_is_recalled_and_compressed_alike(
     compare()
     for number in range(passes):
         engine.compress(histories.shorten, Random(number), frozenset({number}))
-        oracle.compress(
-            shorten=histories.shorten, rng=Random(number), keywords_of=histories.keywords_for
-        )
+        oracle.compress(shorten=histories.shorten, rng=Random(number), keywords_of=histories.keywords_for)
         compare()
+    names = names_by_rule(["", "friend of", "next"])
+    limit = parameters.focus_limit
+    engine.remember(batch, names_as_mapping(names, len(batch), limit), Random(9))
+    oracle_remembers(oracle, batch, names, Random(9))
+    compare()
 
 
-@histories.examples(500)
+@histories.examples(300)
 @given(graph=graphs(), cues=st.lists(histories.cues, min_size=1, max_size=4), limit=st.floats(0, 1))
 def test_ties_on_any_graph(graph: Graph, cues: list[dict], limit: float) -> None:
     """Where many paths are equally strong, the newest focus and the newest node still come first in both."""
-    flat = {key: (1.0 if strength > limit else 0.5, anchor) for key, (strength, anchor) in graph.links.items()}
-    graph = Graph(graph.contents, [(0, 0)] * len(graph.contents), {k: (s, 0) for k, (s, _) in flat.items()}, graph.focus)
+    flat = {
+        key: (1.0 if strength > limit else 0.5, anchor) for key, (strength, anchor) in graph.links.items()
+    }
+    graph = Graph(
+        graph.contents, [(0, 0)] * len(graph.contents), {k: (s, 0) for k, (s, _) in flat.items()}, graph.focus
+    )
     parameters = AgentParameters()
     engine, oracle = engine_of(graph, parameters), oracle_of(graph, parameters)
     for cue in cues:

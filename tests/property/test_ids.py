@@ -39,12 +39,13 @@ def accepted(text: str) -> AgentId | None:
     try:
         return parse_agent_id(text)
     except InvalidRequest as error:
-        assert error.reason == "INVALID_AGENT_ID"
-        assert [violation.field for violation in error.violations] == ["agent_id"]
-        told = [error.message, *(violation.description for violation in error.violations)]
-        assert all(0x20 <= ord(character) < 0x7F for line in told for character in line), told
-        assert len(error.message) < 700
-        return None
+        refusal = error
+    assert refusal.reason == "INVALID_AGENT_ID"
+    assert [violation.field for violation in refusal.violations] == ["agent_id"]
+    told = [refusal.message, *(violation.description for violation in refusal.violations)]
+    assert all(0x20 <= ord(character) < 0x7F for line in told for character in line), told
+    assert len(refusal.message) < 700
+    return None
 
 
 @histories.examples(1000)

@@ -122,9 +122,7 @@ class Interleaved(RuleBasedStateMachine):
         done = self.home.counters()[0]
         for _ in range(2 * len(self.home.workspace.network.nodes) + 2):
             step = self.home.step(self.finished)
-            self.finished = (
-                None if step.task is None else shortened(step.task, lambda text, n: text[:n])
-            )
+            self.finished = None if step.task is None else shortened(step.task, lambda text, n: text[:n])
             if self.home.counters()[0] == done + 1:
                 assert self.pass_state() is None
                 return

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import pairwise
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -122,7 +123,7 @@ def test_between_two_turns_everyone_else_has_one(
         ring.put_back(key, owes_more=key in steady)
     for key in steady:
         own = [place for place, name in enumerate(order) if name == key]
-        for start, end in zip(own, own[1:], strict=False):
+        for start, end in pairwise(own):
             between = Counter(order[start + 1 : end])
             assert all(between[other] == 1 for other in steady if other != key)
 

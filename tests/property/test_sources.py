@@ -130,7 +130,9 @@ def first_content(home: Home, node: Node) -> str | None:
     return home.store.read(lambda txn: txn.first_content(node))
 
 
-def digest_all(home: Home, conversation: list[list[Said]], chosen: dict, dice: Random | None) -> dict[int, str]:
+def digest_all(
+    home: Home, conversation: list[list[Said]], chosen: dict, dice: Random | None
+) -> dict[int, str]:
     """Digest every batch, checking what each node cites; the content of each node at creation."""
     contents: dict[int, str] = {}
     for messages in conversation:
@@ -166,6 +168,9 @@ def assert_cites(
     if stands:
         assert texts == [segment.text]
         assert [source.message for source in node.sources] == [numbers[segment.messages[0]]]
+        whole, start = heard[segment.messages[0]].text, segment.start
+        if start is not None and whole.startswith(segment.text, start):
+            assert node.sources[0].offset == len(whole[:start].encode()), "of two places the one meant"
     else:
         assert texts == [heard[i].text for i in sorted(set(segment.messages))]
     if stands and node.content == label + segment.text:

@@ -4,7 +4,7 @@ The store is closed and opened again at any point, in the middle of passes too; 
 are tried again. After every history the store passes its own consistency check.
 
 Deliberately not here: erasure of single nodes (the workspace has none yet), changes in the middle of a pass
-(test_interleavings.py).
+(test_interleavings.py), long lives (test_long_lives_on_disk.py).
 """
 
 from __future__ import annotations
@@ -13,99 +13,17 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ebbtide.errors import Exhausted, InvalidRequest
-from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Cue
 from tests.property import histories
-from tests.property.homes import SEED, Home, shortened, snapshot, told
-from tests.property.lockstep import (
-    assert_same_memory,
-    assert_same_recall,
-    names_as_mapping,
-    names_by_rule,
-    oracle_for,
-    oracle_remembers,
-    recorded,
-    rewrites_of,
-)
+from tests.property.homes import SEED, snapshot, told
+from tests.property.lockstep import names_as_mapping, names_by_rule, oracle_remembers
+from tests.property.lockstep_on_disk import HomePair
 
 flags = st.lists(st.booleans(), max_size=12)
 places = st.lists(st.integers(0, 12), max_size=3)
-
-
-class HomePair:
-    """A home and an oracle, told the same. `close` it."""
-
-    def __init__(self, defaults: dict) -> None:
-        self.home = Home(defaults)
-        self.oracle = oracle_for(AgentParameters(**defaults))
-        self.overrides: dict[str, object] = {}
-
-    def close(self) -> None:
-        try:
-            assert self.home.faults() == []
-        finally:
-            self.home.close()
-
-    def remember(self, segments: list, names: list[str]) -> None:
-        named = names_by_rule(names)
-        mapping = names_as_mapping(named, len(segments), self.home.workspace.parameters.focus_limit)
-        batch = self.home.remember(segments, mapping)
-        dice = Random(f"{SEED}/digest/{batch.number}")
-        oracle_remembers(self.oracle, segments, named, dice)
-
-    def compress(self, salt: int, times_up: list[bool], reopen_at: list[int]) -> None:
-        if self.oracle.owed == 0:
-            assert self.home.step(None).is_idle
-            return
-
-        def shorten(text: str, target: int) -> str | None:
-            return histories.shorten(text, target, salt)
-
-        self.home.compress(shorten, times_up, reopen_at)
-        dice = Random(f"{SEED}/pass/{self.oracle.pass_number + 1}")
-        self.oracle.compress(shorten=shorten, rng=dice, keywords_of=histories.keywords_for)
-
-    def patch(self, changes: dict) -> None:
-        self.overrides = {k: v for k, v in {**self.overrides, **changes}.items() if v is not None}
-        self.home.workspace.change_parameters(changes)
-        self.resolve()
-
-    def reopen(self, defaults: dict | None = None) -> None:
-        before = snapshot(self.home.workspace.network)
-        self.home.reopen(defaults)
-        if defaults is None:
-            assert snapshot(self.home.workspace.network) == before
-        self.resolve()
-
-    def resolve(self) -> None:
-        """Tell the oracle the parameters now in force: the agent's own before the daemon's."""
-        own = {name: value for name, value in self.overrides.items() if name in histories.ORACLE_FIELDS}
-        defaults = {k: v for k, v in self.home.defaults.items() if k in histories.ORACLE_FIELDS}
-        fresh = histories.for_oracle(AgentParameters())
-        self.oracle.patch(**{**vars(fresh), **defaults, **own})
-
-    def recall(self, cue: dict) -> None:
-        workspace = self.home.workspace
-        before = snapshot(workspace.network)
-
-        def answer(asked: Cue):
-            return workspace.recall(asked)[0]
-
-        assert_same_recall(answer, workspace.parameters.locale, cue, self.oracle)
-        assert snapshot(workspace.network) == before
-
-    def compare(self) -> None:
-        nodes = self.home.nodes()
-        assert_same_memory(self.home.workspace.network, nodes, self.home.counters(), self.oracle)
-        for node_id, node in nodes.items():
-            assert recorded(node.rewrites) == rewrites_of(self.oracle, node_id)
-            first = self.home.store.read(lambda txn, node=node: txn.first_content(node))
-            assert first == self.oracle.nodes[node_id].first_content
 
 
 class WorkspaceLockstep(RuleBasedStateMachine):
@@ -205,59 +123,3 @@ class WorkspaceLockstep(RuleBasedStateMachine):
 
 TestWorkspaceLockstep = WorkspaceLockstep.TestCase
 TestWorkspaceLockstep.settings = histories.examples(150, steps=14)
-
-
-@histories.examples(90)
-@given(
-    defaults=histories.starting_changes(),
-    events=st.lists(st.integers(0, 2**32), min_size=15, max_size=45),
-    cue=histories.cues,
-)
-def test_long_lives_on_disk(defaults: dict, events: list[int], cue: dict) -> None:
-    """A long life with restarts, also between two steps of a pass, ends as the oracle's."""
-    pair = HomePair(defaults)
-    try:
-        for event_seed in events:
-            dice = Random(event_seed)
-            roll = dice.random()
-            if roll < 0.5:
-                pair.remember(histories.batch_from(event_seed), [dice.choice(histories.NAMES) for _ in range(4)])
-            elif roll < 0.85:
-                times_up = [dice.random() < 0.3 for _ in range(dice.choice([0, 10, 60]))]
-                reopen_at = dice.sample(range(15), dice.choice([0, 1, 4]))
-                pair.compress(event_seed % 1000, times_up, reopen_at)
-            elif roll < 0.93:
-                pair.patch(histories.changes_from(dice))
-            else:
-                pair.reopen()
-            pair.compare()
-        pair.recall(cue)
-    finally:
-        pair.close()
-
-
-def test_a_full_disk_in_the_middle_of_a_pass_costs_nothing() -> None:
-    """Whichever commit of a pass fails, the pass goes on where it stood and ends as without the failure."""
-
-    def run(fail_at: int) -> dict[str, object]:
-        home = Home({"decay_rate": 0.4, "focus_limit": 1, "delete_threshold": 1})
-        try:
-            for number in range(3):
-                home.remember([(f"{number}{i} " + "tea " * 12, []) for i in range(4)], {})
-            finished, count = None, 0
-            while home.counters()[1]:
-                count += 1
-                if count == fail_at:
-                    home.store.is_full = True
-                    with pytest.raises(Exhausted):
-                        home.step(finished, [True])
-                    home.store.is_full = False
-                step = home.step(finished, [True])
-                finished = None if step.task is None else shortened(step.task, lambda t, n: t[:n])
-            return {**snapshot(home.workspace.network), "texts": home.nodes()}
-        finally:
-            home.close()
-
-    undisturbed = run(0)
-    assert any(node.rewrites for node in undisturbed["texts"].values())
-    assert all(run(fail_at) == undisturbed for fail_at in range(1, 30))

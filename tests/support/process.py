@@ -39,10 +39,11 @@ class Daemon:
         module: str = "ebbtide",
     ) -> None:
         self.data_dir = data_dir
+        self._module = module
         self._settings = dict(settings or {})
         self._prefix = prefix
-        self._module = module
         self._process: subprocess.Popen[bytes] | None = None
+        self.flags: tuple[str, ...] = ("--log-format", "json")
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
         self.client = httpx.Client()
         self.url = ""
@@ -58,6 +59,18 @@ class Daemon:
         """Everything the daemon has logged so far, over all its lives."""
         return self.log_path.read_text(errors="replace")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment it is started in: this one, but for Ebbtide's own variables."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
+        return environment | {f"EBBTIDE_{name}": _text(value) for name, value in self._settings.items()}
+
+    @property
+    def command(self) -> list[str]:
+        """The command it is started with."""
+        place = ["--data-dir", str(self.data_dir), "--rest-port", "0", "--grpc-port", "0"]
+        return [*self._prefix, sys.executable, "-m", self._module, "serve", *place, *self.flags]
+
     def start(self) -> Daemon:
         """Start and wait until it listens."""
         before = self.launch()
@@ -68,30 +81,14 @@ class Daemon:
 
     def launch(self) -> int:
         """Start, wait for nothing; the length of the log before."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
-        environment |= {f"EBBTIDE_{name}": _text(value) for name, value in self._settings.items()}
         before = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    *self._prefix,
-                    sys.executable,
-                    "-m",
-                    self._module,
-                    "serve",
-                    "--data-dir",
-                    str(self.data_dir),
-                    "--rest-port",
-                    "0",
-                    "--grpc-port",
-                    "0",
-                    "--log-format",
-                    "json",
-                ],
+                self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=self.environment,
                 cwd=ROOT,
             )
         return before
@@ -100,7 +97,9 @@ class Daemon:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             text = self.log_path.read_bytes()[before:].decode(errors="replace")
-            found = re.search(r'"url": "(http://[^"]+)", "grpc": "([^"]+)"', text)
+            found = re.search(
+                r"""["']?url["']?[:=] ?["'](http://[^"']+)["'].{1,40}?grpc["']?[:=] ?["']([^"']+)["']""", text
+            )
             if found:
                 return found[1], found[2]
             if self.process.poll() is not None:

@@ -26,10 +26,8 @@ if __name__ == "__main__":
     sign = hang_file(Path(sys.argv[sys.argv.index("--data-dir") + 1]))
     plain = BuiltinModel.segment
 
-    async def segment(
-        self: BuiltinModel, messages: Sequence[Utterance], *, max_chars: int
-    ) -> list[Segment]:
-        while sign.exists() and any("hang" in message.text for message in messages):
+    async def segment(self: BuiltinModel, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
+        while sign.exists() and any("hang" in message.text for message in messages):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         return await plain(self, messages, max_chars=max_chars)
 

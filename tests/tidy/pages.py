@@ -39,8 +39,8 @@ def pages() -> list[Path]:
 
 
 def modules(folder: Path = PACKAGE) -> list[Path]:
-    """Every Python module of a folder."""
-    return [path for path in files(folder) if path.suffix == ".py"]
+    """Every Python module of a folder that is written by hand."""
+    return [path for path in files(folder) if path.suffix == ".py" and not path.match("v1/*_pb2*.py")]
 
 
 def without_code(text: str) -> str:
@@ -66,7 +66,9 @@ def anchors(text: str) -> set[str]:
 
 def marked_block(text: str, mark: str) -> str:
     """The content of the fenced block that follows `<!-- run: mark -->`."""
-    found = re.search(rf"<!-- run: {re.escape(mark)} -->\s*\n```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"<!-- run: {re.escape(mark)} -->\s*\n```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+    )
     assert found is not None, f"there is no block marked {mark}"
     return found[1]
 
@@ -77,6 +79,4 @@ def rows(text: str, heading: str) -> list[list[str]]:
     assert below, f"there is no heading {heading!r}"
     table = re.search(r"^\|.*\|\n\|[-| :]+\|\n((?:\|.*\|\n)+)", below, re.MULTILINE)
     assert table is not None, f"there is no table below {heading!r}"
-    return [
-        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table[1].splitlines()
-    ]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table[1].splitlines()]

@@ -50,9 +50,7 @@ def test_the_example_is_a_settings_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert settings.memory.locale == "zh"
 
 
-def test_flags_override_environment_overrides_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_override_environment_overrides_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags go before the environment, the environment before the file, the file before the defaults."""
     path = tmp_path / "ebbtide.toml"
     path.write_text("[server]\nrest_port = 1\nhost = '::1'\nrequest_timeout_ms = 101\n", encoding="utf-8")

@@ -19,7 +19,7 @@ curl() { command curl --max-time 30 --write-out '\\n[%{http_code}]\\n' "$@"; }
 
 
 def test_quickstart_runs_as_printed(daemon: Daemon) -> None:
-    """Every line of the quickstart succeeds, and the recall brings back what was remembered."""
+    """Every line of the quickstart succeeds, the recall brings back what was remembered, the log holds none of it."""
     if shutil.which("curl") is None and "CI" not in os.environ:
         pytest.skip("curl is not installed")
     port = daemon.url.rpartition(":")[2]
@@ -39,6 +39,8 @@ def test_quickstart_runs_as_printed(daemon: Daemon) -> None:
     assert "克拉拉下周来里斯本看我。" in recalled
     assert '"digested":true,"passes_done":true' in done.stdout
     assert '"id":"n1"' in done.stdout
+    assert "Clara" not in daemon.log
+    assert "\\u91cc" not in daemon.log  # 里斯本, as the log would write it
 
 
 def test_the_answer_shown_is_the_answer_given(daemon: Daemon) -> None:

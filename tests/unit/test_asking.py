@@ -39,10 +39,10 @@ async def test_transport_failures_are_repeated_then_surface() -> None:
 async def test_bad_replies_are_asked_again_at_once_then_surface() -> None:
     """max_bad_replies unusable replies make a failed round; the count of parsed replies tells."""
     model = ScriptedModel()
-    model.script["segment"].extend([lambda: [], BadReply("half a JSON")])
+    model.script["segment"].extend([list, BadReply("half a JSON")])
     ask = asking(model)
     assert await ask.segment(SAID, max_chars=200)
-    model.script["segment"].extend([lambda: []] * 3)
+    model.script["segment"].extend([list] * 3)
     with pytest.raises(BadReply):
         await ask.segment(SAID, max_chars=200)
     assert (ask.tallies["segment"].parsed, ask.tallies["segment"].bad_replies) == (1, 5)

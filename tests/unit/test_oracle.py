@@ -55,6 +55,7 @@ def graph(contents, links, focus=(), **parameters):
 
 
 def test_helpers():
+    """Target lengths, rounding and the Han script are as section 2 and 6 say."""
     assert round12(0.1 + 0.2) == 0.3
     assert relation_key("Previous") == relation_key("上文")
     assert relation_key("NEXT") == relation_key("下文") != relation_key("上文")
@@ -65,6 +66,7 @@ def test_helpers():
 
 
 def test_empty_memory():
+    """A memory starts empty: nothing to recall, nothing to compress."""
     oracle = made()
     run_pass(oracle)
     assert (oracle.nodes, oracle.focus, oracle.links(), oracle.next_id) == ({}, [], {}, 1)
@@ -76,12 +78,14 @@ def test_empty_memory():
 
 
 def test_no_segment():
+    """A batch without segments makes no node and owes no pass."""
     oracle = made()
     assert add(oracle, []) == []
     assert (oracle.owed, oracle.next_id, oracle.pass_number) == (0, 1, 0)
 
 
 def test_first_batch_within_the_focus_limit():
+    """A first batch that fits into the focus is linked as a chain only."""
     oracle = made()
     assert add(oracle, ["a", "b", "c"], names=("下文", "上文")) == [1, 2, 3]
     assert oracle.focus == [3, 2, 1]
@@ -96,6 +100,7 @@ def test_first_batch_within_the_focus_limit():
 
 
 def test_first_batch_above_the_focus_limit():
+    """The nodes about to be in focus stand in for it towards the others of the first batch."""
     oracle = made(focus_limit=2)
     calls = []
 
@@ -107,13 +112,20 @@ def test_first_batch_above_the_focus_limit():
     assert oracle.focus == [4, 3]
     assert calls == [(0, 0), (0, 1), (1, 0), (1, 1)]  # 0 = newest = node 4
     assert oracle.links() == {
-        (1, 2, "next"): 0.5, (2, 1, "previous"): 0.5,
-        (2, 3, "next"): 0.5, (3, 2, "previous"): 1.0,  # 3 is in focus
-        (3, 4, "next"): 1.0, (4, 3, "previous"): 1.0,
-        (1, 4, "r00"): 1.0, (4, 1, "r00"): 1.0,
-        (1, 3, "r01"): 1.0, (3, 1, "r01"): 1.0,
-        (2, 4, "r10"): 1.0, (4, 2, "r10"): 1.0,
-        (2, 3, "r11"): 1.0, (3, 2, "r11"): 1.0,
+        (1, 2, "next"): 0.5,
+        (2, 1, "previous"): 0.5,
+        (2, 3, "next"): 0.5,
+        (3, 2, "previous"): 1.0,  # 3 is in focus
+        (3, 4, "next"): 1.0,
+        (4, 3, "previous"): 1.0,
+        (1, 4, "r00"): 1.0,
+        (4, 1, "r00"): 1.0,
+        (1, 3, "r01"): 1.0,
+        (3, 1, "r01"): 1.0,
+        (2, 4, "r10"): 1.0,
+        (4, 2, "r10"): 1.0,
+        (2, 3, "r11"): 1.0,
+        (3, 2, "r11"): 1.0,
     }
     # 3 is supported by 4 (1.0), 1 (1.0), 2 (1.0 and 0.5)
     assert oracle.importance(3) == 3.5
@@ -121,6 +133,7 @@ def test_first_batch_above_the_focus_limit():
 
 
 def test_later_batch_links_to_the_focus_before_it_and_writes_one_on_leaving():
+    """New nodes are linked with the old focus at 1.0; who leaves focus has its links written as 1.0."""
     oracle = made(focus_limit=2)
     add(oracle, ["a", "b"])
     assert add(oracle, ["c"], relation=lambda i, j: f"to{j}") == [3]
@@ -137,6 +150,7 @@ def test_later_batch_links_to_the_focus_before_it_and_writes_one_on_leaving():
 
 
 def test_a_link_that_exists_gets_the_new_strength():
+    """There is one link for a source, target and relation; putting it again replaces its strength."""
     oracle = made(focus_limit=1)
     add(oracle, ["a", "b"], names=("r", "r"), relation="r")
     assert oracle.links() == {(1, 2, "r"): 1.0, (2, 1, "r"): 1.0}
@@ -144,6 +158,7 @@ def test_a_link_that_exists_gets_the_new_strength():
 
 
 def test_focus_emptied_by_erasure_is_stood_in_for():
+    """An empty focus is stood in for whenever it is empty, not in the first batch only."""
     oracle = made(focus_limit=1)
     add(oracle, ["a"])
     oracle.erase(1)
@@ -152,6 +167,7 @@ def test_focus_emptied_by_erasure_is_stood_in_for():
 
 
 def test_owed_passes():
+    """Each batch with nodes owes one pass, up to the limit; a pass pays one back."""
     oracle = made(max_owed_passes=2)
     for _ in range(3):
         add(oracle, ["a"])
@@ -161,6 +177,7 @@ def test_owed_passes():
 
 
 def test_passes_owed_before_the_limit_was_lowered_stay_owed():
+    """A lowered limit merges new passes, it does not cancel old ones."""
     oracle = made(max_owed_passes=3)
     for _ in range(3):
         add(oracle, ["a"])
@@ -174,6 +191,7 @@ def test_passes_owed_before_the_limit_was_lowered_stay_owed():
 
 
 def test_lowered_focus_limit_waits_for_batch_or_pass():
+    """A lowered limit takes effect at the next batch or pass, not at once."""
     oracle = made(focus_limit=3)
     add(oracle, ["a", "b", "c"])
     oracle.patch(focus_limit=1)
@@ -194,6 +212,7 @@ def test_lowered_focus_limit_waits_for_batch_or_pass():
 
 
 def test_importance_is_incoming_live_and_locked():
+    """Importance counts what points at a node, live links only, 1.0 from a focus."""
     oracle = graph(
         {1: "a", 2: "b", 3: "c"},
         {(1, 2, "x"): 0.5, (2, 1, "x"): 0.5, (3, 2, "y"): 0.25, (3, 2, "z"): 0.009, (1, 9, ""): 1.0},
@@ -209,6 +228,7 @@ def test_importance_is_incoming_live_and_locked():
 
 
 def test_strength_follows_the_scans_of_the_source():
+    """A link decays with the scans of its source, by the closed formula."""
     oracle = graph({1: "a", 2: "b"}, {(1, 2, ""): 0.5, (2, 1, ""): 0.5}, decay_rate=0.9)
     oracle.nodes[1].scan_count = 3
     assert oracle.strength(1, 2, "") == 0.5 * 0.9**3
@@ -218,6 +238,7 @@ def test_strength_follows_the_scans_of_the_source():
 
 
 def test_changed_decay_rate_keeps_present_strength():
+    """A new rate starts from the strength of the moment."""
     oracle = graph({1: "a", 2: "b"}, {(1, 2, ""): 0.5, (2, 1, ""): 0.5}, [2], decay_rate=0.9)
     oracle.nodes[1].scan_count = 3
     present = 0.5 * 0.9**3
@@ -230,6 +251,7 @@ def test_changed_decay_rate_keeps_present_strength():
 
 
 def test_erase_leaves_focus_and_links_dangle():
+    """An erased node leaves the focus; links that point at it stay."""
     oracle = made()
     add(oracle, ["a", "b", "c"])
     oracle.erase(2)
@@ -241,6 +263,7 @@ def test_erase_leaves_focus_and_links_dangle():
 
 
 def test_order_of_dangling_links():
+    """Dangling links of one node: strongest first, then the newer target, then by name."""
     links = {(1, 8, "b"): 0.5, (1, 8, "a"): 0.5, (1, 9, "z"): 0.5, (1, 7, "q"): 0.9, (1, 6, "w"): 0.001}
     oracle = graph({1: "a"}, links)
     assert oracle.dangling(1) == [(7, "q"), (9, "z"), (8, "a"), (8, "b")]
@@ -250,6 +273,7 @@ def test_order_of_dangling_links():
 
 
 def test_focus_is_never_scanned_and_protected_nodes_are():
+    """Foci are not scanned; nodes protected by importance are."""
     oracle = graph({1: "a" * 10, 2: "b" * 10}, {(1, 2, ""): 1.0, (2, 1, ""): 1.0}, [1])
     run_pass(oracle)
     assert oracle.nodes[1].scan_count == 0
@@ -259,6 +283,7 @@ def test_focus_is_never_scanned_and_protected_nodes_are():
 
 
 def test_order_and_importance_within_a_pass():
+    """Sources visited earlier in a pass count decayed."""
     # 2 and 3 hold each other up; 3 has been scanned less, so it comes first
     oracle = graph({2: "b" * 100, 3: "c" * 100}, {(2, 3, ""): 0.6, (3, 2, ""): 0.6}, decay_rate=0.5)
     oracle.nodes[2].scan_count = 1
@@ -271,6 +296,7 @@ def test_order_and_importance_within_a_pass():
 
 
 def test_chain_forgetting_in_one_pass():
+    """When a supporter is forgotten its support goes with it, within the same pass."""
     # nobody supports 1; 1 supports 2; 2 supports 3, which is visited first
     oracle = graph({1: "a" * 9, 2: "b" * 9, 3: "c" * 9}, {(1, 2, ""): 1.0, (2, 3, ""): 1.0})
     oracle.nodes[1].scan_count = oracle.nodes[2].scan_count = 1
@@ -282,6 +308,7 @@ def test_chain_forgetting_in_one_pass():
 
 
 def test_short_memory_lives_while_its_importance_is_one():
+    """The threshold counts only where something would shrink."""
     # 3 is in focus and holds 2 at 1.0; 2 holds 1
     for support, living in ((1 - 1e-8, [2, 3]), (1 - 1e-10, [1, 2, 3])):
         oracle = graph({1: "a", 2: "b", 3: "c"}, {(2, 1, ""): support, (3, 2, ""): 0.5}, [3])
@@ -301,6 +328,7 @@ def test_short_memory_lives_while_its_importance_is_one():
     ],
 )
 def test_target_and_shrinking(strength, length):
+    """Content shrinks to its target when that takes off enough."""
     oracle = graph({1: "a", 2: "b" * 100}, {(1, 2, ""): strength})
     oracle.nodes[2].scan_count = -1  # visited before 1, which nobody supports
     run_pass(oracle)
@@ -312,6 +340,7 @@ def test_target_and_shrinking(strength, length):
 
 
 def test_shrinking_is_measured_on_the_original_and_made_from_the_first_content():
+    """Never a summary of a summary."""
     seen = []
 
     def shorten(first_content, target):
@@ -331,6 +360,7 @@ def test_shrinking_is_measured_on_the_original_and_made_from_the_first_content()
 
 
 def test_latest_sixteen_rewrites_are_kept():
+    """Older rewrites are dropped."""
     oracle = graph({1: "a", 2: "b" * 100}, {(1, 2, ""): 0.5}, min_shrink=0.0)
     for n in range(20):
         oracle.pass_number = n + 1
@@ -352,6 +382,7 @@ def passes_that_scan(factor, passes, patch_at=None, new_factor=None):
 
 
 def test_keywords_come_with_a_rewrite():
+    """A rewrite may bring new keywords."""
     oracle = graph({1: "x" * 10, 2: "y" * 40}, {(1, 2, ""): 0.5}, focus=[], delete_threshold=1)
     oracle.nodes[2].keywords = ["old"]
     oracle.put_link(2, 1, "", 1.0)
@@ -361,6 +392,7 @@ def test_keywords_come_with_a_rewrite():
 
 
 def test_no_server_leaves_the_content_and_counts_the_scan():
+    """A scan never waits for a server."""
     oracle = graph({1: "x" * 10, 2: "y" * 40}, {(1, 2, ""): 0.5, (2, 1, ""): 1.0})
     oracle.compress(shorten=lambda text, target: None, rng=random.Random(1))
     node = oracle.nodes[2]
@@ -370,6 +402,7 @@ def test_no_server_leaves_the_content_and_counts_the_scan():
 
 
 def test_due_rule():
+    """What was scanned often is scanned rarely."""
     assert passes_that_scan(0, 5) == [1, 2, 3, 4, 5]
     # k = 1: 1 pass later; k = 2, 3: 2 later; k = 4: 3 later; k = 5: 3 later
     assert passes_that_scan(0.5, 13) == [1, 2, 4, 6, 9, 12]
@@ -377,10 +410,11 @@ def test_due_rule():
     assert passes_that_scan(0.5, 9, patch_at=7, new_factor=0) == [1, 2, 4, 6, 7, 8, 9]
     assert passes_that_scan(0, 9, patch_at=5, new_factor=0.5) == [1, 2, 3, 4, 7]
     # default: 50 scans in 50 passes, then every second pass
-    assert passes_that_scan(0.02, 60) == list(range(1, 51)) + [52, 54, 56, 58, 60]
+    assert passes_that_scan(0.02, 60) == [*list(range(1, 51)), 52, 54, 56, 58, 60]
 
 
 def test_node_that_left_focus_is_due_at_once():
+    """A node never scanned is due."""
     oracle = made(focus_limit=1)
     add(oracle, ["a"])
     for _ in range(3):
@@ -396,6 +430,7 @@ def test_node_that_left_focus_is_due_at_once():
 
 
 def test_slots_new_node_takes_the_place_of_the_least_important():
+    """When slots are full the least important of a random few makes room."""
     oracle = graph(
         {1: "a", 2: "b", 3: "c", 4: "d"},
         {(1, 2, ""): 0.9, (2, 3, ""): 0.2, (3, 1, ""): 0.2, (1, 4, ""): 0.1},
@@ -411,6 +446,7 @@ def test_slots_new_node_takes_the_place_of_the_least_important():
 
 
 def test_slots_full_of_focus_and_batch_goes_over_its_limit():
+    """Focus and batch are never drawn; the limit gives way for the moment."""
     oracle = made(strategy="slots", max_nodes=2, focus_limit=1)
     add(oracle, ["a", "b", "c", "d"])
     assert sorted(oracle.nodes) == [1, 2, 3, 4]
@@ -420,9 +456,10 @@ def test_slots_full_of_focus_and_batch_goes_over_its_limit():
 
 
 def test_slots_pass_draws_and_orders():
+    """A pass under slots visits a random batch, least important first."""
     strengths = {(1, 2, ""): 0.7, (1, 3, ""): 0.3, (1, 4, ""): 0.3 + 1e-15, (1, 5, ""): 0.1}
     oracle = graph(
-        {n: "x" * 100 for n in range(1, 6)}, strengths, strategy="slots", compression_batch_size=10
+        dict.fromkeys(range(1, 6), "x" * 100), strengths, strategy="slots", compression_batch_size=10
     )
     assert oracle.order_of_pass(random.Random(3)) == [1, 5, 3, 4, 2]
     oracle.parameters.compression_batch_size = 2
@@ -431,6 +468,7 @@ def test_slots_pass_draws_and_orders():
 
 
 def test_slots_has_no_due_rule():
+    """Under slots every drawn node is visited."""
     oracle = graph({1: "a", 2: "b"}, {(1, 2, ""): 1.0}, [1], strategy="slots", long_term_factor=1.0)
     for _ in range(4):
         run_pass(oracle)
@@ -441,12 +479,16 @@ def test_slots_has_no_due_rule():
 
 
 def test_depth_and_strongest_path_within_it():
+    """A node is worth its strongest path of at most so many hops."""
     # 5 -> 3 directly at 0.1; 5 -> 2 -> 3 at 0.81; 3 -> 4 at 0.9
     oracle = graph(
-        {n: "x" for n in range(2, 7)},
+        dict.fromkeys(range(2, 7), "x"),
         {
             (6, 5, ""): 0.5,  # 6 is the focus: this counts 1.0
-            (5, 2, ""): 0.9, (5, 3, ""): 0.1, (2, 3, ""): 0.9, (3, 4, ""): 0.9,
+            (5, 2, ""): 0.9,
+            (5, 3, ""): 0.1,
+            (2, 3, ""): 0.9,
+            (3, 4, ""): 0.9,
         },
         [6],
     )
@@ -461,9 +503,10 @@ def test_depth_and_strongest_path_within_it():
 
 
 def test_order_newest_focus_then_id():
+    """Ties go to the newest focus, then to the newer node."""
     # focus 9 (newest) and 8; 1 from 8, 2 from 9, 3 from both, 4 from 9: all at 1.0
     oracle = graph(
-        {n: "x" for n in (1, 2, 3, 4, 8, 9)},
+        dict.fromkeys((1, 2, 3, 4, 8, 9), "x"),
         {(8, 1, ""): 1.0, (9, 2, ""): 1.0, (8, 3, ""): 1.0, (9, 3, ""): 1.0, (9, 4, ""): 1.0},
         [9, 8],
     )
@@ -476,12 +519,19 @@ def test_order_newest_focus_then_id():
 
 
 def test_equally_strong_in_twelve_digits():
+    """Paths equal in twelve digits are equally strong."""
     # from 9: 0.1 * 0.7 * 0.3; from 8: 0.7 * 0.3 * 0.1; the last bits differ
     oracle = graph(
-        {n: "x" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9)},
+        dict.fromkeys((1, 2, 3, 4, 5, 6, 7, 8, 9), "x"),
         {
-            (9, 1, ""): 1.0, (1, 2, ""): 0.1, (2, 3, ""): 0.7, (3, 7, ""): 0.3,
-            (8, 4, ""): 1.0, (4, 5, ""): 0.7, (5, 6, ""): 0.3, (6, 7, ""): 0.1,
+            (9, 1, ""): 1.0,
+            (1, 2, ""): 0.1,
+            (2, 3, ""): 0.7,
+            (3, 7, ""): 0.3,
+            (8, 4, ""): 1.0,
+            (4, 5, ""): 0.7,
+            (5, 6, ""): 0.3,
+            (6, 7, ""): 0.1,
         },
         [9, 8],
     )
@@ -496,6 +546,7 @@ def test_equally_strong_in_twelve_digits():
 
 
 def test_broken_and_dangling_links_are_not_followed_and_cycles_are_harmless():
+    """Search follows live links to living nodes, each node once."""
     oracle = graph(
         {1: "a", 2: "b", 3: "c"},
         {(1, 2, ""): 1.0, (2, 1, ""): 1.0, (2, 3, ""): 0.0099, (1, 99, ""): 1.0},
@@ -505,6 +556,7 @@ def test_broken_and_dangling_links_are_not_followed_and_cycles_are_harmless():
 
 
 def test_keywords():
+    """Any keyword, casefolded, in content or keywords; none matches everything."""
     oracle = made()
     add(oracle, [("Straße nach Wien", []), ("b", ["Café"]), ("", [])])
     assert [n for n, _ in oracle.recall(["STRASSE"], [], 0).results] == [1]
@@ -515,6 +567,7 @@ def test_keywords():
 
 
 def test_relation_filter():
+    """Only named relations are followed, synonyms alike; foci are then no results."""
     oracle = graph(
         {1: "a", 2: "b", 3: "c", 4: "d"},
         {(1, 2, "下文"): 1.0, (2, 3, "Next"): 0.5, (1, 4, "likes"): 1.0, (2, 1, "NEXT"): 0.5},
@@ -528,6 +581,7 @@ def test_relation_filter():
 
 
 def test_maximum():
+    """At most so many memories; 0 is the ceiling."""
     oracle = made(focus_limit=64)
     add(oracle, [str(n) for n in range(60)])
     oracle.patch(max_search_results=7)
@@ -539,6 +593,7 @@ def test_maximum():
 
 
 def test_text_of_memories():
+    """The text form of memories, byte for byte."""
     oracle = made()
     add(oracle, ["hello\n---\n  world", "你好\u3000\n世界", " end\n"])
     expected = "[Memory]  end \n---\n[记忆] 你好 世界\n---\n[Memory] hello --- world"
@@ -551,9 +606,14 @@ def test_text_of_memories():
 
 
 def test_text_of_dangling_links():
+    """The text form of what was forgotten, byte for byte."""
     links = {
-        (1, 90, "朋友"): 1.0, (1, 91, ""): 1.0,
-        (2, 92, "friend"): 1.0, (2, 93, ""): 1.0, (2, 94, "friend"): 1.0, (2, 95, "home"): 1.0,
+        (1, 90, "朋友"): 1.0,
+        (1, 91, ""): 1.0,
+        (2, 92, "friend"): 1.0,
+        (2, 93, ""): 1.0,
+        (2, 94, "friend"): 1.0,
+        (2, 95, "home"): 1.0,
     }
     oracle = graph({1: "中文", 2: "english"}, links, [2, 1])
     # of the matching node; after the memories; not counted against the maximum
@@ -561,12 +621,10 @@ def test_text_of_dangling_links():
         "[记忆] 中文\n---\n[记忆] 与某个已遗忘的事物有关联\n---\n[记忆] 它有个朋友，但我想不起来了"
     )
     # equal sentences once
-    home = "[Memory] There was something it \"home\", but I can't recall it"
-    friend = "[Memory] There was something it \"friend\", but I can't recall it"
+    home = '[Memory] There was something it "home", but I can\'t recall it'
+    friend = '[Memory] There was something it "friend", but I can\'t recall it'
     plain = "[Memory] It was linked to something now forgotten"
-    assert oracle.recall(["english"], [], 0).text == "\n---\n".join(
-        ["[Memory] english", home, friend, plain]
-    )
+    assert oracle.recall(["english"], [], 0).text == "\n---\n".join(["[Memory] english", home, friend, plain])
     # nothing matches: the visited nodes, strongest path first, at most 3
     answer = oracle.recall(["none"], [], 0)
     assert answer.results == []
@@ -581,6 +639,7 @@ def test_text_of_dangling_links():
 
 
 def test_dangling_links_of_others_are_not_told_when_something_matches():
+    """Never knew and once knew differ."""
     oracle = graph({1: "a", 2: "b"}, {(2, 9, "x"): 1.0, (1, 2, ""): 1.0}, [1])
     assert oracle.recall(["a"], [], 2).text == "[Memory] a"
     assert oracle.recall(["q"], [], 2).text.startswith("[Memory] There was something")
@@ -588,6 +647,7 @@ def test_dangling_links_of_others_are_not_told_when_something_matches():
 
 
 def test_recall_changes_nothing():
+    """Recall is read only."""
     oracle = made(focus_limit=2)
     add(oracle, ["a" * 30, "b" * 30, "c" * 30])
     run_pass(oracle)
@@ -601,10 +661,9 @@ def test_recall_changes_nothing():
 
 @pytest.mark.parametrize("strategy", ["scan", "slots"])
 def test_random_histories_keep_the_page(strategy):
+    """The page's invariants hold in random histories."""
     choose = random.Random(7)
-    oracle = made(
-        strategy=strategy, max_nodes=30, focus_limit=3, decay_rate=0.8, compression_batch_size=9
-    )
+    oracle = made(strategy=strategy, max_nodes=30, focus_limit=3, decay_rate=0.8, compression_batch_size=9)
     for step in range(150):
         action = choose.random()
         if action < 0.45:
@@ -665,8 +724,10 @@ def lifetime(length, watched_batch, **parameters):
 
 
 def test_index_changes_nothing():
-    plain, indexed = made(focus_limit=2, decay_rate=0.7), IndexedOracle(
-        OracleParameters(focus_limit=2, decay_rate=0.7)
+    """The index that speeds these figures up changes no result."""
+    plain, indexed = (
+        made(focus_limit=2, decay_rate=0.7),
+        IndexedOracle(OracleParameters(focus_limit=2, decay_rate=0.7)),
     )
     for _ in range(25):
         for oracle in (plain, indexed):
@@ -686,6 +747,7 @@ def test_index_changes_nothing():
     ],
 )
 def test_figures(length, decay_rate, factor, batch, first_cut, gone):
+    """The figures of section 5.2, coarsely."""
     measured = lifetime(length, batch, decay_rate=decay_rate, long_term_factor=factor)
     if first_cut is not None:
         assert math.isclose(measured[0], first_cut, rel_tol=0.06)
@@ -693,6 +755,7 @@ def test_figures(length, decay_rate, factor, batch, first_cut, gone):
 
 
 def test_first_batch_lives_as_long_as_the_others():
+    """The first conversation is not the first to go."""
     first = lifetime(60, 0, decay_rate=0.95, long_term_factor=0.02)
     later = lifetime(60, 60, decay_rate=0.95, long_term_factor=0.02)
     assert math.isclose(first[1], later[1], rel_tol=0.03)

@@ -58,9 +58,7 @@ def _print_version(is_asked: bool) -> None:
 def _ebbtide(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version.", is_eager=True, callback=_print_version
-        ),
+        typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
     pass
@@ -70,11 +68,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command and leave with its exit code. A failure is one sentence; a bug shows its traceback."""
     try:
         app(arguments, prog_name="ebbtide")
-    except Failure as failure:
-        report(failure)
-        sys.exit(failure.code)
-    except EbbtideError as error:
-        failure = as_failure(error)
+    except (Failure, EbbtideError) as error:
+        failure = error if isinstance(error, Failure) else as_failure(error)
         report(failure)
         sys.exit(failure.code)
     except KeyboardInterrupt:

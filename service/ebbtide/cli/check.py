@@ -5,7 +5,7 @@ A store that cannot even be opened is a finding like any other: one broken agent
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +18,7 @@ from ebbtide.cli.options import DataDir, Json
 from ebbtide.errors import EbbtideError, NotFound
 
 if TYPE_CHECKING:
+    from ebbtide.store.check import Finding
     from ebbtide.store.data_directory import DataDirectory
 
 MOST_ROWS = 200
@@ -35,6 +36,15 @@ class Found:
     is_repairable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was looked at, what is wrong now, and what was wrong before a rebuild."""
+
+    checked: list[str] = field(default_factory=list)
+    findings: list[Found] = field(default_factory=list)
+    repaired: list[Found] = field(default_factory=list)
+
+
 def check(
     agents: Annotated[
         list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents.")
@@ -50,12 +60,12 @@ def check(
 
     with held(data_dir) as (data, _):
         directories = _directories(data, agents or [])
-        found, checked = _check_all(data, directories, rebuild)
+        report = _check_all(data, directories, rebuild)
     if as_json:
-        write_json({"checked": checked, "findings": [asdict(finding) for finding in found]})
+        write_json(asdict(report))
     else:
-        _show(found, checked, rebuild)
-    if found:
+        _show(report)
+    if report.findings:
         raise typer.Exit(ExitCode.DAMAGED)
 
 
@@ -72,27 +82,23 @@ def _directories(data: DataDirectory, agents: list[str]) -> list[str]:
     return names
 
 
-def _check_all(
-    data: DataDirectory, directories: list[str], rebuild: bool
-) -> tuple[list[Found], list[str]]:
-    found: list[Found] = []
-    checked: list[str] = []
+def _check_all(data: DataDirectory, directories: list[str], rebuild: bool) -> Report:
+    report = Report()
     with progress("checking") as bar:
         task = bar.add_task("checking", total=len(directories))
         for directory in directories:
-            agent_id, findings = _check_one(data, directory, rebuild)
-            checked.append(agent_id)
-            found += findings
+            _check_one(data, directory, rebuild, report)
             bar.advance(task)
-    return found, checked
+    return report
 
 
-def _check_one(data: DataDirectory, directory: str, rebuild: bool) -> tuple[str, list[Found]]:
-    """(agent id, findings). The directory's name stands in for an id that cannot be read."""
-    from ebbtide.store.check import check_store, rebuild_store
+def _check_one(data: DataDirectory, directory: str, rebuild: bool, report: Report) -> None:
+    """Add one agent to the report. The directory's name stands in for an id that cannot be read."""
+    from ebbtide.store.check import Finding, check_store, rebuild_store
     from ebbtide.vocabulary import AgentId
 
     agent_id = directory
+    before: list[Finding] = []
     try:
         meta = data.meta(directory)
         if meta is None:
@@ -100,15 +106,20 @@ def _check_one(data: DataDirectory, directory: str, rebuild: bool) -> tuple[str,
         agent_id = meta.agent_id
         store = data.open_store(AgentId(agent_id))
         try:
-            findings = rebuild_store(store) if rebuild else check_store(store)
+            before = check_store(store)
+            now = rebuild_store(store) if rebuild and before else before
         finally:
             store.close()
     except Exception as error:  # whatever a damaged file makes the code below us raise
-        return agent_id, [Found(agent_id, "store", directory, _problem(error), False)]
-    return agent_id, [
-        Found(agent_id, finding.table, finding.key, finding.problem, finding.is_repairable)
-        for finding in findings
-    ]
+        now = [Finding("store", directory, _problem(error))]
+    report.checked.append(agent_id)
+    report.findings.extend(_found(agent_id, finding) for finding in now)
+    if rebuild:
+        report.repaired.extend(_found(agent_id, finding) for finding in before if finding not in now)
+
+
+def _found(agent_id: str, finding: Finding) -> Found:
+    return Found(agent_id, finding.table, finding.key, finding.problem, finding.is_repairable)
 
 
 def _problem(error: Exception) -> str:
@@ -117,21 +128,19 @@ def _problem(error: Exception) -> str:
     return f"unreadable: {type(error).__name__}: {error}"
 
 
-def _show(found: list[Found], checked: list[str], rebuild: bool) -> None:
-    agents = counted(len(checked), "agent")
-    if not found:
+def _show(report: Report) -> None:
+    agents = counted(len(report.checked), "agent")
+    if report.repaired:
+        say(f"{counted(len(report.repaired), 'finding')} repaired.")
+    if not report.findings:
         out().print(f"{agents} checked, nothing wrong.", markup=False)
         return
-    out().print(_table(found[:MOST_ROWS]))
-    if len(found) > MOST_ROWS:
-        say(f"… and {len(found) - MOST_ROWS:,} more; --json lists them all.", "dim")
-    repairable = sum(finding.is_repairable for finding in found)
-    text = f"{counted(len(found), 'finding')} in {agents} checked"
-    if rebuild:
-        text += "; what could be repaired was. Check again to see what is left"
-    elif repairable:
-        text += f"; {repairable:,} can be repaired with --rebuild"
-    say(f"{text}.")
+    out().print(_table(report.findings[:MOST_ROWS]))
+    if len(report.findings) > MOST_ROWS:
+        say(f"… and {len(report.findings) - MOST_ROWS:,} more; --json lists them all.", "dim")
+    repairable = sum(finding.is_repairable for finding in report.findings)
+    hint = f"; --rebuild can repair {repairable:,}" if repairable else ""
+    say(f"{counted(len(report.findings), 'finding')} in {agents} checked{hint}.")
 
 
 def _table(found: list[Found]) -> Table:

@@ -32,11 +32,19 @@ KEPT_OF_WRAPPER = ("conversation_id", "metadata", "idempotency_key")
 """Fields beside `messages` that a batch carries."""
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A message in REST form, and where it stands in the file."""
+
+    message: Json
+    place: str
+
+
 @dataclass(slots=True)
 class Batch:
     """Messages that are sent together, with what the wrapper said of them. `is_cut` keeps it in one piece."""
 
-    messages: list[Json]
+    messages: list[Placed]
     fields: Json = field(default_factory=dict)
     is_cut: bool = False
 
@@ -61,7 +69,8 @@ def read_conversation(raw: bytes, name: str) -> Conversation:
         raise bad_input(f"{name} is empty.")
     reader = _Reader(name)
     if not _looks_like_json(text, name):
-        return Conversation([Batch(read_text(text))])
+        spoken = [Placed(message, f"line {line}") for line, message in read_text(text)]
+        return Conversation([Batch(spoken)])
     batches = list(reader.batches(text))
     if not any(batch.messages for batch in batches):
         raise bad_input(f"{name} holds no message with text.")
@@ -73,9 +82,7 @@ def _decode(raw: bytes, name: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise bad_input(
-            f"{name}, line {line}: byte 0x{raw[error.start]:02x} is not UTF-8 text."
-        ) from None
+        raise bad_input(f"{name}, line {line}: byte 0x{raw[error.start]:02x} is not UTF-8 text.") from None
 
 
 def _looks_like_json(text: str, name: str) -> bool:
@@ -94,15 +101,10 @@ class _Reader:
         self.skipped = 0
 
     def batches(self, text: str) -> Iterator[Batch]:
-        try:
-            whole = json.loads(text)
-        except json.JSONDecodeError as error:
-            if self._is_lines(text):
-                yield from self._lines(text)
-                return
-            raise self._not_json(error, 0) from None
-        except RecursionError:
-            raise bad_input(f"{self.name}: nested too deeply.") from None
+        if self._is_lines(text):
+            yield from self._lines(text)
+            return
+        whole = self._parsed(text, 0)
         if isinstance(whole, list):
             yield Batch(self._messages(whole, "", _element_lines(text)))
         elif isinstance(whole, dict):
@@ -112,23 +114,33 @@ class _Reader:
 
     def _is_lines(self, text: str) -> bool:
         """Whether the first line that is not blank is a JSON object by itself, and others follow."""
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()]
         if self.name.endswith((".jsonl", ".ndjson")):
             return True
         try:
             return len(lines) > 1 and isinstance(json.loads(lines[0]), dict)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             return False
 
+    def _parsed(self, text: str, lines_before: int) -> Any:
+        def refuse(name: str) -> None:
+            raise bad_input(f"{self.name}: {name} is no number in JSON.")
+
+        try:
+            return json.loads(text, parse_constant=refuse)
+        except json.JSONDecodeError as error:
+            raise self._not_json(error, lines_before) from None
+        except RecursionError:
+            raise bad_input(f"{self.name}: nested too deeply.") from None
+        except ValueError:
+            raise bad_input(f"{self.name}: a number has too many digits.") from None
+
     def _lines(self, text: str) -> Iterator[Batch]:
-        loose: list[Json] = []
+        loose: list[Placed] = []
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
-            try:
-                item = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise self._not_json(error, number - 1) from None
+            item = self._parsed(line, number - 1)
             if isinstance(item, dict) and "messages" in item and "role" not in item:
                 if loose:
                     yield Batch(loose)
@@ -151,9 +163,7 @@ class _Reader:
                 elif isinstance(item, dict):
                     yield self._wrapped(item, f"batches[{index}].", is_cut=True)
                 else:
-                    raise bad_input(
-                        f"{self.name}, batches[{index}]: expected messages, found {_kind(item)}."
-                    )
+                    raise bad_input(f"{self.name}, batches[{index}]: expected messages, found {_kind(item)}.")
         elif "messages" in whole:
             yield self._wrapped(whole, "", is_cut=False)
         elif "role" in whole:
@@ -164,26 +174,26 @@ class _Reader:
     def _wrapped(self, item: Json, place: str, *, is_cut: bool) -> Batch:
         messages = item.get("messages")
         if not isinstance(messages, list):
-            raise bad_input(
-                f"{self.name}, {place}messages: expected a list, found {_kind(messages)}."
-            )
+            raise bad_input(f"{self.name}, {place}messages: expected a list, found {_kind(messages)}.")
         fields = {name: item[name] for name in KEPT_OF_WRAPPER if item.get(name) is not None}
         return Batch(self._messages(messages, f"{place}messages", None), fields, is_cut)
 
-    def _messages(self, items: list[Any], place: str, lines: list[int] | None) -> list[Json]:
+    def _messages(self, items: list[Any], place: str, lines: list[int] | None) -> list[Placed]:
         found = []
         for index, item in enumerate(items):
+            where = f"{place}[{index}]"
+            if lines is not None:
+                where = f"line {lines[index]}, message {index + 1}"
+            elif place.startswith("line") and len(items) == 1:
+                where = place
             try:
                 message = read_message(item)
             except BadMessage as fault:
-                where = place if place.startswith("line") and len(items) == 1 else f"{place}[{index}]"
-                if lines is not None:
-                    where = f"line {lines[index]}, message {index + 1}"
                 raise bad_input(f"{self.name}, {where}: {fault}.") from None
             if message is None:
                 self.skipped += 1
             else:
-                found.append(message)
+                found.append(Placed(message, where))
         return found
 
     def _not_json(self, error: json.JSONDecodeError, lines_before: int) -> Failure:
@@ -197,7 +207,7 @@ def _element_lines(text: str) -> list[int]:
     """The line on which each element of a JSON array begins. `text` is known to be valid."""
     decoder = json.JSONDecoder()
     position, line, counted_to = text.index("[") + 1, 1, 0
-    lines = []
+    lines: list[int] = []
     while True:
         while text[position] in " \t\r\n,":
             position += 1
@@ -216,9 +226,17 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def cut(batches: list[Batch], size: int, conversation_id: str | None) -> list[Json]:
-    """The bodies to send: at most `size` messages each, except where the file had cut them itself."""
-    bodies = []
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The body of one request, and where each of its messages stands in the file."""
+
+    body: Json
+    places: list[str]
+
+
+def cut(batches: list[Batch], size: int, conversation_id: str | None) -> list[Request]:
+    """The requests to send: at most `size` messages each, except where the file had cut them itself."""
+    requests = []
     for batch in batches:
         fields = dict(batch.fields)
         if conversation_id is not None:
@@ -229,5 +247,6 @@ def cut(batches: list[Batch], size: int, conversation_id: str | None) -> list[Js
             own = dict(fields)
             if len(parts) > 1 and "idempotency_key" in own:
                 own["idempotency_key"] = f"{own['idempotency_key']}/{number}"
-            bodies.append({"messages": part, **own})
-    return bodies
+            body = {"messages": [placed.message for placed in part], **own}
+            requests.append(Request(body, [placed.place for placed in part]))
+    return requests

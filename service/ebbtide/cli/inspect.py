@@ -21,9 +21,7 @@ INDENT = "  "
 
 def inspect(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
-    node: Annotated[
-        str | None, typer.Argument(metavar="[NODE]", help="One memory, such as n12.")
-    ] = None,
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="One memory, such as n12.")] = None,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -92,9 +90,7 @@ def changed_parameters(parameters: dict[str, Any]) -> dict[str, tuple[Any, Any]]
 
     defaults = AgentParameters().model_dump(mode="json")
     return {
-        name: (value, defaults.get(name))
-        for name, value in parameters.items()
-        if value != defaults.get(name)
+        name: (value, defaults.get(name)) for name, value in parameters.items() if value != defaults.get(name)
     }
 
 

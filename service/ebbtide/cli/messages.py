@@ -56,7 +56,23 @@ def read_message(item: Any) -> dict[str, Any] | None:
         message["timestamp"] = _time_ms(item["timestamp"])
     if item.get("id") is not None:
         message["id"] = item["id"]
+    _check_unicode(message)
     return message
+
+
+def _check_unicode(message: dict[str, Any]) -> None:
+    for name, value in message.items():
+        if isinstance(value, str) and not is_unicode(value):
+            raise BadMessage(f"{name}: holds a lone surrogate; text must be valid Unicode")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: not so with half of a surrogate pair, as `\\ud800`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _role(item: dict[str, Any]) -> str | None:

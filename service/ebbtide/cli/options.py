@@ -11,9 +11,7 @@ DEFAULT_URL = "http://127.0.0.1:8420"
 DEFAULT_AGENT = "default"
 
 Agent = Annotated[str, typer.Option("--agent", "-a", help="Whose memory.", show_default=True)]
-Url = Annotated[
-    str, typer.Option("--url", envvar="EBBTIDE_URL", help="Where the daemon listens.")
-]
+Url = Annotated[str, typer.Option("--url", envvar="EBBTIDE_URL", help="Where the daemon listens.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and only JSON.")]
 DataDir = Annotated[
     Path | None,

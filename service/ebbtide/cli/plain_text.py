@@ -26,23 +26,32 @@ ROLES = {
 }
 
 
-def read_text(text: str) -> list[dict[str, Any]]:
-    """The messages in a text."""
+def read_text(text: str) -> list[tuple[int, dict[str, Any]]]:
+    """The messages in a text, each with the number of the line it begins on."""
     lines = text.splitlines()
     spoken = [_spoken(line) for line in lines]
     if not _is_transcript(lines, spoken):
-        paragraphs = re.split(r"\n\s*\n", text.replace("\r\n", "\n"))
-        return [
-            {"role": "user", "content": paragraph.strip()}
-            for paragraph in paragraphs
-            if paragraph.strip()
-        ]
-    messages: list[dict[str, Any]] = []
-    for line, parts in zip(lines, spoken, strict=True):
+        return _paragraphs(lines)
+    messages: list[tuple[int, dict[str, Any]]] = []
+    for number, (line, parts) in enumerate(zip(lines, spoken, strict=True), start=1):
         if parts is not None:
-            messages.append(_message(*parts))
+            messages.append((number, _message(*parts)))
         elif line.strip():
-            messages[-1]["content"] += f"\n{line.strip()}"
+            messages[-1][1]["content"] += f"\n{line.strip()}"
+    return messages
+
+
+def _paragraphs(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:
+    messages: list[tuple[int, dict[str, Any]]] = []
+    is_new = True
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            is_new = True
+        elif is_new:
+            messages.append((number, {"role": "user", "content": line.strip()}))
+            is_new = False
+        else:
+            messages[-1][1]["content"] += f"\n{line.strip()}"
     return messages
 
 

@@ -8,6 +8,7 @@ decides how soon it fades.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.console import counted, out, progress, say, write_json
-from ebbtide.cli.conversation import bad_input, cut, read_conversation
+from ebbtide.cli.conversation import Request, bad_input, cut, read_conversation
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
+from ebbtide.cli.messages import is_unicode
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, Json, Url
 
 if TYPE_CHECKING:
@@ -38,17 +40,17 @@ def remember(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages a batch.")
     ] = DEFAULT_BATCH_SIZE,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until everything accepted is digested.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until everything accepted is digested.")] = False,
     as_json: Json = False,
 ) -> None:
     """Remember a conversation: JSON, JSON lines, or plain text."""
     from ebbtide.cli.remote import Remote
 
-    conversation = read_conversation(_read(file), "standard input" if file == "-" else file)
-    bodies = cut(conversation.batches, batch_size, conversation_id)
-    check(bodies)
+    name = "standard input" if file == "-" else file
+    conversation = read_conversation(_read(file), name)
+    requests = cut(conversation.batches, batch_size, conversation_id)
+    check(requests, name)
+    bodies = [request.body for request in requests]
     with Remote(url) as remote:
         stored = _send(remote, agent, bodies)
         flushed = _wait(remote, agent) if wait else None
@@ -71,7 +73,7 @@ def _read(file: str) -> bytes:
         raise Failure(f"{file} cannot be read: {error.strerror}.", ExitCode.BAD_INPUT) from None
 
 
-def check(bodies: list[dict[str, Any]]) -> None:
+def check(requests: list[Request], name: str) -> None:
     """Refuse the whole file when the daemon would refuse a batch of it, by the daemon's own forms."""
     from pydantic import ValidationError
 
@@ -81,19 +83,32 @@ def check(bodies: list[dict[str, Any]]) -> None:
     from ebbtide.verbs.remember import RememberCommand, check_command
 
     limits = LimitSettings()
-    for number, body in enumerate(bodies, start=1):
+    for request in requests:
         try:
-            check_command(RememberCommand.model_validate(body), limits)
+            check_command(RememberCommand.model_validate(request.body), limits)
         except ValidationError as error:
-            raise bad_input(f"Batch {number} of {len(bodies)}: {refusal(error).message}.") from None
+            raise _refused(refusal(error).message, request, name) from None
         except InvalidRequest as error:
-            raise bad_input(f"Batch {number} of {len(bodies)}: {error.message}.") from None
-        size = len(json.dumps(body, ensure_ascii=False).encode())
+            raise _refused(error.message, request, name) from None
+        if not is_unicode(json.dumps(request.body, ensure_ascii=False)):
+            raise bad_input(f"{name}: a field beside the messages holds a lone surrogate.")
+        size = len(json.dumps(request.body, ensure_ascii=False).encode())
         if size > limits.max_body_bytes:
             raise bad_input(
-                f"Batch {number} of {len(bodies)} has {size:,} bytes, more than the "
+                f"{name}: a batch of {len(request.places)} messages has {size:,} bytes, more than the "
                 f"{limits.max_body_bytes:,} a request may have; choose a smaller --batch-size."
             )
+
+
+_FIELD = re.compile(r"messages\[(\d+)\]\.?(.*)", re.DOTALL)
+
+
+def _refused(message: str, request: Request, name: str) -> Failure:
+    """The refusal of a batch, with the place in the file where it names a message."""
+    found = _FIELD.match(message)
+    if found is None:
+        return bad_input(f"{name}: {message}.")
+    return bad_input(f"{name}, {request.places[int(found[1])]}: {found[2]}.")
 
 
 def _send(remote: Remote, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:

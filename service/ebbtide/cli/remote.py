@@ -16,6 +16,7 @@ import httpx
 
 from ebbtide.cli.exit_codes import ExitCode, of_error
 from ebbtide.cli.failures import Failure, sentence
+from ebbtide.vocabulary import node_text_id, parse_agent_id, parse_node_id
 
 TIMEOUT_S = 60.0
 """Longer than the daemon lets a request or a recall wait (30 s each)."""
@@ -88,7 +89,7 @@ class Remote:
 
     def node(self, agent_id: str, node_id: str) -> Json:
         """One memory with its links."""
-        return self._ask("GET", f"{_of(agent_id)}/nodes/{quote(node_id, safe='')}")
+        return self._ask("GET", f"{_of(agent_id)}/nodes/{node_text_id(parse_node_id(node_id))}")
 
     # --- one request -------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ class Remote:
                 return found
 
     def _ask(self, method: str, path: str, body: Json | None = None) -> Json:
-        content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        content = None if body is None else _encoded(json.dumps(body, ensure_ascii=False))
         headers = {"accept": "application/json"}
         if content is not None:
             headers["content-type"] = "application/json"
@@ -156,7 +157,16 @@ def refusal(error: Json, status: int, retry_after: str = "") -> Failure:
 
 
 def _of(agent_id: str) -> str:
-    return f"/v1/agents/{quote(agent_id, safe='')}"
+    # Checked here too: an id such as ".." must not become another path on its way.
+    return f"/v1/agents/{quote(_encoded(parse_agent_id(agent_id)), safe='')}"
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Bytes of the command line that are not UTF-8 arrive as lone surrogates.
+        raise Failure("The command line holds bytes that are not UTF-8 text.", ExitCode.USAGE) from None
 
 
 def _is_loopback(host: str) -> bool:

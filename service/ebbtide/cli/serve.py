@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import signal
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -18,7 +19,8 @@ from rich.text import Text
 
 from ebbtide.cli.console import err
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.failures import Failure, sentence
+from ebbtide.cli.failures import Failure, as_failure, sentence
+from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
     from ebbtide.settings import Settings
@@ -33,15 +35,11 @@ Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TO
 
 
 def serve(
-    data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Where agents are kept.")
-    ] = None,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where agents are kept.")] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     rest_port: Port = None,
     grpc_port: GrpcPort = None,
-    model: Annotated[
-        Literal["builtin"] | None, typer.Option("--model", help="Which language model.")
-    ] = None,
+    model: Annotated[Literal["builtin"] | None, typer.Option("--model", help="Which language model.")] = None,
     config: Config = None,
     allow_insecure: Annotated[
         bool, typer.Option("--allow-insecure", help="Listen beyond this machine, unauthenticated.")
@@ -57,7 +55,7 @@ def serve(
     """Run the memory daemon until Ctrl-C or SIGTERM."""
     from ebbtide.telemetry import configure_log
 
-    flags = {
+    flags: dict[str, dict[str, Any]] = {
         "store": {"data_dir": data_dir},
         "server": {
             "host": host,
@@ -69,7 +67,7 @@ def serve(
         "log": {"format": log_format, "level": log_level},
     }
     settings = settings_in_force(given(flags), config)
-    configure_log(settings.log.level, settings.log.format)
+    configure_log(settings.log.level, settings.log.format, log_content=settings.log.log_content)
     _run(settings)
 
 
@@ -93,9 +91,7 @@ def settings_in_force(flags: dict[str, Any], config: Path | None = None) -> Sett
     except FileNotFoundError:
         raise Failure(f"There is no settings file {config}.", ExitCode.NO_CONFIG) from None
     except tomllib.TOMLDecodeError as error:
-        raise Failure(
-            f"The settings file {config} is not TOML: {error}.", ExitCode.BAD_SETTING
-        ) from None
+        raise Failure(f"The settings file {config} is not TOML: {error}.", ExitCode.BAD_SETTING) from None
     except OSError as error:
         raise Failure(
             f"The settings file {config} cannot be read: {error.strerror}.", ExitCode.NO_CONFIG
@@ -111,7 +107,7 @@ def describe(error: ValidationError) -> str:
             sentences.append(f"{field}: there is no such setting.")
             continue
         message = fault["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        message = message[:1].lower() + message[1:]
+        message = allowed(fault["loc"]) or message[:1].lower() + message[1:]
         shown = repr(fault["input"])
         value = shown if len(shown) <= 40 else shown[:39] + "…"
         is_whole = isinstance(fault["input"], dict)
@@ -119,17 +115,63 @@ def describe(error: ValidationError) -> str:
     return "\n       ".join(sentences)
 
 
+def allowed(path: tuple[int | str, ...]) -> str:
+    """The range or the list of values of a number or choice among the settings; empty for others."""
+    from pydantic import BaseModel
+
+    from ebbtide.settings import Settings
+
+    model: Any = Settings
+    for part in path[:-1]:
+        field = model.model_fields.get(part)
+        model = None if field is None else field.annotation
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return ""
+    field = model.model_fields.get(path[-1]) if path else None
+    if field is None:
+        return ""
+    if get_origin(field.annotation) is Literal:
+        return f"allowed: {', '.join(map(str, get_args(field.annotation)))}"
+    words = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
+    bounds = [
+        text.format(getattr(bound, name))
+        for bound in field.metadata
+        for name, text in words.items()
+        if hasattr(bound, name)
+    ]
+    return f"allowed: {' '.join(bounds)}" if bounds else ""
+
+
 def _run(settings: Settings) -> None:
     from ebbtide.daemon import serve as run_daemon
 
     async def run() -> None:
-        await run_daemon(settings, lambda url: _announce(url, settings))
+        try:
+            await run_daemon(settings, lambda url: _announce(url, settings))
+        finally:
+            # Everything is closed; a second signal on the way out must not look like a failure.
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
 
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(run())
+    except EbbtideError as error:
+        raise _start_failure(error, settings) from None
     except OSError as error:
         raise _port_failure(error, settings) from None
+
+
+def _start_failure(error: EbbtideError, settings: Settings) -> Failure:
+    failure = as_failure(error)
+    if error.reason == "INSECURE_BIND":
+        failure.hint = "On the command line: --allow-insecure."
+    elif isinstance(error.__cause__, OSError) and error.reason == "STORE_UNAVAILABLE":
+        why = error.__cause__.strerror or str(error.__cause__)
+        failure.message = f"The data directory {settings.store.data_dir} cannot be used: {why}."
+    return failure
 
 
 def _loop_factory() -> Any:
@@ -145,8 +187,12 @@ def _announce(url: str, settings: Settings) -> None:
     rows = [
         ("Ebbtide listens at", url),
         ("memories are kept in", str(settings.store.data_dir)),
-        ("a first memory", _curl(url, "remember", '{"messages": [{"role": "user", '
-         '"content": "I moved to Lisbon in May."}]}')),
+        (
+            "a first memory",
+            _curl(
+                url, "remember", '{"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}'
+            ),
+        ),
         ("and back again", _curl(url, "recall", '{"keywords": ["Lisbon"]}')),
         ("to stop", "Ctrl-C"),
     ]

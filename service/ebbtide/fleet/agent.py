@@ -33,7 +33,7 @@ from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import ReadTransaction
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, in_background
 from ebbtide.vocabulary import AgentCounts, AgentId, Batch, MessageRecord
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Agent:
         )
         self._is_marked = False
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
-        self._digesting = asyncio.create_task(self.digest.run())
+        self._digesting = in_background(self.digest.run())
         if counts.owed_passes > 0:
             ask_for_turn(agent_id)
 

@@ -26,7 +26,7 @@ from ebbtide.store import layout
 from ebbtide.store.data_directory import DataDirectory, directory_name
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, in_background
 from ebbtide.vocabulary import AgentCounts, AgentId, AgentSummary
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Fleet:
     def start(self) -> None:
         """Begin to give turns, and take up work left by an earlier life."""
         self.scheduler.start()
-        self._resuming = asyncio.create_task(self._resume())
+        self._resuming = in_background(self._resume())
 
     async def _resume(self) -> None:
         marked = await self.on_pool(self.data.marked)
@@ -149,7 +149,7 @@ class Fleet:
             elif agent_id in self._opening:
                 await asyncio.wait([self._opening[agent_id]])
             else:
-                opening = asyncio.create_task(self._open_now(agent_id, create, dict(overrides)))
+                opening = in_background(self._open_now(agent_id, create, dict(overrides)))
                 self._opening[agent_id] = opening
                 opening.add_done_callback(lambda task: self._opened(agent_id, task))
                 is_new = await asyncio.shield(opening)
@@ -258,7 +258,7 @@ class Fleet:
 
     async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
         """Run work that must end, also when whoever asked for it goes away; others wait for it."""
-        task = asyncio.create_task(work)
+        task = in_background(work)
         self._closing[agent_id] = task
 
         def forget(_: asyncio.Task[Any]) -> None:

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
+from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ class Mailbox:
         self._arrived = asyncio.Event()
         self._closed = False
         self._busy = False
-        self._worker = asyncio.create_task(self._work())
+        self._worker = in_background(self._work())
 
     @property
     def waiting_count(self) -> int:
@@ -57,7 +58,9 @@ class Mailbox:
         AGENT_CLOSING when the agent is being closed.
         """
         if self._closed:
-            raise Unavailable("the agent was closed meanwhile; ask again", reason="AGENT_CLOSING")
+            raise Unavailable(
+                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
+            )
         if len(self._waiting) >= self._size:
             raise Exhausted(
                 f"{self._size} requests wait for this agent already",

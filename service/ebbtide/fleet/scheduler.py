@@ -18,8 +18,9 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, in_background
 
 
 class Ring:
@@ -91,13 +92,13 @@ class Scheduler:
         self._run_slice = run_slice
         self._concurrency = concurrency
         self._asked = asyncio.Event()
-        self._slices: dict[Hashable, asyncio.Task[None]] = {}
+        self._slices: dict[Hashable, asyncio.Task[bool]] = {}
         self._loop: asyncio.Task[None] | None = None
         self._log = get_log("scheduler")
 
     def start(self) -> None:
         """Begin to give turns."""
-        self._loop = asyncio.create_task(self._give_turns())
+        self._loop = in_background(self._give_turns())
 
     def ask(self, key: Hashable) -> None:
         """This agent owes passes."""
@@ -128,21 +129,29 @@ class Scheduler:
                 key = self.ring.take()
                 if key is None:
                     break
-                self._slices[key] = asyncio.create_task(self._turn(key))
+                self._begin(key)
             self._asked.clear()
             await self._asked.wait()
 
-    async def _turn(self, key: Hashable) -> None:
+    def _begin(self, key: Hashable) -> None:
+        task = in_background(self._turn(key))
+        self._slices[key] = task
+        # Not at the end of the coroutine: a task cancelled before its first step never runs one.
+        task.add_done_callback(partial(self._ended, key))
+
+    async def _turn(self, key: Hashable) -> bool:
+        self.tally.slices += 1
+        return await self._run_slice(key)
+
+    def _ended(self, key: Hashable, task: asyncio.Task[bool]) -> None:
         owes_more = False
-        try:
-            self.tally.slices += 1
-            owes_more = await self._run_slice(key)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            self.tally.failed_slices += 1
-            self._log.error("slice failed", exc_info=error)
-        finally:
-            del self._slices[key]
-            self.ring.put_back(key, owes_more=owes_more)
-            self._asked.set()
+        if not task.cancelled():
+            error = task.exception()
+            if error is None:
+                owes_more = task.result()
+            else:
+                self.tally.failed_slices += 1
+                self._log.error("slice failed", exc_info=error)
+        del self._slices[key]
+        self.ring.put_back(key, owes_more=owes_more)
+        self._asked.set()

@@ -350,10 +350,7 @@ class Workspace:
         if state is None:
             if owed == 0:
                 return PassStep(is_idle=True)
-            begun = compression.begin_pass(self.network, done + 1, self._dice("pass", done + 1))
-            self._commit(begun)
-            state, self._visits = begun.pass_state, None
-            assert state is not None
+            state = self._begin_pass(done + 1)
         if self._visits is None:
             self._visits = deque(compression.nodes_to_visit(self.network, state))
         draft = Draft(self.network)
@@ -372,9 +369,20 @@ class Workspace:
             visited += 1
         if not visits:
             compression.end_pass(draft, state, owed)
+        elif draft.change.pass_state is None:
+            draft.change.pass_state = state
         self._commit(draft.change)
         self._visits = visits if visits else None
         return PassStep(is_idle=False, task=None if task is None else self._shortening_task(task))
+
+    def _begin_pass(self, number: int) -> PassState:
+        """Begin a pass. Unless limits were lowered it is written along with its first visits."""
+        begun = compression.begin_pass(self.network, number, self._dice("pass", number))
+        assert begun.pass_state is not None
+        if begun.forgotten or begun.links or begun.focus is not None:
+            self._commit(begun)
+        self._visits = None
+        return begun.pass_state
 
     def _shortening_task(self, shortening: Shortening) -> ShorteningTask:
         def read(txn: ReadTransaction) -> ShorteningTask:

@@ -16,7 +16,7 @@ import ipaddress
 import re
 import time
 import uuid
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -30,6 +30,7 @@ from ebbtide.telemetry import get_log
 BODY_TIMEOUT_S = 60.0
 """Longest the arrival of a body may take."""
 
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
@@ -100,7 +101,8 @@ class Guard:
     # --- who asks ----------------------------------------------------------------------------------
 
     def _check_host(self, headers: Headers) -> None:
-        host = _host_name(headers.get("host", ""))
+        given = headers.getlist("host")
+        host = _host_name(given[0]) if len(given) == 1 else ""
         if host in self._hosts or host in _LOOPBACK_NAMES or _is_loopback(host):
             return
         raise InvalidRequest(
@@ -112,7 +114,9 @@ class Guard:
         origin = headers.get("origin")
         if origin is None or origin in self._origins or "*" in self._origins:
             return
-        if origin != "null" and urlsplit(origin).netloc.lower() == headers.get("host", "").lower():
+        if origin.lower() in {
+            f"{scheme}://{headers.get('host', '').lower()}" for scheme in ("http", "https")
+        }:
             return
         raise Forbidden(
             "a web page of another origin may not call; see server.cors_origins",
@@ -165,9 +169,9 @@ def _route(scope: Scope) -> str:
 
 
 def _host_name(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
+    """The name in a Host header, without its port; empty for what is no host."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found["address"] or found["name"]).lower()
 
 
 def _is_loopback(host: str) -> bool:
@@ -180,13 +184,12 @@ def _is_loopback(host: str) -> bool:
 def _check_path(scope: Scope) -> None:
     """Refuse paths in which an id could be read as more than one path segment, or as another id."""
     raw: bytes = scope.get("raw_path", b"").partition(b"?")[0]
-    if not raw.startswith(b"/v1/agents/"):
-        return
     lowered = raw.lower()
     fault = None
+    # Anywhere in the path: an escaped slash would be a second reading of what is one segment.
     if b"%2f" in lowered or b"%5c" in lowered:
         fault = "holds a slash or backslash"
-    elif b"//" in raw:
+    elif scope["path"].startswith("/v1/agents//"):
         fault = "is empty"
     else:
         try:

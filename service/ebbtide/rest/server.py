@@ -8,12 +8,18 @@ import socket
 from collections.abc import Iterator
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ebbtide.errors import InvalidRequest
 from ebbtide.rest.app import create_app
+from ebbtide.rest.problems import problem
 from ebbtide.settings import ServerSettings
 from ebbtide.verbs.service import Service
 
 BACKLOG = 512
+
+MOST_HEAD_BYTES = 256 << 10
+"""Largest request line and headers; a client that sends more is cut off."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -22,6 +28,39 @@ class _Uvicorn(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class _Protocol(HttpToolsProtocol):
+    """HTTP with a bound on a request's head, and our own body for what is no HTTP at all."""
+
+    _head_bytes = 0
+    _is_in_head = True
+
+    def on_message_begin(self) -> None:
+        self._is_in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._head_bytes = 0
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD_BYTES:
+                self.send_400_response("the head of the request is too large")
+
+    def send_400_response(self, msg: str) -> None:
+        error = InvalidRequest(f"this is no request: {msg}", reason="MALFORMED_REQUEST")
+        body = bytes(problem(error).body)
+        head = (
+            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
 
 
 class RestServer:
@@ -51,6 +90,7 @@ class RestServer:
             date_header=False,
             lifespan="off",
             loop="none",
+            http=_Protocol,
             timeout_graceful_shutdown=max(1, round(self._settings.shutdown_grace_s)),
             timeout_keep_alive=75,
         )

@@ -15,6 +15,7 @@ base32 of the SHA-256 of its UTF-8. Two ids never share a directory, on any file
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -25,7 +26,7 @@ from pathlib import Path
 
 import msgspec
 
-from ebbtide.errors import Corrupted, Precondition
+from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store import layout
 from ebbtide.store.lmdb_store import LmdbStore, translated
 from ebbtide.store.port import Identity
@@ -94,16 +95,19 @@ class DataDirectory:
                 "stop it, or choose another directory with --data-dir",
                 reason="DATA_DIRECTORY_LOCKED",
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"process {os.getpid()}\n".encode())
-        os.fsync(descriptor)
         self._lock = descriptor
-        self._sweep()
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()}\n".encode())
+            os.fsync(descriptor)
+            self._sweep()
+        except OSError as error:
+            self.release()
+            raise translated(error, self.root) from error
 
     def release(self) -> None:
         """Let go of the directory. Idempotent."""
         if self._lock is not None:
-            os.ftruncate(self._lock, 0)
             os.close(self._lock)
             self._lock = None
 
@@ -115,15 +119,26 @@ class DataDirectory:
 
     # --- agents ------------------------------------------------------------------------------------
 
+    def has_files(self, agent_id: AgentId) -> bool:
+        """Whether there is a directory for the agent. Opens nothing, so it may be asked at any time."""
+        return (self.agents / directory_name(agent_id) / "data.mdb").exists()
+
     def exists(self, agent_id: AgentId) -> bool:
-        """Whether the agent was ever created and not erased since. A lost `meta.json` is made anew."""
+        """Whether the agent was ever created and not erased since. A lost `meta.json` is made anew.
+
+        May open the store, and a store is opened once at a time: only for who opens or erases the agent.
+        """
         name = directory_name(agent_id)
         if self.meta(name) is not None:
             return True
         if not (self.agents / name / "data.mdb").exists():
             return False
+        return self._recovered(name) is not None
+
+    def _recovered(self, directory: str) -> AgentId | None:
+        """Whose the store in a directory without a readable `meta.json` is; the file is made anew."""
         store = LmdbStore.open(
-            self.agents / name, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes
+            self.agents / directory, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes
         )
         try:
             identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
@@ -131,9 +146,9 @@ class DataDirectory:
             store.close()
         if identity is None:
             # A creation that was cut off before anything could be accepted.
-            return False
+            return None
         self.write_meta(identity, counts)
-        return True
+        return AgentId(identity.agent_id)
 
     def open_store(self, agent_id: AgentId) -> LmdbStore:
         """Open an existing agent's store, after comparing whose it is."""
@@ -233,14 +248,20 @@ class DataDirectory:
         (self.work / directory_name(agent_id)).unlink(missing_ok=True)
 
     def marked(self) -> list[AgentId]:
-        """The agents that may have work in hand. Markers of agents that are gone are removed."""
+        """The agents that may have work in hand. Only markers of agents that are gone are removed."""
         found = []
         for name in sorted(os.listdir(self.work)):
-            meta = self.meta(name)
-            if meta is None:
+            if not (self.agents / name / "data.mdb").exists():
                 (self.work / name).unlink(missing_ok=True)
-            else:
+                continue
+            meta = self.meta(name)
+            if meta is not None:
                 found.append(AgentId(meta.agent_id))
+                continue
+            with contextlib.suppress(EbbtideError):
+                owner = self._recovered(name)
+                if owner is not None:
+                    found.append(owner)
         return found
 
     def free_bytes(self) -> int:

@@ -10,6 +10,8 @@ Foreign errors are translated in one table, `TRANSLATION`; a test holds it again
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,7 +33,11 @@ SMALLEST_MAP_BYTES = 1 << 18
 MAX_READERS = 8
 """Jobs of one agent run one at a time; the rest is room for a checker or a backup beside them."""
 
+LOCK_FILE_BYTES = 8192
+"""Room for the reader table of MAX_READERS, with page sizes up to 8 KiB."""
+
 TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
+    "Error": (Unavailable, "STORE_UNAVAILABLE"),  # what the operating system said, as a bare errno
     "MapFullError": (Exhausted, "STORE_FULL"),
     "DiskError": (Unavailable, "STORE_UNAVAILABLE"),
     "LockError": (Unavailable, "STORE_UNAVAILABLE"),
@@ -72,9 +78,13 @@ FOREIGN = (lmdb.Error, OSError, *UNREADABLE)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+LARGEST_WRITE_BYTES = 1 << 20
+"""LMDB writes at most this much at once; with less room left, a short write is a full disk."""
+
+
 def translated(error: Exception, path: Path) -> EbbtideError:
     """Our error for one that lmdb or the operating system raised; the path goes to the log, by `__cause__`."""
-    if _says_no_room(error):
+    if _says_no_room(error, path):
         return Exhausted("the disk is full; nothing of this change was stored", reason="STORE_FULL")
     family, reason = TRANSLATION.get(type(error).__name__, (Internal, "INTERNAL"))
     if isinstance(error, OSError):
@@ -84,10 +94,31 @@ def translated(error: Exception, path: Path) -> EbbtideError:
     return family(f"the store of this agent failed: {type(error).__name__}", reason=reason)
 
 
-def _says_no_room(error: Exception) -> bool:
+def _says_no_room(error: Exception, path: Path) -> bool:
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
-    return isinstance(error, lmdb.Error) and "No space left" in str(error)
+    if not isinstance(error, lmdb.Error):
+        return False
+    if "No space left" in str(error):
+        return True
+    # A disk that is just getting full writes less than it was given, which LMDB takes for an I/O error.
+    return "Input/output error" in str(error) and _free_bytes(path) < LARGEST_WRITE_BYTES
+
+
+def _free_bytes(path: Path) -> int:
+    try:
+        return shutil.disk_usage(path).free
+    except OSError:
+        return LARGEST_WRITE_BYTES
+
+
+def _allocate_lock_file(path: Path) -> None:
+    """Give the lock file its blocks before LMDB maps it: a mapped page that finds no room kills the process."""
+    descriptor = os.open(path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, LOCK_FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 class LmdbStore:
@@ -127,6 +158,8 @@ class LmdbStore:
         present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
         size = max(min(map_bytes, max_map_bytes), present, SMALLEST_MAP_BYTES)
         try:
+            if new or present:
+                _allocate_lock_file(path)
             environment = lmdb.open(
                 str(path),
                 map_size=size,
@@ -190,4 +223,6 @@ class LmdbStore:
 
     def _assert_open(self) -> None:
         if self._closed:
-            raise Unavailable("the agent was closed meanwhile; ask again", reason="AGENT_CLOSING")
+            raise Unavailable(
+                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
+            )

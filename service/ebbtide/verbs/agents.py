@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, ValidationError
 
-from ebbtide.errors import Conflict, InvalidRequest
+from ebbtide.errors import Conflict, InvalidRequest, NotFound
 from ebbtide.fleet.agent import Agent
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.port import ReadTransaction
@@ -77,7 +77,7 @@ def _checked(base: AgentParameters, given: Mapping[str, object]) -> AgentParamet
     try:
         return AgentParameters.model_validate({**base.model_dump(), **given})
     except ValidationError as error:
-        raise refusal(error) from None
+        raise refusal(error, AgentParameters) from None
 
 
 async def initialise(service: Service, agent_id: str, given: Mapping[str, object]) -> tuple[AgentInfo, bool]:
@@ -189,7 +189,6 @@ async def close(service: Service, agent_id: str) -> Closed:
     """
     owner = parse_agent_id(agent_id)
     was_open = await service.fleet.close(owner)
-    if not was_open and not await service.fleet.on_pool(lambda: service.fleet.data.exists(owner)):
-        async with service.fleet.using(owner):
-            pass
+    if not was_open and not await service.fleet.on_pool(lambda: service.fleet.data.has_files(owner)):
+        raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
     return Closed(agent_id=agent_id, closed=was_open)

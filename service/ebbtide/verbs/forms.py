@@ -8,7 +8,8 @@ bad field, its value (cut) and what is allowed. Bounds that can be configured ar
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, TypeVar
+import reprlib
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, from_json
@@ -50,7 +51,7 @@ def read_form(form: type[F], body: bytes) -> F:
     try:
         return form.model_validate(read_json(body))
     except ValidationError as error:
-        raise refusal(error) from None
+        raise refusal(error, form) from None
 
 
 def read_json(body: bytes) -> Any:
@@ -63,10 +64,10 @@ def read_json(body: bytes) -> Any:
         ) from None
 
 
-def refusal(error: ValidationError) -> InvalidRequest:
-    """The refusal of a form that does not validate."""
+def refusal(error: ValidationError, form: type[BaseModel] | None = None) -> InvalidRequest:
+    """The refusal of a form that does not validate; ranges are told where `form` declares them."""
     faults = error.errors(include_url=False, include_context=False)
-    violations = [FieldViolation(_path(fault), _describe(fault)) for fault in faults[:MOST_VIOLATIONS]]
+    violations = [FieldViolation(_path(fault), _describe(fault, form)) for fault in faults[:MOST_VIOLATIONS]]
     first = violations[0]
     reason = _reason(faults[0])
     where = "the body" if reason == "INVALID_JSON" else first.field
@@ -92,10 +93,10 @@ def _path(fault: ErrorDetails) -> str:
     path = ""
     for part in fault["loc"]:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return shown(path, 80) if path else ""
+    return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
 
-def _describe(fault: ErrorDetails) -> str:
+def _describe(fault: ErrorDetails, form: type[BaseModel] | None) -> str:
     kind = fault["type"]
     if kind == "extra_forbidden":
         return "no such field"
@@ -103,10 +104,40 @@ def _describe(fault: ErrorDetails) -> str:
         return "required"
     if kind == "string_unicode":
         return "holds a lone surrogate; text must be valid Unicode"
+    if kind == "model_type":
+        return "not a JSON object"
     message = fault["msg"].removeprefix("Value error, ")
-    if kind in ("model_type", "value_error"):
+    if kind == "value_error":
         return message
-    return f"{message[:1].lower()}{message[1:]}, got {shown(repr(fault['input']))}"
+    allowed = allowed_values(form, fault["loc"])
+    if allowed:
+        return f"{echo(fault['input'])} is not allowed; allowed: {allowed}"
+    return f"{message[:1].lower()}{message[1:]}, got {echo(fault['input'])}"
+
+
+def allowed_values(form: type[BaseModel] | None, path: tuple[int | str, ...]) -> str:
+    """The range or the choices of a field of a form, as its declaration says; empty where it says none."""
+    field = None if form is None or len(path) != 1 else form.model_fields.get(str(path[0]))
+    if field is None:
+        return ""
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(map(str, get_args(field.annotation)))
+    words = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
+    return " ".join(
+        text.format(getattr(bound, name))
+        for bound in field.metadata
+        for name, text in words.items()
+        if hasattr(bound, name)
+    )
+
+
+def echo(value: Any) -> str:
+    """A refused value, cut and fit to be shown."""
+    try:
+        return shown(reprlib.repr(value))
+    except ValueError:
+        # Python does not write integers of more than a few thousand digits.
+        return "a very large number"
 
 
 def shown(text: str, most: int = SHOWN_CHARS) -> str:
@@ -117,7 +148,7 @@ def shown(text: str, most: int = SHOWN_CHARS) -> str:
 
 def refuse(field: str, value: Any, allowed: str, reason: str = "INVALID_VALUE") -> NoReturn:
     """Refuse a value with its field, the value (cut) and what is allowed."""
-    got = shown(repr(value)) if isinstance(value, str) else str(value)
+    got = echo(value)
     description = f"{got} is not allowed; allowed: {allowed}"
     raise InvalidRequest(
         f"{field}: {description}", reason=reason, violations=[FieldViolation(field, description)]

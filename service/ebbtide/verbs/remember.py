@@ -88,7 +88,7 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
 def check_command(command: RememberCommand, limits: LimitSettings) -> str:
     """Refuse what is outside the limits; the metadata as JSON."""
     if not command.messages:
-        refuse("messages", "[]", f"1-{limits.max_messages} messages", "EMPTY_MESSAGES")
+        refuse("messages", [], f"1-{limits.max_messages} messages", "EMPTY_MESSAGES")
     check_count("messages", len(command.messages), limits.max_messages, "TOO_MANY_MESSAGES")
     for index, message in enumerate(command.messages):
         check_text(f"messages[{index}].content", message.content, limits.max_message_chars)
@@ -108,7 +108,10 @@ def check_command(command: RememberCommand, limits: LimitSettings) -> str:
 def _metadata_json(metadata: Mapping[str, Any] | None, most: int) -> str:
     if metadata is None:
         return ""
-    encoded = json.dumps(metadata, ensure_ascii=False).encode()
+    try:
+        encoded = json.dumps(metadata, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        refuse("metadata", "infinity", "numbers that JSON can write")
     if len(encoded) > most:
         refuse("metadata", f"{len(encoded)} bytes", f"at most {most} bytes", "METADATA_TOO_LARGE")
     return encoded.decode()

@@ -105,3 +105,41 @@ def test_phrase_never_loses_a_negation() -> None:
     )
     found = phrase(text)
     assert "not" in found.split() or "run" not in found.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "unwanted"),
+    [
+        ("Sounds awesome, Piet! It looks great.", {"Sounds", "Sounds awesome", "awesome", "Piet"}),
+        ("It's tough when you start questioning that.", {"tough", "start"}),
+        ("There've been some tough times.", {"There've", "tough"}),
+        ("John, that made my life better.", {"John", "life better", "better"}),
+        ("No worries, I agree with the general idea.", {"worries", "idea", "general idea"}),
+        ("我很明白，聊天和陪伴也很经典。", {"明白", "聊天", "陪伴", "经典"}),
+        ("这样可以提高效率，解决问题。", {"提高", "提高效率", "解决问题", "问题"}),
+        ("抱歉，张志强。我没有听说过这部纪录片。", {"张志强", "抱歉"}),
+        ("昨天晚上我们在江边放了烟花。", {"昨天晚上"}),
+    ],
+)
+def test_what_nobody_writes_on_a_card_is_no_keyword(text: str, unwanted: set[str]) -> None:
+    """Verbs, adjectives, people called and words of small talk are left out, even where little else is there."""
+    assert not unwanted & set(keywords(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I was fired last week.", "fired"),
+        ("Feels great knowing my skills make a difference.", "skills"),
+        ("他上个月失恋了。", "失恋"),
+        ("这样可以提高效率。", "效率"),
+        ("I finished Cyberpunk 2077 yesterday.", "Cyberpunk 2077"),
+        ("Her surgery is at St. Mary's Hospital.", "St. Mary's Hospital"),
+        ("Rotate the API key on Friday.", "API key"),
+        ("读书分享会的时间改了。", "读书分享会"),
+        ("小李把车借走了。", "小李"),
+    ],
+)
+def test_a_topic_is_found_where_there_is_one(text: str, expected: str) -> None:
+    """What is news by itself, a numbered name, a name with an abbreviation and a compound are keywords."""
+    assert expected in keywords(text)

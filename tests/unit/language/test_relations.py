@@ -18,6 +18,8 @@ from ebbtide.language.builtin.relations import relate
         ),
         ("I love hiking in Norway.", "Tom went hiking with us.", "hiking"),
         ("《三体》很好看。", "我读完了《三体》。", "三体"),
+        ("Piet sold his tandem.", "My cousin Piet moved to Ghent.", "Piet"),
+        ("外婆爱听戏。", "我去看外婆。", "外婆"),
         ("iPhone 的屏幕碎了", "想把 iPhone 卖了", "iPhone"),
     ],
 )
@@ -36,6 +38,12 @@ def test_the_shared_noun_names_the_relation(node: str, focus: str, expected: str
         ("这个东西不错。", "那个东西很贵。"),
         ("", "Ghent"),
         ("404", "404"),
+        ("Sounds awesome, Piet!", "Sounds good, Piet!"),
+        ("Thanks, Piet! The tent leaks.", "See you soon, Piet!"),
+        ("That is a great idea.", "I have an idea."),
+        ("这道汤味道不错。", "鱼的味道很鲜。"),
+        ("朋友推荐了这家店。", "我和朋友去游泳。"),
+        ("抱歉，张志强。我忘了。", "你好，张志强。"),
     ],
 )
 def test_silence_rather_than_silliness(node: str, focus: str) -> None:

@@ -141,7 +141,7 @@ def test_often_scanned_is_rarely_scanned() -> None:
 
 
 def test_a_longer_stronger_path_does_not_hide_what_a_shorter_one_reaches() -> None:
-    """Node 3 is two hops away by a weak link; the strong detour to 2 takes a hop more and cannot reach it."""
+    """Node 3 is near by a weak link; the strong detour to 2 takes a hop more and cannot reach it."""
     made = network(
         (1, 2, "", 0.1), (1, 4, "", 0.9), (4, 2, "", 0.9), (2, 3, "", 0.5), focus=(1,), link_break_threshold=0
     )
@@ -161,7 +161,7 @@ def test_equal_paths_go_by_the_newest_focus_then_the_newest_node() -> None:
 
 
 def test_cycles_are_harmless_and_depth_zero_is_the_focus() -> None:
-    """Each node once (equal strength: the newer id first); nothing beyond the focus at depth 0; nothing at all without focus."""
+    """Each node once, of equals the newer id first; the focus alone at depth 0; nothing without a focus."""
     made = network((1, 2, "", 1.0), (2, 1, "", 1.0), focus=(1,))
     assert [r.node_id for r in reach(made, (), 8)] == [2, 1]
     assert [r.node_id for r in reach(made, (), 0)] == [1]

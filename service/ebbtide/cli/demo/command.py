@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ebbtide.cli.console import out, write_json
+from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.options import Json
 
 if TYPE_CHECKING:
@@ -30,7 +32,18 @@ def demo(
     from ebbtide.telemetry import configure_log
 
     configure_log("error", "console")
-    asyncio.run(_demo(fast, lang, as_json))
+    try:
+        asyncio.run(_demo(fast, lang, as_json))
+    except asyncio.CancelledError:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _end_on_signals() -> None:
+    """A closed terminal or a SIGTERM ends the demo like Ctrl-C: its directory is removed."""
+    running = asyncio.current_task()
+    assert running is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
 
 
 async def _demo(fast: bool, lang: str, as_json: bool) -> None:
@@ -39,6 +52,7 @@ async def _demo(fast: bool, lang: str, as_json: bool) -> None:
     from ebbtide.cli.demo.story import Story, demo_settings
     from ebbtide.daemon import opened
 
+    _end_on_signals()
     console = out()
     with tempfile.TemporaryDirectory(prefix="ebbtide-demo-") as directory:
         async with opened(demo_settings(Path(directory))) as service:

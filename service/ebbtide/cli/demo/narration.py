@@ -69,10 +69,10 @@ EN = Narration(
         "Lin Yue talks with her assistant, sometimes in Chinese, sometimes in English. You will see ten "
         "conversations remembered, two questions answered, and time passing until three memories are gone. "
         "No model server, no network; a temporary directory that is removed at the end. Every memory and "
-        "every answer below comes from the running engine: nothing is staged."
+        "every answer below comes from the running engine."
     ),
     pace=(
-        "To fit into half a minute, links here lose 10% with each pass (decay_rate = {rate}). "
+        "To fit into less than half a minute, links here lose 10% with each pass (decay_rate = {rate}). "
         "The default is 0.97: the same path, three and a half times slower."
     ),
     remembering="Remembering",
@@ -112,7 +112,7 @@ EN = Narration(
     ),
     once_before="What {forgotten} said when it was new:",
     once_after=(
-        "The content is gone for good; that there was something is not. An agent that reads this can say "
+        "The memory is gone; that there was something is not. An agent that reads this can say "
         '"I knew that once" instead of inventing an answer.'
     ),
     once_never="This time no living memory within reach still had a link to what was forgotten.",
@@ -134,10 +134,10 @@ ZH = Narration(
     opening=(
         "林月和她的助手聊天，时而中文，时而英文。接下来你会看到：十次对话被记住，两个问题得到回答，"
         "然后时间流过，直到三条记忆消失。不需要模型服务，不需要网络；数据放在临时目录，结束即删。"
-        "下面的每条记忆、每个回答都来自正在运行的引擎，没有一句是摆拍。"
+        "下面的每条记忆、每个回答都来自正在运行的引擎。"
     ),
     pace=(
-        "为了在半分钟内看完，这里每做一遍压缩，联系就减弱一成（decay_rate = {rate}）。"
+        "为了半分钟之内看完，这里每做一遍压缩，联系就减弱一成（decay_rate = {rate}）。"
         "默认值是 0.97：走的是同一条路，只是慢三倍半。"
     ),
     remembering="记住",
@@ -166,7 +166,7 @@ ZH = Narration(
     once="我曾经知道",
     once_how="遗忘和从不知道是两回事。{teller} 还在，它还连着已经消失的 {forgotten}。用它自己的关键词问一问：",
     once_before="{forgotten} 当初说的是：",
-    once_after="内容再也回不来了，“曾经有过”却还在。读到这句话的智能体会说“我以前知道”，而不是编一个答案。",
+    once_after="记忆已经没有了，“曾经有过”却还在。读到这句话的智能体会说“我以前知道”，而不是编一个答案。",
     once_never="这一次，够得着的记忆里已经没有谁还连着被遗忘的那几条。",
     end="你看到了什么",
     seen=(

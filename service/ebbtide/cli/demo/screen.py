@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from ebbtide.cli.demo.events import (
@@ -29,18 +28,17 @@ from ebbtide.cli.demo.events import (
     TimePassed,
 )
 from ebbtide.cli.demo.narration import OF, Language
+from ebbtide.cli.demo.panels import COLOURS, answer_panel, end_card, followed_now
 from ebbtide.cli.demo.story import ASKED_AFTER, DECAY_RATE
-from ebbtide.cli.pictures import fold, importance_bar, indented
-from ebbtide.memory.wording import SEPARATOR
+from ebbtide.cli.pictures import importance_bar, indented
 
-COLOURS = {"lighthouse": "cyan", "bakery": "yellow", "whistle": "magenta"}
 SHOWN_MEMORIES = 4
 INDENT = "  "
 STAGE_INDENT = " " * 11
 WIDEST = 100
 """Lines longer than this are tiring to read."""
 
-READ_S, GLANCE_S, BEAT_S, BATCH_S = 1.5, 0.5, 0.25, 0.14
+READ_S, GLANCE_S, BEAT_S, BATCH_S = 0.7, 0.3, 0.12, 0.08
 """Pauses: to read a paragraph, to take in a result, between lines, and for one batch of everyday talk."""
 
 
@@ -112,9 +110,7 @@ class Screen:
             await self._remembered_briefly(event)
             return
         topic = event.topic[self._language]
-        became = self._say.became.format(
-            messages=event.message_count, memories=len(event.memories)
-        )
+        became = self._say.became.format(messages=event.message_count, memories=len(event.memories))
         self._print()
         self._paragraph(self._say.conversation.format(number=event.number, topic=topic), "bold")
         self._paragraph(became, "dim")
@@ -166,30 +162,8 @@ class Screen:
         self._print()
         self._paragraph(event.question[self._language], "italic")
         await self._pause(GLANCE_S)
-        self._print(self._answer(event.keywords, event.depth, event.text, frozenset()))
+        self._print(answer_panel(self._say, event, self._width))
         await self._pause(READ_S)
-
-    def _answer(
-        self, keywords: list[str], depth: int, text: str, sentences: frozenset[str]
-    ) -> Panel:
-        command = f"ebbtide recall {' '.join(_quoted(word) for word in keywords)}"
-        command += f" --depth {depth}"
-        body = Text()
-        for index, block in enumerate(text.split(SEPARATOR)):
-            if index:
-                body.append(SEPARATOR, "dim")
-            style = "bold magenta" if block in sentences else ""
-            body.append("\n".join(fold(block, self._width - 4)), style)
-        if not text:
-            body = Text(self._say.nothing, "dim")
-        return Panel(
-            body,
-            title=Text(command, "bold"),
-            title_align="left",
-            border_style="green",
-            padding=(0, 1),
-            width=self._width,
-        )
 
     # --- time --------------------------------------------------------------------------------------
 
@@ -200,28 +174,8 @@ class Screen:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         if self._live is not None:
-            self._live.update(self._followed_now(event), refresh=True)
+            self._live.update(followed_now(self._say, event, self._width), refresh=True)
         await self._pause(BATCH_S)
-
-    def _followed_now(self, event: TimePassed) -> RenderableType:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(min_width=14)
-        table.add_column(width=20)
-        table.add_column(no_wrap=True)
-        alive = {memory.name: memory for memory in event.followed}
-        for name, colour in COLOURS.items():
-            label = Text(self._say.names[name], colour)
-            memory = alive.get(name)
-            if memory is None:
-                table.add_row(label, importance_bar(0.0), Text(self._say.gone, "dim"))
-            else:
-                left = self._say.of.format(length=memory.length, original=memory.original_length)
-                table.add_row(label, importance_bar(memory.importance), Text(left))
-        count = Text(self._say.batches.format(count=event.batch), "bold")
-        table.add_row(count, importance_bar(event.kept, "blue"), f"{event.kept:.0%}")
-        said = Text(self._say.said.format(message=event.message), "dim", no_wrap=True)
-        said.truncate(self._width - 4, overflow="ellipsis")
-        return Group(Text(), table, said)
 
     async def _faded(self, event: Faded) -> None:
         memory = event.memory
@@ -256,8 +210,7 @@ class Screen:
         self._end_live()
         how = self._say.once_how.format(teller=event.teller.id, forgotten=event.forgotten)
         await self._begin(self._say.once, how)
-        sentences = frozenset(event.sentences)
-        self._print(self._answer(event.keywords, event.depth, event.text, sentences))
+        self._print(answer_panel(self._say, event, self._width))
         await self._pause(READ_S)
         self._paragraph(self._say.once_before.format(forgotten=event.forgotten), "dim")
         self._paragraph(event.first_content, "magenta", indent=INDENT)
@@ -268,32 +221,8 @@ class Screen:
         self._end_live()
         if self._say.once not in self._chapters:
             await self._begin(self._say.once, self._say.once_never)
-        say = self._say
-        seen = say.seen.format(
-            batches=event.batch_count,
-            passes=event.pass_count,
-            made=event.memories_made,
-            gone=event.memories_forgotten,
-            left=event.memories_left,
-        )
-        commands = Table.grid(padding=(0, 3))
-        commands.add_column(no_wrap=True, style="bold")
-        commands.add_column(style="dim")
-        commands.add_row("ebbtide serve", say.next_serve)
-        commands.add_row('echo "Ann: I moved to Lisbon." | ebbtide remember -', say.next_remember)
-        commands.add_row("ebbtide recall Lisbon", say.next_recall)
-        body = Group(Text("\n".join(fold(seen, self._width - 6))), Text(), Text(say.next, "bold cyan"), commands)
         self._print()
-        self._print(
-            Panel(
-                body,
-                title=Text(say.end, "bold"),
-                title_align="left",
-                border_style="cyan",
-                padding=(1, 2),
-                width=self._width,
-            )
-        )
+        self._print(end_card(self._say, event, self._width))
 
     # --- small things ------------------------------------------------------------------------------
 
@@ -317,7 +246,3 @@ def _chosen(memories: list[Memory]) -> list[Memory]:
     """The first few memories of a batch, and the followed one."""
     first = memories[:SHOWN_MEMORIES]
     return first + [memory for memory in memories[SHOWN_MEMORIES:] if memory.name]
-
-
-def _quoted(word: str) -> str:
-    return f'"{word}"' if " " in word else word

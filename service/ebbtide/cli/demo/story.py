@@ -145,9 +145,7 @@ class Story:
         )
 
     async def _ask(self, question: dict[str, Any], depth: int) -> Recalled:
-        command = RecallCommand(
-            keywords=question["keywords"], depth=depth, max_results=ANSWERS_SHOWN
-        )
+        command = RecallCommand(keywords=question["keywords"], depth=depth, max_results=ANSWERS_SHOWN)
         answer = await recall(self._service, AGENT, command)
         note = {"en": question["note"], "zh": question["note_zh"]}
         return Recalled(note, question["keywords"], depth, answer.text)

@@ -32,9 +32,7 @@ class BuiltinModel:
         """Sentences, or a few short ones, of one message."""
         return await self._run(partial(segment, messages, max_chars))
 
-    async def process(
-        self, text: str, *, prefix: str = "", target_length: int | None = None
-    ) -> Processed:
+    async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
         """The text as it stands, or its most telling clauses."""
         return await self._run(partial(process, text, prefix, target_length))
 

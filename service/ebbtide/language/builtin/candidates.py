@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from ebbtide.language.builtin.chinese_nouns import chinese_candidates
 from ebbtide.language.builtin.english_nouns import english_candidates
-from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 
 # Reading further than this adds no keyword a person would choose and would make a huge text slow.
 READ_MAX = 4000
@@ -32,7 +32,7 @@ def candidates(text: str) -> tuple[Candidate, ...]:
 
 
 def _find(text: str) -> list[Candidate]:
-    tokens = tokenize(text)
+    tokens = tokens_of(text)
     found = [_fixed(token) for token in tokens if token.tag in _FIXED]
     found += chinese_candidates(text, tokens)
     found += english_candidates(text, tokens)

@@ -28,6 +28,14 @@ _UNITS = words(
     "人 岁 周 天 年 月 个月 小时 分钟 块 元 公斤 斤 公里 米 厘米 次 页 本 万 千 岁 层 楼 号 度 倍 平米 名 位"
 )
 
+_ENDINGS = tuple(ORGANISATIONS)
+# What people gather for, and what stands behind the word for a gathering.
+_GATHERINGS = words(
+    "分享 交流 研讨 发布 招聘 阅享 鉴赏 品鉴 表彰 庆祝 推介 展览 观影 读书 交友 见面 欢送 说明 宣讲 "
+    "家长 茶话 纪念"
+)
+_BEHIND_EVENT = words("的 是 在 于 上 后 前 结束 开始 将 定")
+
 _VAGUE_NUMBERS = words("一 几 半 两 一两 一个 两个 几个 这个 每 数 多 第一 好几 一些")
 
 _DATE_STARTS = words("下 上 每 每周 每天 每月 每年 本 大")
@@ -63,11 +71,32 @@ def _date_of(text: str, run: list[Token]) -> list[Candidate]:
         return []
     start, end = run[0].start, run[-1].end
     said = text[start:end]
-    if len(run) == 1 and (said in TIME_FILLERS or run[0].tag in ("date", "num") or len(said) < 2):
+    if len(run) == 1 and (_only_points(said) or run[0].tag in ("date", "num") or len(said) < 2):
         return []
     if all(token.text in TIME_FILLERS for token in run) or len(said) > 20:
         return []
     return [Candidate(said, start, end, "time", 0.9)]
+
+
+def _only_points(said: str) -> bool:
+    """Tell whether a time word dates nothing: 昨天, 昨天晚上."""
+    return said in STOPPED or any(
+        said[:at] in TIME_FILLERS and said[at:] in TIME_FILLERS for at in range(1, len(said))
+    )
+
+
+def _is_event(tokens: Sequence[Token], index: int) -> bool:
+    """Tell whether a 会 is a gathering (读书分享会的时间) and not the modal."""
+    if tokens[index].text != "会" or not index:
+        return False
+    before = tokens[index - 1]
+    if before.end != tokens[index].start or before.text not in _GATHERINGS:
+        return False
+    return (
+        index + 1 == len(tokens)
+        or tokens[index + 1].tag == "punct"
+        or tokens[index + 1].text in _BEHIND_EVENT
+    )
 
 
 def organisations(text: str, tokens: Sequence[Token]) -> list[Candidate]:
@@ -76,7 +105,8 @@ def organisations(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     """
     found: list[Candidate] = []
     for index, token in enumerate(tokens):
-        if not token.text.endswith(tuple(ORGANISATIONS)) or token.tag in ("word", "punct"):
+        named = token.text.endswith(_ENDINGS) and token.tag not in ("word", "punct")
+        if not named and not _is_event(tokens, index):
             continue
         first = index
         while first > 0 and _may_name(tokens[first - 1], tokens[first], token.end):
@@ -92,7 +122,7 @@ def _may_name(token: Token, after: Token, end: int) -> bool:
         return False
     if token.tag in NOUN_TAGS or (token.tag in ("x", "ng", "nrfg", "vn", "b") and is_han(token.text)):
         return True
-    if token.text in ATTRIBUTIVE_VERBS:
+    if token.text in ATTRIBUTIVE_VERBS or token.text in _GATHERINGS or token.text in ("年终", "年度"):
         return True
     return (
         len(token.text) == 1

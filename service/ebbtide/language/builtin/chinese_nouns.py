@@ -25,8 +25,10 @@ from ebbtide.language.builtin.words_chinese import (
     NOUN_ENDINGS,
     NOUN_TAGS,
     STOPPED,
+    SURNAMES,
     WEAK_NOUNS,
 )
+from ebbtide.language.builtin.words_social import CHINESE as SOCIAL
 
 _NAME_TAGS = words("nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw")
 _PLACE_TAGS = words("ns nsf nt s")
@@ -57,14 +59,14 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
         if _is_noun(token) and _continues(run, token):
             run.append(token)
             continue
-        found.extend(_phrases(run, before))
+        found.extend(_phrases(text, run, before))
         before = run[-1].text if run else before
         run = [token] if _is_noun(token) else []
         if not run:
             found.extend(_single(token))
         if not run and (token.tag != "punct" or token.text not in "，,"):
             before = token.text
-    found.extend(_phrases(run, before))
+    found.extend(_phrases(text, run, before))
     return found
 
 
@@ -79,11 +81,23 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
         if last is not None and adjacent and _derives(last, token):
             derived[-1] = Token(last.text + token.text, last.start, token.end, "n")
             continue
+        if last is not None and adjacent and _is_full_name(last, token):
+            derived[-1] = Token(last.text + token.text, last.start, token.end, "nr")
+            continue
         before_noun = adjacent and token.tag in NOUN_TAGS and token.text not in STOPPED
         if last is not None and before_noun and last.tag == "v" and last.text in ATTRIBUTIVE_VERBS:
             derived[-1] = last._replace(tag="n")
         derived.append(token)
     return derived
+
+
+def _is_full_name(last: Token, token: Token) -> bool:
+    """Tell whether two words are one name: 小 + 李, 郭 + 志强."""
+    if not token.tag.startswith("nr"):
+        return False
+    return (last.text in ("小", "老", "阿") and len(token.text) == 1) or (
+        last.text in SURNAMES and len(token.text) == 2
+    )
 
 
 def _derives(last: Token, token: Token) -> bool:
@@ -114,25 +128,41 @@ def _continues(run: list[Token], token: Token) -> bool:
         return False
     if "l" in (last.tag, token.tag):
         return False
+    if token.tag == "ng" and len(last.text) > 1 and last.text not in KIN:
+        return True
     if last.tag.startswith("nr") or token.tag.startswith("nr") or last.text in KIN:
         return False
     return not (token.tag == "vn" and last.tag in _PLACE_TAGS)
 
 
-def _phrases(run: list[Token], before: str) -> list[Candidate]:
+def _phrases(whole: str, run: list[Token], before: str) -> list[Candidate]:
     """Make one candidate of a run of nouns, leaving off a verb-like tail behind a preposition."""
     if not run:
         return []
     if before in _LOCATIVES:
         for index in range(1, len(run)):
             if run[index].tag == "vn":
-                return _phrases(run[:index], before) + _phrases(run[index:], "")
+                return _phrases(whole, run[:index], before) + _phrases(whole, run[index:], "")
     text = "".join(token.text for token in run)
     first, last = run[0], run[-1]
     if text in STOPPED:
         return []
-    kind, weight = _weigh(text, run, before in _CALLS)
+    called = before in _CALLS or _is_called(whole, first.start, last.end, before)
+    kind, weight = _weigh(text, run, called)
     return [Candidate(text, first.start, last.end, kind, weight)]
+
+
+def _is_called(text: str, start: int, end: int, before: str) -> bool:
+    """Tell whether a name is set off as somebody spoken to: 抱歉，志强。 or 志强，你……"""
+    after = text[end : end + 1]
+    if after and after not in "，,！!。.？?～~":
+        return False
+    led = text[start - 1 : start]
+    if led and led in "，,":
+        return before in SOCIAL
+    if led and led not in "。！？!?\n":
+        return False
+    return after != "" and text[end + 1 : end + 2] in ("你", "您", "我")
 
 
 def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:

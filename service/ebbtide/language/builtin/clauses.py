@@ -27,7 +27,7 @@ class Clause(NamedTuple):
 
 _COMMA = re.compile(
     r"[，；：]+[”’」』）)\"]*|[,;:](?=\s)|——+|\s[-–—]+\s|—"
-    r"|(?<!\sa)\s(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s)"
+    r"|(?<!\sa)(?<!\b[Ee]ven)\s(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s)"
 )
 # Narrower pieces than this (two or three English words, five Han characters) are parts of a list.
 _CLAUSE_MIN = 13.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ebbtide.language.builtin.edges import trim, without_opener
+from ebbtide.language.builtin.edges import trim, without_dangling_words, without_opener
 from ebbtide.language.builtin.scripts import is_dense
 
 
@@ -38,7 +38,7 @@ def compose(text: str, kept: list[Kept], target: int) -> str:
         else:
             result = _seam(text, result, words, previous, piece, dense)
         previous = piece
-    result = trim(result)
+    result = without_dangling_words(trim(result))
     if previous is not None and result:
         result = _ending(result, previous, target)
     return result

@@ -17,6 +17,10 @@ _SPACE = re.compile(r"\s+")
 _MARKUP = re.compile(r"\*\*|__|~~|^\s*(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s+|```\w*", re.MULTILINE)
 _DANGLING_END = re.compile(r"[\s,，、;；:：\-–—~～(（\[【《「『“‘#*_|/&+=<>]+$")
 _DANGLING_START = re.compile(r"^[\s,，、;；:：.。!！?？…·•\-–—~～)）\]】》」』”’*_|/&+=>]+")
+# A conjunction whose clause is gone.
+_DANGLING_WORDS = re.compile(
+    r"(?:[,;\s]+(?:but|and|so|or|because|although|while|of course|however|then)\b)+[,;\s]*$", re.IGNORECASE
+)
 _END_MARKS = re.compile(r"[\s.。．!！?？…,，、;；:：~～\-–—]+$")
 _PAIRS = (
     ("（", "）"),
@@ -29,11 +33,14 @@ _PAIRS = (
     ("[", "]"),
 )
 _ENGLISH_OPENER = re.compile(
-    r"(?:i (?:think|guess|mean|believe|feel like|must say|have to say)(?: that)?"
+    r"(?:(?:and |so |but )?i (?:think|guess|mean|believe|feel like|must say|have to say|can (?:only )?imagine)"
+    r"(?: that\b)?+(?! (?:in|so|not|of|about|for|to)\b)"
+    r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w+ing)|which(?: is| was| are| were)?(?! one)|so that"
+    r"|(?:congrats|congratulations) on|thank(?:s| you)(?: so much| a lot| very much)? for"
     r"|you know"
     r"|to be honest|by the way|"
-    r"of course|for sure|no worries|you're welcome|that said|in fact|as for|as well as|"
-    r"i'm glad(?: that)?|"
+    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w+|as well as|"
+    r"i'm (?:so |really |very )?(?:glad|happy) (?:that |to (?:hear|see|know)(?: that)? )?|"
     r"sounds good|good point|for example|such as)\b[,\s]*",
     re.IGNORECASE,
 )
@@ -53,6 +60,11 @@ def trim(text: str) -> str:
         previous = text
         text = _unpaired(_DANGLING_END.sub("", text))
     return text.strip()
+
+
+def without_dangling_words(text: str) -> str:
+    """Cut the conjunctions a piece ends in."""
+    return _DANGLING_WORDS.sub("", text) or text
 
 
 def without_end_mark(text: str) -> str:

@@ -18,6 +18,14 @@ from ebbtide.language.builtin.tokens import Candidate, Token
 from ebbtide.language.builtin.word_lists import words
 
 _GREETINGS = words("hey hi hello thanks thank wow dear yeah bye ok okay yes sure no congrats oh")
+_TITLES = words("St Mr Mrs Ms Dr Mt Prof Ft")
+_TAILS = words("key keys line lines loss size account course style level range condition number")
+# What a topical verb or adjective weighs: above all else that is weak.
+TOPICAL_WEIGHT = 0.45
+# Behind the comma that sets a called name off a sentence begins.
+_AFTER_CALL = (
+    lexicon.PRONOUNS | lexicon.DETERMINERS | lexicon.AUXILIARIES | lexicon.ADVERBS | lexicon.CONJUNCTIONS
+)
 _PHRASE_WORDS_MAX = 3
 _NAME_WORDS_MAX = 4
 _LENGTH_MAX = 30
@@ -30,8 +38,12 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     previous = "start"
     for index, token in enumerate(tokens):
         kind = "break"
+        if token.text == "." and chunk and chunk[-1][0].text in _TITLES:
+            continue
         if token.tag == "word":
             kind = classify(text, tokens, index, previous)
+        elif _numbers_name(text, chunk, token):
+            kind = "code"
         joined = chunk and _joins(text, chunk, token, kind)
         if not joined:
             found.extend(_phrase_of(text, chunk))
@@ -39,9 +51,11 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
         if kind in ("noun", "name", "mod", "code"):
             chunk.append((token, kind))
         elif kind in ("verb", "adj") and len(token.text) > 3 and _is_weak(token):
-            found.append(Candidate(token.text, token.start, token.end, "weak", 0.25))
+            topical = normal(token.text) in lexicon.TOPICAL
+            weight = TOPICAL_WEIGHT if topical else 0.25
+            found.append(Candidate(token.text, token.start, token.end, "weak", weight))
         previous = context(token, kind)
-        if token.text.endswith(("'s", "’s")) and kind != "noun":
+        if token.text.endswith(("'s", "’s")) and kind != "noun" and not _owns_name(text, tokens, index):
             found.extend(_phrase_of(text, chunk))
             chunk = []
             previous = "det"
@@ -49,16 +63,35 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     return found
 
 
+def _owns_name(text: str, tokens: Sequence[Token], index: int) -> bool:
+    """Tell whether a possessive is part of a name: St. Mary's Hospital."""
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    return after is not None and after.text[0].isupper() and text[tokens[index].end : after.start] == " "
+
+
+def _numbers_name(text: str, chunk: list[tuple[Token, str]], token: Token) -> bool:
+    """Tell whether a number belongs to the name before it: Cyberpunk 2077, Python 3."""
+    named = bool(chunk) and chunk[-1][1] in ("name", "code")
+    return (
+        named and token.text.isdigit() and len(token.text) < 5 and text[chunk[-1][0].end : token.start] == " "
+    )
+
+
 def _is_weak(token: Token) -> bool:
-    """Tell whether a verb or adjective may stand in for a keyword where a text has no noun."""
+    """Tell whether a verb or adjective may stand in for a word where a text has no noun."""
     lower = normal(token.text)
+    if lower in lexicon.TOPICAL:
+        return True
     return token.tag == "word" and lower not in lexicon.VERBS and lower not in lexicon.DROPPABLE
 
 
 def _joins(text: str, chunk: list[tuple[Token, str]], token: Token, kind: str) -> bool:
     """Tell whether a word carries on the phrase begun."""
     last, last_kind = chunk[-1]
-    if kind not in ("noun", "name", "mod", "code") or text[last.end : token.start] != " ":
+    gap = text[last.end : token.start]
+    if kind not in ("noun", "name", "mod", "code") or not (
+        gap == " " or (gap == ". " and last.text in _TITLES)
+    ):
         return False
     if token.text[0] > "\u024f":
         return False
@@ -68,7 +101,7 @@ def _joins(text: str, chunk: list[tuple[Token, str]], token: Token, kind: str) -
 def _phrase_of(text: str, chunk: list[tuple[Token, str]]) -> list[Candidate]:
     """Make one candidate of a run of nouns, trimmed of vague words at both ends."""
     words = list(chunk)
-    while words and (words[-1][1] == "mod" or _is_vague(words[-1])):
+    while words and (words[-1][1] == "mod" or (_is_vague(words[-1]) and not _is_tail(words))):
         words.pop()
     while words and _is_vague(words[0]):
         words.pop(0)
@@ -95,6 +128,16 @@ def _is_vague(item: tuple[Token, str]) -> bool:
     return (kind != "code" and len(lower) < 3 and not token.text.isupper()) and kind != "name"
 
 
+def _is_tail(words: list[tuple[Token, str]]) -> bool:
+    """Tell whether a vague word ends a compound that is not vague: API key, weight loss."""
+    return (
+        len(words) > 1
+        and normal(words[-1][0].text) in _TAILS
+        and words[-2][1] != "mod"
+        and not _is_vague(words[-2])
+    )
+
+
 def _vague(chunk: list[tuple[Token, str]]) -> list[Candidate]:
     return [
         Candidate(token.text, token.start, token.end, "weak", 0.2)
@@ -110,10 +153,26 @@ def _weigh(text: str, start: int, end: int, words: list[tuple[Token, str]], name
         if kind == "name" and _is_vocative(text, start, end):
             return "weak", 0.35
         return kind, weight
-    if len(words) == 1 and text[start:end].casefold() in lexicon.WEAK_NOUNS:
-        return "noun", 0.6
+    if len(words) == 1:
+        lower = normal(text[start:end])
+        if lower in lexicon.MODEST:
+            return "weak", TOPICAL_WEIGHT
+        if lower in lexicon.EMPTY_ALONE or (
+            words[0][0].text[0].isupper() and _opens_by_name(text, start, end)
+        ):
+            return "weak", 0.3
+        if lower in lexicon.WEAK_NOUNS:
+            return "noun", 0.6
     length = min(end - start, 14)
     return "noun", 1.1 + 0.04 * length + 0.5 * (len(words) - 1)
+
+
+def _opens_by_name(text: str, start: int, end: int) -> bool:
+    """Tell whether a sentence begins by calling a name: `John, that was kind`, but not `Milk, eggs`."""
+    if text[end : end + 2] != ", " or (start and text[start - 2 : start - 1] not in (".", "!", "?")):
+        return False
+    after = text[end + 2 : end + 14].split(" ")[0].strip(".,!?")
+    return after.replace("’", "'").casefold() in _AFTER_CALL
 
 
 def _is_vocative(text: str, start: int, end: int) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.tokens import Token
+from ebbtide.language.builtin.word_lists import words
 
 _FUNCTION = lexicon.PREPOSITIONS | lexicon.CONJUNCTIONS | lexicon.ADVERBS | lexicon.AUXILIARIES
 
@@ -22,6 +23,13 @@ _DERIVED_ADJECTIVE = ("ful", "ous", "able", "ible", "less", "ish", "iest", "ivel
 _RELATIONAL = ("ic", "ive", "al", "ical", "ary", "ian", "ese")
 
 _NOUN_CONTEXT = frozenset(("det", "that", "adj", "prep", "noun", "name", "num", "mod"))
+
+# I have, you would, must have: whatever carries these is no noun.
+_CLITICS = ("'ve", "'re", "'ll", "'d", "n't")
+# Adjectives that end compounds: API key, traffic light.
+_NOUNS_BEHIND_NOUNS = words("key light total final")
+# Before an adjective or "like" these are verbs.
+_LINKING = words("sound sounds look looks feel feels taste tastes smell smells")
 
 _SENTENCE_END = frozenset(".!?…:。！？：;")
 
@@ -49,7 +57,7 @@ def classify(text: str, tokens: Sequence[Token], index: int, previous: str) -> s
     lower = normal(word)
     if any(char.isdigit() or char == "_" for char in word) or _is_camel(word):
         return "code"
-    closed = _closed_class(lower)
+    closed = _closed_class(lower) or ("modal" if lower.endswith(_CLITICS) else "")
     starts = _starts_sentence(text, tokens, index)
     if closed and not (closed == "adv" and word[0].isupper() and not starts):
         return closed
@@ -126,10 +134,14 @@ def _next_class(tokens: Sequence[Token], index: int) -> str:
 
 def _open_class(lower: str, previous: str, tokens: Sequence[Token], index: int) -> str:
     after = _next_class(tokens, index)
+    if lower in _LINKING and previous not in ("det", "adj", "prep") and _describes(tokens, index + 1):
+        return "verb"
     if lower in lexicon.AMBIGUOUS:
         return _resolve(lower, previous, after)
-    if lower in lexicon.ADJECTIVES:
-        return "noun" if previous == "noun" and after != "open" else "adj"
+    if lower in _NOUNS_BEHIND_NOUNS and previous in ("noun", "name", "code") and after != "open":
+        return "noun"
+    if lower in lexicon.ADJECTIVES or (lower.endswith("est") and _base_of(lower) in lexicon.ADJECTIVES):
+        return "adj"
     if (
         (lower.endswith("ing") and lower not in lexicon.BUSY_GERUNDS and after in ("break", "prep", "conj"))
         and index
@@ -145,6 +157,21 @@ def _open_class(lower: str, previous: str, tokens: Sequence[Token], index: int) 
     if previous == "to" and after in ("det", "pronoun", "adv"):
         return "verb"
     return _by_ending(lower, previous, after)
+
+
+def _base_of(superlative: str) -> str:
+    stem = superlative[:-3]
+    if stem.endswith("i"):
+        return stem[:-1] + "y"
+    return stem[:-1] if len(stem) > 2 and stem[-1] == stem[-2] else stem
+
+
+def _describes(tokens: Sequence[Token], index: int) -> bool:
+    """Tell whether a word says what something is like."""
+    if index >= len(tokens) or tokens[index].tag != "word":
+        return False
+    lower = normal(tokens[index].text)
+    return lower in lexicon.ADJECTIVES or lower in lexicon.ADVERBS or lower in ("like", "as")
 
 
 def _resolve(lower: str, previous: str, after: str) -> str:
@@ -167,6 +194,8 @@ def _resolve(lower: str, previous: str, after: str) -> str:
 def _by_ending(lower: str, previous: str, after: str) -> str:
     if lower in lexicon.GERUNDS or (lower.endswith("ing") and len(lower) > 5):
         return "mod" if previous in ("det", "adj") and after == "open" else "verb"
+    if previous in ("start", "break") and after in ("det", "pronoun") and not lower.endswith("s"):
+        return "verb"
     if previous in ("that", "noun") and lower.endswith("s") and after in ("det", "pronoun"):
         return "verb"
     if lower.endswith("ly") and len(lower) > 4:

@@ -21,8 +21,10 @@ _NEVER_FIRST = (
     | words_english.CONJUNCTIONS
     | words_english.AUXILIARIES
     | words_english.ADVERBS
-    | frozenset(("me", "him", "us", "them", "to"))
+    | frozenset(("me", "him", "us", "them", "to", "what", "which", "who", "whose"))
 )
+_CONDITION_WORDS = words("if unless until 如果 要是 除非 假如 倘若 万一 只要 只有")
+_BEEN = words("is are was were been")
 _NEAR = words("the a an this these those to")
 # Words that begin like a negation and are none.
 _POSITIVE = words(
@@ -44,6 +46,24 @@ def is_negation(token: Token) -> bool:
 def holds_negation(tokens: Sequence[Token]) -> bool:
     """Tell whether any of the words is a negation."""
     return any(is_negation(token) for token in tokens)
+
+
+def is_condition_word(token: Token) -> bool:
+    """Tell whether a word puts what stands around it under a condition."""
+    return token.text.casefold() in _CONDITION_WORDS
+
+
+def _passive_ends(tokens: Sequence[Token]) -> set[int]:
+    """Return where a run may stop behind its verb: was delayed | by five hours."""
+    return {
+        token.end
+        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
+        if token.tag == "word"
+        and token.text.endswith("ed")
+        and before.text.casefold() in _BEEN
+        and after.text.casefold() in words_english.PREPOSITIONS
+        and after.text != "to"
+    }
 
 
 def is_verb(token: Token) -> bool:
@@ -69,15 +89,20 @@ def excerpt(
     """Return the most telling run of at most so many characters and words as offsets, or None.
 
     With `whole_start` only a run from the beginning of the clause will do; without `strict` it may
-    stop at a noun that the rest of the clause goes on about. Where the clause denies something the
+    stop at a noun that the rest of the clause goes on about. A clause with a condition inside is not
+    cut at all. Where the clause denies something the
     run goes from before the negation to the end: "never suggest recipes" is more than was said.
     """
     tokens = tokens[:_TOKENS_MAX]
-    if not tokens:
+    if not tokens or any(map(is_condition_word, tokens[1:])):
         return None
     inside = [c for c in found if tokens[0].start <= c.start and c.end <= tokens[-1].end]
     bound = _bound_starts(tokens, inside)
-    ends = {c.end for c in inside if c.kind != "weak" or c.weight <= 0.2} | {tokens[-1].end}
+    ends = (
+        {c.end for c in inside if c.kind != "weak" or c.weight <= 0.2}
+        | {tokens[-1].end}
+        | _passive_ends(tokens)
+    )
     negations = [index for index, token in enumerate(tokens) if is_negation(token)]
     best: tuple[float, int, int] | None = None
     for first in range(len(tokens)):
@@ -140,6 +165,10 @@ def _may_begin(tokens: Sequence[Token], index: int) -> bool:
         return token.text in '《“「"$#@'
     if token.tag == "word":
         led = before.text.casefold()
+        if lower in words_english.SUBJECTS and led in words_english.AUXILIARIES:
+            return False
+        if led.replace("’", "'") in words_english.SUBJECTS and lower not in words_english.GERUNDS:
+            return False
         inside = led in words_english.ADJECTIVES or led in words_english.POSSESSIVES or led in _NEAR
         if inside or (led in words_english.AUXILIARIES and lower in words_english.VERBS):
             return False

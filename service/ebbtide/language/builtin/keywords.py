@@ -10,30 +10,78 @@ because the two are asked for together.
 
 from __future__ import annotations
 
+import re
+
+from ebbtide.language.builtin import words_social
 from ebbtide.language.builtin.candidates import candidates
+from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
 from ebbtide.language.builtin.tokens import Candidate
+from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
 _KEYWORDS_MAX = 5
 _KEYWORDS_GOOD = 3
 _LENGTH_MAX = 30
 # A fourth or fifth keyword has to earn its place.
 _WORTH = 1.0
+# What tells so little is no keyword beside one that tells more.
+_SLIGHT = 0.7
+# Weak candidates: from a slight noun or verb up to, but without, a name that is called.
+_SLIGHT_NOUN = 0.2
+_CALLED_NAME = 0.35
+_SOCIAL = ADJECTIVES | words_social.ENGLISH | words_social.CHINESE
+_EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
+_REMNANT = re.compile(
+    "[很挺太更最别不没能会想要被把给让][\u4e00-\u9fff]|[\u4e00-\u9fff]+[到了过着得出来去的吃是]$|[a-z]+ly$"
+)
 
 
 def keywords(text: str) -> tuple[str, ...]:
-    """Return up to five nouns or noun phrases of a text, the most telling first."""
+    """Return up to five nouns or noun phrases of a text, the most telling first.
+
+    Slighter nouns bring them up to three. Adjectives and empty words never do: fewer keywords are better
+    than silly ones.
+    """
     scored = _score(candidates(text))
-    strong = [item for item in scored if item[1].kind != "weak"]
+    chosen = _telling(scored)
+    # Empty nouns only beside one that is not; alone they say nothing.
+    for empty in (_EMPTY, _SOCIAL) if chosen else (_EMPTY,):
+        for _, candidate in scored:
+            if len(chosen) < _KEYWORDS_GOOD and _may_fill(candidate, empty):
+                _add(chosen, candidate)
+    return tuple(candidate.text for candidate in chosen)
+
+
+def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
+    """Tell whether a weak candidate may stand as a third keyword: a noun that is not empty."""
+    text = candidate.text.casefold()
+    if candidate.kind != "weak":
+        return True
+    if not _SLIGHT_NOUN <= candidate.weight < _CALLED_NAME or candidate.text[:1].isupper():
+        return False
+    return len(text) > 1 and text not in empty and _REMNANT.match(text) is None
+
+
+def telling_keywords(text: str) -> tuple[str, ...]:
+    """Return only those keywords that tell enough to stand for the text in its shortest form."""
+    return tuple(candidate.text for candidate in _telling(_score(candidates(text))))
+
+
+def _telling(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
     chosen: list[Candidate] = []
-    for score, candidate in strong:
+    for score, candidate in scored:
+        if candidate.kind == "weak":
+            continue
         if len(chosen) >= _KEYWORDS_GOOD and score < _WORTH:
+            break
+        if chosen and score < _SLIGHT:
             break
         _add(chosen, candidate)
     if not chosen:
-        for _, candidate in scored[:_KEYWORDS_GOOD]:
-            _add(chosen, candidate)
-    return tuple(candidate.text for candidate in chosen[:_KEYWORDS_MAX])
+        for score, candidate in scored[:_KEYWORDS_GOOD]:
+            if score >= TOPICAL_WEIGHT:
+                _add(chosen, candidate)
+    return chosen[:_KEYWORDS_MAX]
 
 
 def stem(text: str) -> str:

@@ -9,13 +9,18 @@ Deliberately not here: rewriting. A phrase never says what the text does not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ebbtide.language.builtin import words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.clauses import Clause, clauses
 from ebbtide.language.builtin.condensing import condense
-from ebbtide.language.builtin.edges import plain, without_end_mark, without_opener
-from ebbtide.language.builtin.excerpts import excerpt
+from ebbtide.language.builtin.courtesies import is_courtesy
+from ebbtide.language.builtin.edges import plain, without_dangling_words, without_end_mark, without_opener
+from ebbtide.language.builtin.excerpts import excerpt, is_condition_word
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
-from ebbtide.language.builtin.tokens import Candidate, tokenize
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize, tokens_of
+from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, bearing, is_condition
 from ebbtide.language.builtin.words_chinese import NO_END
 from ebbtide.language.builtin.words_english import NO_END as NO_END_ENGLISH
 
@@ -26,26 +31,88 @@ _DENSE_MAX = 20
 _WORDS_MAX = 8
 # Eight words of English rarely need more; one endless word must not become a phrase.
 _CHARS_MAX = 80
+_VERBAL = words_english.VERBS | words_english.AUXILIARIES | words_english.AMBIGUOUS | words_english.SUBJECTS
 
 
 def phrase(text: str) -> str:
     """Return a summary of at most 20 characters of Chinese or 8 words."""
     body = plain(text[:READ_MAX])
     dense = is_dense(body)
+    pieces = _without_courtesies(body, clauses(body))
     whole = without_end_mark(body)
+    if pieces and len(pieces) > 1:
+        whole = without_end_mark(body[pieces[0][0].start : pieces[-1][0].end])
+    elif pieces:
+        whole = _bare(body, pieces[0][0])
     if _fits(whole, dense):
         return whole
     found = candidates(body)
+    held = _conditioned(body, pieces)
     ranked = sorted(
-        clauses(body),
-        key=lambda clause: (-_score(body, clause, found), clause.start),
+        pieces,
+        key=lambda piece: (piece[0].start in held, -_score(body, piece[0], piece[1], found), piece[0].start),
     )
-    for clause in ranked[:4]:
-        result = _say(body, clause, found, dense)
+    for clause, _ in ranked[:4]:
+        result = _uncalled(_say(body, clause, found, dense), found)
         if result:
             return result
-    top = ranked[0] if ranked else None
-    return _first_words(without_opener(body[top.start : top.end]) if top else whole, dense)
+    said = _first_words(_bare(body, ranked[0][0]) if ranked else whole, dense)
+    return _unconditioned(said, ranked[0][1], found) if ranked else said
+
+
+def _unconditioned(said: str, tokens: Sequence[Token], found: tuple[Candidate, ...]) -> str:
+    """Name what a clause is about where its beginning would leave out the condition it is under."""
+    conditions = [token.text for token in tokens[1:] if is_condition_word(token)]
+    if all(word in said for word in conditions):
+        return said
+    named = [c for c in found if c.kind != "weak" and tokens[0].start <= c.start and c.end <= tokens[-1].end]
+    return max(named, key=lambda c: (c.weight, -c.start)).text if named else said
+
+
+def _uncalled(said: str, found: tuple[Candidate, ...]) -> str:
+    """Cut the name of the person spoken to off the end of a phrase."""
+    rest, comma, name = said.rpartition(", ")
+    if comma and rest and any(c.text == name and c.kind == "weak" for c in found):
+        return rest
+    return said
+
+
+def _bare(text: str, clause: Clause) -> str:
+    """Return a clause without its opener and its stop; the opener stays where nothing else would."""
+    words = text[clause.start : clause.end]
+    return without_end_mark(without_opener(words)) or without_end_mark(words)
+
+
+def _without_courtesies(text: str, found: list[Clause]) -> list[tuple[Clause, Sequence[Token]]]:
+    """Return the clauses from the first to the last that is more than courtesy, with their words;
+    all of them where none is.
+    """
+    joined: list[Clause] = []
+    for clause in found:
+        if joined and not joined[-1].closes and LATE_CONDITION.match(text, clause.start):
+            clause = clause._replace(start=joined.pop().start)
+        joined.append(clause)
+    if len(joined) < 2:
+        return [(clause, tokens_of(text)) for clause in joined]
+    pieces: list[tuple[Clause, list[Token]]] = [(clause, []) for clause in joined]
+    at = 0
+    for token in tokens_of(text):
+        while at + 1 < len(pieces) and token.start >= pieces[at][0].end:
+            at += 1
+        pieces[at][1].append(token)
+    telling = [index for index, (_, tokens) in enumerate(pieces) if not is_courtesy(tokens)]
+    return list(pieces[telling[0] : telling[-1] + 1] if telling else pieces)
+
+
+def _conditioned(text: str, pieces: list[tuple[Clause, Sequence[Token]]]) -> set[int]:
+    """Return where the clauses start that hold only under a condition named before them."""
+    starts: set[int] = set()
+    under = False
+    for clause, _ in pieces:
+        if under:
+            starts.add(clause.start)
+        under = not clause.closes and (under or HARD_CONDITION.match(text, clause.start) is not None)
+    return starts
 
 
 def _fits(text: str, dense: bool) -> bool:
@@ -54,17 +121,31 @@ def _fits(text: str, dense: bool) -> bool:
     return len(text) <= _CHARS_MAX and len(text.split()) <= _WORDS_MAX
 
 
-def _score(text: str, clause: Clause, found: tuple[Candidate, ...]) -> float:
-    """Weigh a clause by what it names; a question tells less than a statement."""
-    inside = sum(c.weight for c in found if clause.start <= c.start and c.end <= clause.end)
+def _score(text: str, clause: Clause, tokens: Sequence[Token], found: tuple[Candidate, ...]) -> float:
+    """Weigh a clause by what it names, times aside; a question tells less than a statement, and a
+    clause that hangs on another less than one with its own subject.
+    """
+    inside = sum(
+        c.weight * (0.2 if c.kind == "time" else 1.0)
+        for c in found
+        if clause.start <= c.start and c.end <= clause.end
+    )
     length = clause.end - clause.start
-    score = inside / (1.0 + length / 200)
-    return score * (0.6 if text[clause.end - 1] in "?？" else 1.0)
+    score = (0.2 + inside) / (1.0 + length / 200)
+    score *= bearing(text[clause.start : clause.end], tokens, True)
+    if is_courtesy(tokens):
+        score *= 0.1
+    if not any(token.text.casefold() in _VERBAL for token in tokens) and tokens and tokens[0].tag == "word":
+        score *= 0.7
+    if is_condition(text[clause.start : clause.start + 16]):
+        score *= 0.4
+    return score * (0.5 if text[clause.end - 1] in "?？" else 1.0)
 
 
 def _say(text: str, clause: Clause, found: tuple[Candidate, ...], dense: bool) -> str:
     """Put one clause as a phrase: whole where it fits, else its best run of words."""
     whole = without_end_mark(without_opener(text[clause.start : clause.end]))
+    whole = without_dangling_words(whole)
     if whole and _fits(whole, dense):
         return whole
     offset = clause.end - len(without_opener(text[clause.start : clause.end]))

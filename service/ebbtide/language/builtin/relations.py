@@ -15,7 +15,9 @@ from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.keywords import stem
 from ebbtide.language.builtin.scripts import is_han
 from ebbtide.language.builtin.tokens import Candidate, search_words
-from ebbtide.language.builtin.words_chinese import PRONOUNS, TIME_FILLERS, VAGUE_NOUNS
+from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.words_chinese import KIN, PRONOUNS, TIME_FILLERS, VAGUE_NOUNS
+from ebbtide.language.builtin.words_english import EMPTY_ALONE, WEAK_NOUNS
 from ebbtide.language.builtin.words_english import VAGUE_NOUNS as VAGUE_ENGLISH
 
 _NAME_MAX = 32
@@ -23,8 +25,23 @@ _HAN_MIN, _HAN_MAX = 2, 4
 _WORDS_MAX = 2
 _KINDS = frozenset(("name", "title", "code", "noun", "kin"))
 _STOPPED = PRONOUNS | TIME_FILLERS | VAGUE_NOUNS
+# What weighs less says too little to connect two texts, people and a few plain things apart.
+_SPECIFIC = 1.0
+_TELLING = (KIN - words("朋友 同事 同学")) | words(
+    "电影 音乐 孩子 老师 学校 客户 老板 会议 生日 产品 系统 猫 狗 车 书 歌 鱼 茶 酒 花 画 trip kid kids"
+)
+# Anything has a taste, a sound and a colour.
+_ANYTHING_HAS = words(
+    "味道 口感 口味 声音 颜色 香味 天气 风景 景色 美景 景点 技巧 技能 菜 菜品 菜肴 身体 注意力 效率 "
+    "年龄 规模 地点 单位 职位 "
+    "地方 体重 电话号码 邮箱地址 联系电话 持续时间 教育背景 手机号 性别 男性 女性 人物 场景 画面 形象 "
+    "习惯 经验 目标 任务 "
+    "taste flavor flavour sound color colors colour colours price weather date address"
+)
 # A lone letter or two-letter scrap names nothing.
 _LATIN_MIN = 2
+_EMPTY = VAGUE_ENGLISH | EMPTY_ALONE | (WEAK_NOUNS - _TELLING) | _ANYTHING_HAS
+_UNNAMING = _STOPPED | _ANYTHING_HAS
 
 
 def relate(node: str, focuses: Sequence[str]) -> list[str]:
@@ -48,7 +65,7 @@ def _names(text: str) -> dict[str, tuple[float, str]]:
     """Return the possible names in a text by their folded form, in the order of the text."""
     names: dict[str, tuple[float, str]] = {}
     for candidate in candidates(text):
-        if candidate.kind not in _KINDS or candidate.weight < 0.5:
+        if candidate.kind not in _KINDS or (candidate.weight < _SPECIFIC and candidate.text not in _TELLING):
             continue
         for weight, name in _forms(candidate):
             key = " ".join(stem(word) for word in name.split(" "))
@@ -67,21 +84,21 @@ def _forms(candidate: Candidate) -> list[tuple[float, str]]:
         if len(text) > 3:
             parts = [word for word in search_words(text) if _HAN_MIN <= len(word) <= _HAN_MAX]
             forms += [(candidate.weight * 0.6, word) for word in parts if word != text]
-        return [(weight, name) for weight, name in forms if name not in _STOPPED]
-    words = text.split()
+        return [(weight, name) for weight, name in forms if name not in _UNNAMING]
+    parts = text.split()
     forms = []
-    if len(words) <= _WORDS_MAX:
+    if len(parts) <= _WORDS_MAX:
         forms.append((candidate.weight, text))
-    if len(words) == 3:
-        forms.append((candidate.weight * 0.8, " ".join(words[1:])))
-    if len(words) > 1:
-        forms += [(candidate.weight * 0.55, word) for word in words]
+    if len(parts) == 3:
+        forms.append((candidate.weight * 0.8, " ".join(parts[1:])))
+    if len(parts) > 1:
+        forms += [(candidate.weight * 0.55, word) for word in parts]
     return [(weight, name) for weight, name in forms if _is_name(name)]
 
 
 def _is_name(name: str) -> bool:
     if not _LATIN_MIN <= len(name) <= _NAME_MAX or "\n" in name:
         return False
-    if name.casefold() in VAGUE_ENGLISH or name in _STOPPED:
+    if name.casefold() in _EMPTY or name in _STOPPED:
         return False
     return any(char.isalpha() for char in name)

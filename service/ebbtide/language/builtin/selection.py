@@ -18,10 +18,12 @@ from ebbtide.language.builtin.edges import without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_verb
 from ebbtide.language.builtin.scripts import is_dense, is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
-from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit
+from ebbtide.language.builtin.units import HARD_CONDITION, Unit, is_condition
 
 # A condition goes on to what it conditions behind one of these.
 _COMMA = re.compile("[,，]")
+# A clause that begins otherwise has a pronoun for its subject, or hangs on more than its subject.
+_OPEN = re.compile(r"(?![它他她其这那我你您因所才以从比例包特尤但却不过而并把被使让])")
 
 
 def keep_best(text: str, units: list[Unit], found: tuple[Candidate, ...], target: int) -> list[Kept]:
@@ -30,40 +32,54 @@ def keep_best(text: str, units: list[Unit], found: tuple[Candidate, ...], target
         range(len(units)),
         key=lambda i: (-units[i].value / (units[i].end - units[i].start + 20), units[i].start),
     )
-    by_density.sort(key=lambda i: units[i].hollow)
-    chosen, room = _greedy(units, by_density, target, set())
-    stranded = _stranded(text, units, chosen)
-    if stranded:
-        chosen, room = _greedy(units, by_density, target, stranded)
+    by_density.sort(key=lambda i: (units[i].idle, units[i].hollow))
+    chosen, room = _greedy(units, by_density, target)
+    if units:
+        top = max(range(len(units)), key=lambda i: (units[i].value, -i))
+        if top not in chosen:
+            first = _greedy(units, [top, *by_density], target)
+            if _worth(units, first[0]) > _worth(units, chosen):
+                chosen, room = first
     better = _better_part(text, units, chosen, found, target)
     if better is not None:
         return [better]
     kept = [_whole(text, units[index]) for index in sorted(chosen)]
+    if len(chosen) == 1:
+        kept = [_with_subject(text, units, units[min(chosen)], found, kept[0], room)]
     return _fill(text, units, chosen, kept, found, target, room)
 
 
-def _greedy(units: list[Unit], order: list[int], target: int, barred: set[int]) -> tuple[set[int], int]:
-    """Take units in order while they fit; hollow ones only to fill up, and none that would
-    mislead.
+def _worth(units: list[Unit], chosen: set[int]) -> float:
+    return sum(units[index].value for index in chosen)
+
+
+def _greedy(units: list[Unit], order: list[int], target: int) -> tuple[set[int], int]:
+    """Take units in order while they fit; hollow ones only to fill up, courtesies only when all
+    else is kept, none that would mislead, and none without the one that brings its subject.
     """
     chosen: set[int] = set()
     room = target
     all_hollow = all(unit.hollow for unit in units)
-    for index in order:
-        size = units[index].end - units[index].start + 1
-        if index in barred or (units[index].hollow and not chosen and not all_hollow):
-            continue
-        if size <= room + 1 and not _would_mislead(units, index, chosen, room - size):
-            chosen.add(index)
-            room -= size
+    telling = sum(not unit.idle for unit in units)
+    for bound in (False, True):
+        for index in order:
+            unit = units[index]
+            size = unit.end - unit.start + 1
+            if index in chosen or (unit.hollow and not chosen and not all_hollow):
+                continue
+            if (unit.idle and len(chosen) < telling) or not _is_hosted(unit, chosen, bound):
+                continue
+            if size <= room + 1 and not _would_mislead(units, index, chosen, room - size):
+                chosen.add(index)
+                room -= size
     return chosen, room
 
 
-def _stranded(text: str, units: list[Unit], chosen: set[int]) -> set[int]:
-    """Return the units that give the reason or example of a clause which is not kept."""
-    if len(chosen) < 2:
-        return set()
-    return {i for i in chosen if i and i - 1 not in chosen and LEANS.match(text, units[i].start)}
+def _is_hosted(unit: Unit, chosen: set[int], bound: bool) -> bool:
+    """Tell whether the unit that brings the subject is kept, or nothing at all that could be taken
+    for it.
+    """
+    return unit.host < 0 or unit.host in chosen or (bound and not chosen and not unit.strict)
 
 
 def _better_part(
@@ -74,7 +90,12 @@ def _better_part(
         return None
     top = max(range(len(units)), key=lambda i: (units[i].value, -i))
     held = sum(units[index].value for index in chosen)
-    if top in chosen or held > 0.6 * units[top].value or _would_mislead(units, top, chosen, -1):
+    if (
+        units[top].strict
+        or top in chosen
+        or held > 0.6 * units[top].value
+        or _would_mislead(units, top, chosen, -1)
+    ):
         return None
     part = _part(text, units[top], found, target)
     if part is None:
@@ -85,8 +106,23 @@ def _better_part(
 
 def _whole(text: str, unit: Unit) -> Kept:
     words = text[unit.start : unit.end]
-    stop = "。" if is_dense(words) else "."
+    stop = "。" if is_dense(text[:400]) else "."
     return Kept(unit.start, unit.end, unit.closes, "" if unit.closes else stop, words, whole=True)
+
+
+def _with_subject(
+    text: str, units: list[Unit], unit: Unit, found: tuple[Candidate, ...], piece: Kept, room: int
+) -> Kept:
+    """Put the person a Chinese clause is about before it, where the clause that named them is gone."""
+    if unit.host < 0 or not is_dense(piece.words) or not _OPEN.match(piece.words):
+        return piece
+    host = units[unit.host]
+    first = next((c for c in found if c.start >= host.start and c.kind in ("kin", "name")), None)
+    if first is None or first.start > host.start + 2 or text[first.end : first.end + 1] in "的和与跟、，":
+        return piece
+    if len(first.text) > room or text[host.start : first.start] not in ("", "我", "我的"):
+        return piece
+    return piece._replace(words=first.text + piece.words)
 
 
 def _would_mislead(units: list[Unit], index: int, chosen: set[int], room: int) -> bool:
@@ -111,8 +147,11 @@ def _fill(
     if room < least or (kept and room < target * 0.25):
         return kept
     best: tuple[float, Kept] | None = None
+    telling = any(not unit.idle for unit in units)
     for index, unit in enumerate(units[:60]):
-        if index in chosen or _would_mislead(units, index, chosen, -1):
+        if index in chosen or _would_mislead(units, index, chosen, -1) or (unit.idle and telling):
+            continue
+        if (kept or unit.strict) and unit.host >= 0 and unit.host not in chosen:
             continue
         part = _part(text, unit, found, room - (2 if kept else 0), bool(kept))
         if part is None or len(part.words) < least // 2 or (kept and not part.mark):
@@ -143,8 +182,12 @@ def _part(
     if condensed:
         return Kept(unit.start, unit.end, unit.closes, final, condensed)
     conditional = HARD_CONDITION.match(text, unit.start) is not None
-    span = excerpt(tokens, found, room - 1, room, joined or conditional)
-    if span is None or (conditional and not _COMMA.search(text, *span)):
+    from_start = joined or conditional or final in ("?", "？")
+    span = excerpt(tokens, found, room - 1, room, from_start)
+    if span is None:
+        return None
+    led = conditional or (span[0] == tokens[0].start and is_condition(text[unit.start : unit.start + 16]))
+    if led and not _COMMA.search(text, *span):
         return None
     inside = [token for token in tokens if span[0] <= token.start < span[1]]
     if span[1] == tokens[-1].end:

@@ -4,7 +4,8 @@ The rule guarded here: the result is never longer than asked for, and never says
 clause keeps its negation or goes as a whole, a condition stays with what it conditions, and what
 follows a "but" outweighs what stood before it. Steps: 1. keep the label where there is room; 2.
 keep the clauses that tell most; 3. fill what is left with the best run of words of another
-clause; 4. where no clause fits, a phrase; 5. where no phrase fits, its key words.
+clause; 4. where no clause fits, a phrase; 5. where no phrase fits, subject, verb and object, or the
+key words.
 
 Deliberately not here: rewriting, and the decision when to shorten.
 """
@@ -12,14 +13,16 @@ Deliberately not here: rewriting, and the decision when to shorten.
 from __future__ import annotations
 
 from ebbtide.language.builtin.candidates import candidates
-from ebbtide.language.builtin.composing import compose
+from ebbtide.language.builtin.composing import Kept, compose
 from ebbtide.language.builtin.edges import trim, without_end_mark
-from ebbtide.language.builtin.keywords import keywords
+from ebbtide.language.builtin.excerpts import holds_negation
+from ebbtide.language.builtin.gist import gist
+from ebbtide.language.builtin.keywords import telling_keywords
 from ebbtide.language.builtin.phrasing import phrase
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.selection import keep_best
 from ebbtide.language.builtin.tokens import Candidate, tokenize
-from ebbtide.language.builtin.units import is_conditional, to_units
+from ebbtide.language.builtin.units import Unit, is_conditional, to_units
 
 # A label is worth its place only with this much text behind it.
 _AFTER_LABEL_DENSE = 5
@@ -27,6 +30,12 @@ _AFTER_LABEL = 14
 # Below this nothing can be said in a clause.
 _CLAUSE_ROOM_DENSE = 4
 _CLAUSE_ROOM = 14
+# A list of words has to tell this much more than words in a sentence.
+_CLEARLY = 0.5
+# A run of fewer spaces than this is a noun, not yet a statement.
+_WORDS_MIN = 3
+# Who does what reads so much better than a list that it may tell this much less.
+_ENOUGH = 0.5
 
 
 def shorten(text: str, prefix: str, target: int) -> str:
@@ -55,39 +64,61 @@ def _say(body: str, target: int, dense: bool) -> str:
         kept = keep_best(body, units, found, target)
         result = compose(body, kept, target)
         if has_word(result) and len(result) <= target:
-            listed = _listed(body, target, dense)
-            bare = (
-                len(kept) == 1
-                and not kept[0].mark
-                and not kept[0].whole
-                and len(kept[0].words) < len(body) // 2
-            )
-            return listed if bare and len(listed) > len(result) + 1 else result
+            headless = len(kept) == 1 and not kept[0].whole and _is_headless(kept[0], units)
+            briefer = _in_brief(body, target, dense) if headless else ""
+            return briefer if _tells(briefer, found) > _tells(result, found) + _CLEARLY else result
     return _in_words(body, found, target, dense)
 
 
+def _is_headless(piece: Kept, units: list[Unit]) -> bool:
+    """Tell whether a piece has lost the beginning of its clause or says no more than a noun; what is
+    denied stays as it is said.
+    """
+    if holds_negation(tokenize(piece.words)):
+        return False
+    begins = any(piece.start == unit.start for unit in units)
+    return not begins or (not piece.mark and piece.words.count(" ") < _WORDS_MIN)
+
+
+def _tells(said: str, found: tuple[Candidate, ...]) -> float:
+    """Weigh the names and nouns that a result still holds."""
+    return sum(c.weight for c in found if c.kind != "weak" and c.text in said)
+
+
 def _in_words(body: str, found: tuple[Candidate, ...], target: int, dense: bool) -> str:
-    """Say what the text is about where no clause fits: a phrase, else key words, else one word."""
+    """Say what the text is about where no clause fits: a phrase, else who and what, else one word."""
     short = "" if is_conditional(body) else phrase(body)
     if short and len(short) <= target:
         return short
-    listed = _listed(body, target, dense)
-    if listed:
-        return listed
+    brief = _in_brief(body, target, dense)
+    if brief:
+        return brief
     fitting = [c for c in found if len(c.text) <= target and has_word(c.text)]
     if fitting:
         return max(fitting, key=lambda c: (c.weight, -c.start)).text
     return ""
 
 
+def _in_brief(body: str, target: int, dense: bool) -> str:
+    """Say who does what where a clause allows it, else list the key words."""
+    listed = _listed(body, target, dense)
+    said = gist(body, target) if dense else ""
+    found = candidates(body)
+    return said if said and _tells(said, found) > _ENOUGH * _tells(listed, found) else listed
+
+
 def _listed(body: str, target: int, dense: bool) -> str:
-    """Set as many key words side by side as fit, the most telling first."""
+    """Set as many key words side by side as fit: the most telling, in the order of the text."""
+    chosen: list[str] = []
+    mark = "、" if dense else ", "
+    for word in telling_keywords(body):
+        if len(mark.join([*chosen, word])) <= target:
+            chosen.append(word)
     listed = ""
-    for word in keywords(body):
-        longer = f"{listed}{'、' if dense else ', '}{word}" if listed else word
-        if len(longer) <= target:
-            listed = longer
-    return listed
+    for word in sorted(chosen, key=body.find):
+        joined = f"{listed} {word}"
+        listed = joined if joined in body or not listed else f"{listed}{mark}{word}"
+    return listed.strip()
 
 
 def _hard(body: str, target: int) -> str:

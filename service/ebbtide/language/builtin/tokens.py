@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 import threading
+from functools import lru_cache
 from typing import NamedTuple
 
 import rjieba
 
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
-from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS
+from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJECT_VERBS, OBJECT_WHOLES
 
 
 class Token(NamedTuple):
@@ -81,7 +82,9 @@ _TOKEN = re.compile(
 )
 
 # Characters that are hardly ever part of a new word, and that the guesser likes to glue to one.
-GREEDY = re.compile("[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个]")
+GREEDY = re.compile(
+    "[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个吧吗呢啊呀嘛啦]"
+)
 
 # Where the dictionary's part of speech is wrong for everyday talk.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
@@ -120,6 +123,8 @@ def _tagged(text: str) -> list[tuple[str, str]]:
     for word, tag in tagger.tag(text):
         if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
+        elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
+            pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
         elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
             # The dictionary holds verb and object as one (吃海鲜); the object is the noun.
             whole = tagger.has_word(word[1:])
@@ -127,6 +132,12 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         else:
             pairs.append((word, _RETAGGED.get(word, tag)))
     return pairs
+
+
+@lru_cache(maxsize=64)
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a text that several readers will ask for."""
+    return tuple(tokenize(text))
 
 
 def tokenize(text: str) -> list[Token]:

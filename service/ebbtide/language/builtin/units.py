@@ -2,8 +2,9 @@
 
 The rule guarded here: a clause that only holds together with the next (如果…, if …,) is one unit
 with it, and what a clause is worth follows from what it names: figures and dates most, a clause
-that merely points back ("it was …") least. Clauses with a negation or a "but" outweigh their
-length.
+that merely points back ("it was …") least. A clause that brings its own subject outweighs one that
+hangs on it (才…, so that …); courtesies are worth nothing while there is anything else. Clauses
+with a negation or a "but" outweigh their length.
 
 Deliberately not here: which units are kept (selection.py).
 """
@@ -11,17 +12,26 @@ Deliberately not here: which units are kept (selection.py).
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.clauses import clauses
+from ebbtide.language.builtin.clauses import Clause, clauses
+from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.excerpts import holds_negation
 from ebbtide.language.builtin.scripts import width
-from ebbtide.language.builtin.tokens import Candidate, tokenize
+from ebbtide.language.builtin.subjects import has_subject
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.word_lists import words
 
 
 class Unit(NamedTuple):
-    """One or two clauses [start, end) that stand or fall together, with what they tell."""
+    """One or two clauses [start, end) that stand or fall together, with what they tell. A hollow one
+    names nothing; an idle one is courtesy, or asks back without naming anything. `host` is the index
+    of the unit with its subject or head, -1 where it has its own; a strict one would be untrue without
+    it, since what it says holds only under the host's condition.
+    """
 
     start: int
     end: int
@@ -29,6 +39,9 @@ class Unit(NamedTuple):
     closes: bool
     contrast: bool
     hollow: bool
+    idle: bool
+    host: int
+    strict: bool
 
 
 # What must not be lost when a text gets shorter: figures and dates weigh more here than as
@@ -37,9 +50,10 @@ _TELLING = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 
 _POINTS = re.compile(r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[它他她其]", re.IGNORECASE)
 
-LEANS = re.compile(
+# What such a clause says is a reason, an example or a description of the clause right before it.
+_LEANS = re.compile(
     r"(?:because|so that|which|who|whose|including|such as|as well as|especially)\b"
-    r"|因为|比如|例如|包括|特别是|尤其是|以便|使得",
+    r"|因为|比如|例如|包括|特别是|尤其是|以便|使得|才|从而|以至|所以|因此",
     re.IGNORECASE,
 )
 
@@ -48,12 +62,34 @@ HARD_CONDITION = re.compile(
     re.IGNORECASE,
 )
 
+# A head of a relative clause is hardly ever longer; a longer clause says something by itself.
+_HEAD_MAX = 24
+
+# When and where, but not yet what.
+_CIRCUMSTANCE = re.compile(r"(?:的时候|的过程中|之后|以后|之前|以前|期间|^在.{1,20}[中时后前里上下间])[，,]$")
+
+# A condition that comes after what it conditions: the two are never parted.
+LATE_CONDITION = re.compile(
+    r"(?:unless|until|only if|provided|as long as|if)\b|除非|如果|前提|只要", re.IGNORECASE
+)
+
 # A piece that begins so leans on what stands before it.
 _NEEDS_HOST = re.compile(
-    r"(?:it|they|he|she|this|that|these|those|them|its|and|or|to|of|for|with|like|which|as|in|on|at|by|[a-z]+ing)\b"
-    r"|[这那]|比如|例如|像|包括|特别是|尤其|让我|使|并|也|就|都|而",
+    r"(?:it|they|he|she|such|this|that|these|those|them|its|and|or|to|of|for|with|like|which|as|in|on|at|by|[a-z]+ing)\b"
+    r"|[这那]|比如|例如|像|包括|特别是|尤其|让[我人]|使|令|并|也|就|都|而|才|便|于是|从而|以至|结果|把|被|还|又|再|来",
     re.IGNORECASE,
 )
+# A clause that begins with one of these, or with a noun, says who or what it is about.
+_SUBJECTS = words("i we my our 我 我们 我家 咱们")
+_LEADING = (
+    words_english.PREPOSITIONS
+    | words_english.CONJUNCTIONS
+    | words_english.ADVERBS
+    | words_english.AUXILIARIES
+    | words_english.VERBS
+    | words_english.GERUNDS
+)
+_NOUN_STARTS = words("n nr ns nt nz nw nrt nrfg vn s title")
 
 
 def to_units(text: str, found: tuple[Candidate, ...]) -> list[Unit]:
@@ -64,38 +100,99 @@ def to_units(text: str, found: tuple[Candidate, ...]) -> list[Unit]:
     for clause in clauses(text):
         begin = clause.start if start < 0 else start
         start = -1
-        if not clause.closes and _is_condition(text[clause.start : clause.start + 16]):
+        opening = text[clause.start : clause.start + 16]
+        if not clause.closes and (is_condition(opening) or _goes_on(text, clause)):
             start = begin
             continue
+        if units and not units[-1].closes and LATE_CONDITION.match(text, clause.start):
+            last = units.pop()
+            begin, at = last.start, bisect_left(found, last.start, key=_start_of)
         inside, hollow = 0.0, True
         while at < len(found) and found[at].start < clause.end:
             inside += _TELLING.get(found[at].kind, 1.0) * found[at].weight
             hollow = hollow and (found[at].kind == "weak" or found[at].weight <= 0.6)
             at += 1
-        units.append(_unit(text, begin, clause.end, clause.closes, inside, hollow))
+        units.append(_unit(text, begin, clause, inside, hollow, units))
     if start >= 0:
-        units.append(_unit(text, start, len(text), True, 0.0, True))
+        units.append(_unit(text, start, Clause(start, len(text), True), 0.0, True, units))
     return units
 
 
-def _unit(text: str, start: int, end: int, closes: bool, inside: float, hollow: bool) -> Unit:
-    piece = text[start:end]
+def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, before: list[Unit]) -> Unit:
+    piece = text[start : clause.end]
+    tokens = tokenize(piece[:300])
+    leads = not before or before[-1].closes
     contrast = _is_contrast(piece[:16])
+    asks = piece[-1] in "?？"
     value = 0.1 + inside + 0.005 * min(width(piece), 200)
-    if _POINTS.match(piece):
-        value *= 0.45
-    elif _NEEDS_HOST.match(piece):
-        value *= 0.6
+    value *= bearing(piece, tokens, leads)
     if hollow:
         value *= 0.5
-    if contrast or holds_negation(tokenize(piece[:300])):
+    if contrast or holds_negation(tokens):
         value *= 1.3
-    if piece[-1] in "?？":
-        value *= 0.6
-    return Unit(start, end, value, closes, contrast, hollow)
+    if asks:
+        value *= 0.45
+    idle = (asks and hollow) or is_courtesy(tokens)
+    if idle:
+        value *= 0.1
+    host = -1 if leads or idle else _host(piece, tokens, before)
+    under = -1 if leads else _condition_above(text, before)
+    if under >= 0:
+        host = under
+    return Unit(start, clause.end, value, clause.closes, contrast, hollow or idle, idle, host, under >= 0)
 
 
-def _is_condition(opening: str) -> bool:
+def _goes_on(text: str, clause: Clause) -> bool:
+    """Tell whether the next clause only says what the thing just named is or does: , 是…  , who …"""
+    short = clause.end - clause.start < _HEAD_MAX
+    if _CIRCUMSTANCE.search(text[clause.start : clause.end]):
+        return True
+    if text.startswith("是", clause.end):
+        return short and text[clause.end - 2] not in "的了过着"
+    return short and text[clause.end : clause.end + 7].casefold().startswith((" who ", " whose ", " which "))
+
+
+def _start_of(candidate: Candidate) -> int:
+    return candidate.start
+
+
+def _condition_above(text: str, before: list[Unit]) -> int:
+    """Return the unit of the same sentence that opens with a condition, -1 where none does."""
+    last = before[-1]
+    if last.strict:
+        return last.host
+    return len(before) - 1 if HARD_CONDITION.match(text, last.start) else -1
+
+
+def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
+    """Return the unit a clause in mid-sentence hangs on: the one right before a reason, else the last
+    with a subject of its own, -1 where it brings one.
+    """
+    last = len(before) - 1
+    if _LEANS.match(piece):
+        return last
+    if has_subject(tokens) and not _POINTS.match(piece):
+        return -1
+    return before[last].host if before[last].host >= 0 else last
+
+
+def bearing(piece: str, tokens: Sequence[Token], leads: bool) -> float:
+    """Say how well a clause stands alone: one with its own subject does, one that hangs on another
+    does not.
+    """
+    if _POINTS.match(piece):
+        return 0.45 if leads else 0.8
+    if _NEEDS_HOST.match(piece):
+        return 0.6
+    first = tokens[0] if tokens else None
+    if first is None or not leads:
+        return 1.0
+    named = first.tag in _NOUN_STARTS or (first.text[0].isupper() and first.text.casefold() not in _LEADING)
+    return 1.3 if named or first.text.casefold() in _SUBJECTS else 1.0
+
+
+def is_condition(opening: str) -> bool:
+    """Tell whether a clause that begins so holds on to the one that follows."""
     lower = opening.lstrip("，, ").casefold()
     if lower.startswith(words_chinese.CONDITIONS):
         return True

@@ -151,6 +151,25 @@ ADJECTIVES = words(
     "furry fluffy rainy sunny windy cloudy salty spicy crispy juicy messy noisy picky silly "
     "sunny foggy snowy shiny sticky handy tricky risky bumpy chilly cozy mindful memorable "
     "enjoyable adorable unforgettable vibrant lively rad sick hilarious genuine sincere "
+    "everyday convenient exclusive essential individual exhilarating hyped intense fit consistent serene "
+    "tranquil insane immersive vivid optimistic consistent fulfilling active unfortunate humble "
+    "lush "
+    "abstract promising minimalistic awestruck imperfect compact widespread diverse adequate gradual "
+    "upright slight "
+    "unreal priceless frustrating thrilling chaotic therapeutic uplifting encouraging impactful satisfying "
+    "motivating pleasant awkward bitter blank brief calming capable casual cautious civil clever "
+    "clumsy crowded "
+    "cruel delicate dull elaborate exhausted exhausting faint fierce flexible formal fragile frequent "
+    "friendly frozen "
+    "furious gloomy grumpy harmless harsh immense inevitable innocent jealous lazy legal lonely mature "
+    "mild minimal "
+    "modest mutual naive neutral noble obvious plain polite primary prior proud pure quick random relevant "
+    "reliable remote respective ripe secure selfish sensitive separate shallow shy sober spare stable "
+    "stubborn "
+    "subtle sudden superior swift tender timid touching tragic ugly urgent useful vague vast verbal "
+    "virtual visible "
+    "vivid vulnerable wealthy wicked wise witty chilled chilled-out laid-back soul-calming like-minded "
+    "well-known "
     "resilient determined dedicated talented skilled experienced accomplished breathtaking "
     "mesmerizing soothing "
     "invaluable positive negative upbeat down-to-earth well-deserved much-needed must-see "
@@ -225,6 +244,53 @@ VAGUE_NOUNS = words(
     "assistant ai language model everyone's"
 )
 
+# Nouns that carry a topic only together with another (snack ideas, job details); alone they name nothing.
+EMPTY_ALONE = words(
+    "worry worries root roots blast reply replies tons lot lots "
+    "idea ideas word words help support question questions problem problems name names result results "
+    "list lists "
+    "example examples step steps option options issue issues thought thoughts detail details "
+    "information info "
+    "message messages chat tip tips view views situation content style answer answers photo photos picture "
+    "pictures pic pics image images photography group groups love care joy life world experience "
+    "experiences memory "
+    "memories feeling feelings effort efforts change changes power energy plan plans cause causes news "
+    "work "
+    "quality action actions activity activities act acts success challenge challenges opportunity "
+    "opportunities "
+    "benefit benefits progress friend friends kindness positivity encouragement inspiration motivation "
+    "strength "
+    "hope beauty happiness attention potential purpose process past future better favorites favorite "
+    "sight fan "
+    "mix everyday bout bummer pity nudge hiccups downs ups damper reset source sources choice choices "
+    "desire sight "
+    "go-to combination stack row bit hustle bustle everything someone anyone distance corner couple "
+    "pals buds "
+    "buddies fam folks dude coolest awe yum guts gosh oops gotcha woohoo woah agreed ugh someday "
+    "anything whole "
+    "impressions return presence sense reality voice lesson lessons amount kind version advice skill "
+    "skills goal "
+    "goals dream dreams passion passions interest interests suggestion suggestions recommendation "
+    "recommendations "
+    "smile mistake mistakes journey fun chance response assistance tons resource resources reminders shape "
+    "period portion quantities category combinations cup cups topic topics"
+)
+
+# Of these the ones that may still stand for a text that names nothing better.
+MODEST = words(
+    "skill skills goal goals dream dreams friend friends advice challenge challenges plans memories progress "
+    "journey passion motivation support resources lesson lessons interests suggestions friendship decision"
+)
+
+# Verbs and adjectives that are news by themselves; a text without a noun is filed under them.
+TOPICAL = words(
+    "fired pregnant married divorced retired engaged promoted hired injured homesick vegetarian vegan "
+    "allergic "
+    "diabetic depressed adopted graduated hospitalized bankrupt unemployed diagnosed widowed evicted "
+    "burgled "
+    "robbed pescatarian bilingual autistic dyslexic insomniac asthmatic"
+)
+
 # Time words, which may date a memory but never name what it is about.
 MONTHS = words(
     "january february march april june july august september october november december jan "
@@ -236,6 +302,8 @@ WEEKDAYS = words(
 )
 
 _VERBS = ordered("""
+rotate revert
+
 accept achieve act adapt add adjust admire admit adopt advise affect afford agree aim allow amaze
 announce
 apologize appear apply appreciate arrange arrive ask assume attend avoid bake bear beat become
@@ -302,6 +370,8 @@ chill cruise dig dive explode hop lay pet pop rock settle sneak snap snuggle str
 throw tune
 wow vent whip zoom gotta book bookmark crash debug configure compile commit migrate fetch parse
 push pull
+savor savour engage colonize assist acknowledge empower nurture thrive flourish bloom evoke
+immerse unlock ignite unite strive linger relish embark dwell soothe intrigue
 hike camp jog swim bike surf ski knit offer demonstrate analyze conduct portray depict feature
 argue claim customize detect diagnose
 download draft edit estimate evaluate execute filter generate identify illustrate inspect interact

@@ -1,0 +1,100 @@
+"""Gist: who does what to what, in the fewest words a text can be read in.
+
+The rule guarded here: subject, verb and object of one Chinese clause stand in their own order and are joined
+only where nothing between them could turn the statement round: a negation, a modal, a passive, a condition or a
+question leaves the clause alone.
+
+Deliberately not here: English, whose clauses already read from their subject on when cut short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ebbtide.language.builtin.candidates import candidates
+from ebbtide.language.builtin.clauses import clauses
+from ebbtide.language.builtin.excerpts import holds_negation
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.units import HARD_CONDITION
+from ebbtide.language.builtin.word_lists import words
+
+# Any of these between or around subject and object makes a bare statement untrue.
+_TURNING = words(
+    "是 被 让 把 使 令 给 叫 由 会 要 想 能 可以 应该 可能 打算 准备 计划 希望 需要 如果 要是 除非 假如 "
+    "听说 据说 说 问 觉得 "
+    "以为 差点 几乎 好像 似乎 曾经 以前 别 替 帮 陪 请 劝 比 像 和 跟 与 同 对 向 为 从 得 想要 敢 肯 "
+    "怕 愿意 建议 推荐 决定 "
+    "认为 知道 喜欢 爱 讨厌 害怕 担心 忘 忘了 忘记 后悔 据 若 只 只有 除了 至少 最多 才 就 也 还 又 吗 "
+    "呢 什么 谁 哪 怎么"
+)
+_SUBJECT_KINDS = ("name", "kin", "noun", "title", "code")
+_OBJECT_KINDS = ("name", "noun", "title", "code", "number", "kin")
+# Reading further than this finds no shorter gist.
+_CLAUSES_MAX = 12
+
+
+def gist(text: str, target: int) -> str:
+    """Return subject, verb and object of the most telling Chinese clause that allows it, or ""."""
+    found = candidates(text)
+    best: tuple[float, str] = (0.0, "")
+    for clause in clauses(text)[:_CLAUSES_MAX]:
+        if HARD_CONDITION.match(text, clause.start) or text[clause.end - 1] in "?？":
+            return ""
+        inside = [c for c in found if clause.start <= c.start and c.end <= clause.end]
+        said = _say(text[clause.start : clause.end], inside, clause.start)
+        if said and len(said[1]) <= target and said[0] > best[0]:
+            best = said
+    return best[1]
+
+
+def _say(piece: str, found: Sequence[Candidate], offset: int) -> tuple[float, str] | None:
+    tokens = [t._replace(start=t.start + offset, end=t.end + offset) for t in tokenize(piece[:120])]
+    if holds_negation(tokens) or any(_turns(token, index) for index, token in enumerate(tokens)):
+        return None
+    verbs = [
+        index for index, token in enumerate(tokens) if token.tag in ("v", "vi") and not _inside(token, found)
+    ]
+    if not verbs or not _is_simple(tokens, verbs):
+        return None
+    verb = tokens[verbs[0]]
+    subject = _subject(tokens, verb, found)
+    objects = [c for c in found if c.start >= verb.end and c.kind in _OBJECT_KINDS]
+    if not subject or not objects:
+        return None
+    object_ = max(objects, key=lambda c: (c.weight, c.start))
+    if object_.end != max(c.end for c in objects):
+        return None
+    weight = object_.weight + max(c.weight for c in subject)
+    return weight, "".join(c.text for c in subject) + verb.text + object_.text
+
+
+def _turns(token: Token, index: int) -> bool:
+    if token.text in ("叫", "为") and token.tag == "v":
+        return False
+    return token.text in _TURNING and not (token.text == "叫" and index)
+
+
+def _inside(token: Token, found: Sequence[Candidate]) -> bool:
+    return any(c.start <= token.start and token.end <= c.end for c in found if c.kind != "weak")
+
+
+def _is_simple(tokens: Sequence[Token], verbs: list[int]) -> bool:
+    """Tell whether the clause has one verb only: of two, the wrong one may govern the object."""
+    if len(verbs) > 1:
+        return False
+    before = tokens[: verbs[0]]
+    return not any(
+        token.text == "的" and index and tokens[index - 1].tag in ("v", "a")
+        for index, token in enumerate(before)
+    )
+
+
+def _subject(tokens: Sequence[Token], verb: Token, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return the nouns before the verb, without what stands behind a preposition or tells a time."""
+    governed_from = next((t.start for t in tokens if t.tag == "p" and t.start < verb.start), verb.start)
+    nouns = [c for c in found if c.end <= governed_from and c.kind in _SUBJECT_KINDS]
+    if len(nouns) > 2:
+        return []
+    if tokens[0].tag in ("v", "p", "d") or any(t.tag == "punct" for t in tokens if t.start < verb.start):
+        return []
+    return nouns

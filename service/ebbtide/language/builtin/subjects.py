@@ -1,0 +1,55 @@
+"""Subjects: whether a clause says itself who or what it is about.
+
+The rule guarded here: in Chinese a noun before the first verb is a subject unless a preposition governs it; in
+English a clause that begins with a verb or a relative word has none. Where there is doubt a clause counts as
+having one.
+
+Deliberately not here: whose subject a clause without one borrows (units.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ebbtide.language.builtin import words_english
+from ebbtide.language.builtin.tokens import Token
+from ebbtide.language.builtin.word_lists import words
+
+_SUBJECT_TAGS = words("n nr ns nt nz nw nrt nrfg vn r title an x nrf j l num m word code path")
+_NO_SUBJECT = words("这样 那样 这么 那么 怎么 什么 自己 其中 之后 一起 每逢 一边 一下 一直")
+# English clauses that begin so describe the one before them.
+_RELATIVE = words("which who whose that so including such especially")
+# Prepositions that set a topic and leave the subject open.
+_TOPIC = words("除了 至于 关于")
+
+
+def has_subject(tokens: Sequence[Token]) -> bool:
+    """Tell whether a clause names somebody or something before its first verb."""
+    if len(tokens) > 1 and tokens[1].text in ("了", "过", "着"):
+        return False
+    governed = False
+    for index, token in enumerate(tokens):
+        if token.tag == "word":
+            return _has_english_subject(token)
+        if _is_predicate(tokens, index):
+            return False
+        if token.tag == "p":
+            governed = token.text not in _TOPIC
+        elif token.tag in _SUBJECT_TAGS and token.text not in _NO_SUBJECT:
+            outside = token.tag == "r" and tokens[index - 1].tag != "p"
+            if not governed or outside:
+                return True
+    return not any(token.tag in ("v", "d", "p") for token in tokens)
+
+
+def _is_predicate(tokens: Sequence[Token], index: int) -> bool:
+    """Tell whether a word is the verb of its clause; an activity is one where nothing follows it."""
+    token = tokens[index]
+    if token.tag in ("v", "vd", "ul") or token.text in ("是", "有"):
+        return True
+    return token.tag == "vn" and all(after.tag in ("punct", "ul", "y") for after in tokens[index + 1 :])
+
+
+def _has_english_subject(first: Token) -> bool:
+    lower = first.text.casefold()
+    return lower not in _RELATIVE and lower not in words_english.VERBS and lower not in words_english.GERUNDS

@@ -1,0 +1,286 @@
+"""No room: the map of one agent, the disk, a directory that cannot be written."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ebbtide.cli.exit_codes import ExitCode
+from tests.support.process import Daemon, running_daemon
+from tests.support.waiting import Stopwatch, wait_until
+
+pytestmark = pytest.mark.chaos
+
+TINY = {"STORE__INITIAL_MAP_BYTES": 1 << 18, "STORE__MAX_MAP_BYTES": 1 << 18, "LANGUAGE__RETRY_CAP_MS": 1000}
+ROOMY = {"STORE__INITIAL_MAP_BYTES": 1 << 18}
+
+
+def noise(dice: random.Random, characters: int) -> str:
+    """Text that no compression makes shorter."""
+    return base64.b64encode(dice.randbytes(characters)).decode()[:characters]
+
+
+def try_to_remember(daemon: Daemon, agent: str, text: str, role: str = "user") -> httpx.Response:
+    """Remember, whatever comes of it."""
+    return daemon.post(f"{agent}/remember", {"messages": [{"role": role, "content": text}]})
+
+
+def assert_full(response: httpx.Response) -> None:
+    assert response.status_code == 507, response.text
+    error = response.json()["error"]
+    assert (error["reason"], error["status"]) == ("STORE_FULL", "RESOURCE_EXHAUSTED")
+
+
+def all_batches(daemon: Daemon, agent: str) -> list[str]:
+    response = daemon.get(f"{agent}/batches?page_size=1000")
+    assert response.status_code == 200, response.text
+    return [batch["batch_id"] for batch in response.json()["batches"]]
+
+
+def fill(daemon: Daemon, agent: str, characters: int, role: str = "user", most: int = 2000) -> list[str]:
+    """Remember until there is no room; the acknowledged batches. What the system says makes no memories."""
+    dice = random.Random(characters)
+    acknowledged = []
+    for _ in range(most):
+        response = try_to_remember(daemon, agent, noise(dice, characters), role)
+        if response.status_code != 202:
+            assert_full(response)
+            return acknowledged
+        acknowledged.append(response.json()["batch_id"])
+    raise AssertionError("it never got full")
+
+
+def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+    """A full map refuses with STORE_FULL and stores nothing; reads go on, other agents notice nothing.
+
+    After a restart with a larger map everything acknowledged is there and is digested.
+    """
+    with running_daemon(tmp_path / "data", TINY) as daemon:
+        daemon.remember("full", "The kettle is blue.")
+        daemon.flush("full")
+        acknowledged = ["b1", *fill(daemon, "full", 6000)]
+        assert len(acknowledged) > 3
+        for _ in range(3):
+            assert_full(try_to_remember(daemon, "full", noise(random.Random(1), 90_000)))
+        assert all_batches(daemon, "full") == acknowledged, "a refused batch leaves no trace"
+        watch = Stopwatch()
+        assert "[Memory] The kettle is blue." in daemon.recall("full", "kettle", patience_ms=0)
+        assert daemon.get("full/nodes").status_code == 200
+        assert daemon.get("full").json()["pending_batches"] <= len(acknowledged)
+        daemon.remember("other", "The cup is red.")
+        assert daemon.recall("other", "cup") == "[Memory] The cup is red."
+        assert watch.s < 3
+        assert daemon.client.get("/readyz").status_code == 200
+        assert daemon.stop() == 0
+
+        # The same small map again: it starts and reads.
+        daemon.start()
+        assert "[Memory] The kettle is blue." in daemon.recall("full", "kettle", patience_ms=0)
+        assert daemon.stop() == 0
+    with running_daemon(tmp_path / "data", ROOMY) as daemon:
+        answer = daemon.flush("full")
+        assert (answer["digested"], answer["pending_batches"], answer["parked_batches"]) == (True, 0, 0)
+        assert all_batches(daemon, "full") == acknowledged
+        states = daemon.get("full/batches?page_size=1000&state=digested").json()["batches"]
+        assert [b["batch_id"] for b in states] == acknowledged
+        assert all(b["node_ids"] and b["attempts"] == 0 for b in states)
+
+
+def test_map_grows_by_itself(tmp_path: Path) -> None:
+    """From the smallest map to many MiB, through many doublings, without one error."""
+    dice = random.Random(3)
+    with running_daemon(tmp_path / "data", ROOMY) as daemon:
+        texts = [noise(dice, 90_000) for _ in range(120)]
+        for number in range(0, 120, 12):
+            messages = [{"role": "system", "content": text} for text in texts[number : number + 12]]
+            response = daemon.post("ann/remember", {"messages": messages})
+            assert response.status_code == 202, response.text
+            daemon.remember("ann", f"Fact number {number}.")
+        assert daemon.flush("ann")["digested"]
+        assert (tmp_path / "data/agents/ann/data.mdb").stat().st_size > 8 << 20
+        assert daemon.get("ann").json()["counts"]["messages"] == 130
+        assert len(daemon.get("ann/nodes").json()["nodes"]) == 10
+        assert '"level": "error"' not in daemon.log
+
+
+def test_failed_write_of_a_full_map_does_not_wedge_the_store(tmp_path: Path) -> None:
+    """Small writes go on after a large one was refused: the map is not used up by what was not stored."""
+    with running_daemon(tmp_path / "data", TINY) as daemon:
+        daemon.remember("ann", "The kettle is blue.")
+        for seed in range(20):
+            dice = random.Random(seed)
+            big = [{"role": "user", "content": noise(dice, 99_000)} for _ in range(5)]
+            assert_full(daemon.post("ann/remember", {"messages": big}))
+        daemon.remember("ann", "The cup is red.")
+        assert daemon.flush("ann")["digested"]
+        assert daemon.recall("ann", "cup") == "[Memory] The cup is red."
+
+
+# --- a disk without room ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def mounted(path: Path, *options: str) -> Iterator[Path]:
+    """A small file system of its own in memory."""
+    path.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root")
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", ",".join(("size=6m", *options)), "tmpfs", str(path)],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        pytest.skip(f"mounting is not permitted: {done.stderr.strip()}")
+    try:
+        yield path
+    finally:
+        if subprocess.run(["umount", str(path)]).returncode:
+            subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_full_disk_refuses_and_recovers_when_room_is_made(tmp_path: Path) -> None:
+    """A full disk refuses with STORE_FULL and loses nothing; with room again it goes on by itself."""
+    settings = {"LANGUAGE__RETRY_CAP_MS": 500, "LANGUAGE__RETRY_BASE_MS": 100}
+    with mounted(tmp_path / "disk") as disk, running_daemon(disk / "data", settings) as daemon:
+        daemon.remember("ann", "The kettle is blue.")
+        daemon.flush("ann")
+        filler = disk / "filler"
+        with filler.open("wb") as file, contextlib.suppress(OSError):
+            for size in (1 << 16, 1 << 12, 1):
+                with contextlib.suppress(OSError):
+                    while True:
+                        os.write(file.fileno(), bytes(size))
+        acknowledged = ["b1", *fill(daemon, "ann", 90_000, "system"), *fill(daemon, "ann", 1000, "system")]
+        assert "[Memory] The kettle is blue." in daemon.recall("ann", "kettle", patience_ms=0)
+        assert_full(try_to_remember(daemon, "newcomer", "The cup is red."))
+        ready = daemon.client.get("/readyz").json()
+        assert ready["status"] == "degraded"
+        assert any("disk" in why for why in ready["reasons"])
+        filler.unlink()
+        daemon.remember("ann", "The cup is red.")
+        answer = daemon.flush("ann", timeout_ms=20_000)
+        assert (answer["digested"], answer["passes_done"], answer["parked_batches"]) == (True, True, 0)
+        assert all_batches(daemon, "ann")[: len(acknowledged)] == acknowledged
+        assert "cup" in daemon.recall("ann", "cup")
+        daemon.remember("newcomer", "The spoon is green.")
+        assert daemon.recall("newcomer", "spoon") == "[Memory] The spoon is green."
+        assert daemon.stop() == 0
+
+
+def test_kill_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """SIGKILL while the disk is full: what was acknowledged is there once there is room."""
+    with mounted(tmp_path / "disk") as disk:
+        with running_daemon(disk / "data") as daemon:
+            acknowledged = [daemon.remember("ann", "The kettle is blue.")]
+            for characters in (90_000, 1000, 10):
+                acknowledged += fill(daemon, "ann", characters, "system")
+            daemon.kill()
+            moved = tmp_path / "data"
+            shutil.copytree(disk / "data", moved)
+        with running_daemon(moved) as daemon:
+            assert daemon.flush("ann")["digested"]
+            assert all_batches(daemon, "ann") == acknowledged
+            assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."
+
+
+# --- a directory that cannot be used ---------------------------------------------------------------------
+
+
+def started(data_dir: Path) -> subprocess.CompletedProcess[str]:
+    daemon = Daemon(data_dir)
+    return subprocess.run(daemon.command, capture_output=True, text=True, timeout=30, env=daemon.environment)
+
+
+def assert_one_clear_sentence(done: subprocess.CompletedProcess[str], data_dir: Path) -> None:
+    """It names the directory, blames nothing else, and shows no traceback."""
+    told = " ".join(done.stderr.split())
+    assert done.returncode not in (0, ExitCode.FAILURE, ExitCode.PORT_TAKEN), told
+    assert "Traceback" not in told
+    assert data_dir.name in told
+    assert "listen" not in told.lower(), "it is not about the port"
+    assert "of this agent" not in told, "it is not about an agent"
+    assert len(told) < 400
+
+
+def test_read_only_data_directory_is_one_clear_sentence(tmp_path: Path) -> None:
+    """A data directory that cannot be written is told at the start, by name, with an exit code of its own."""
+    with mounted(tmp_path / "disk") as disk:
+        with running_daemon(disk / "data") as daemon:
+            daemon.remember("ann", "The kettle is blue.")
+            assert daemon.stop() == 0
+        for name in ("data", "fresh"):
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+            done = started(disk / name)
+            subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+            assert_one_clear_sentence(done, disk / name)
+
+
+def test_data_directory_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
+    """So is a path that is no directory, or lies below none."""
+    (tmp_path / "file").write_text("not a directory")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert_one_clear_sentence(started(path), path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.parametrize("mode", [0o000, 0o500])
+def test_forbidden_data_directory_is_one_clear_sentence(tmp_path: Path, mode: int) -> None:
+    """So is a directory that may not be read, or not be written."""
+    (tmp_path / "data").mkdir(mode=mode)
+    try:
+        assert_one_clear_sentence(started(tmp_path / "data"), tmp_path / "data")
+    finally:
+        (tmp_path / "data").chmod(0o700)
+
+
+def test_full_disk_at_the_start_is_one_clear_sentence(tmp_path: Path) -> None:
+    """A disk without room for the lock file is told as such, not as a taken port."""
+    with mounted(tmp_path / "disk") as disk:
+        with (disk / "filler").open("wb") as file, contextlib.suppress(OSError):
+            while True:
+                os.write(file.fileno(), bytes(1 << 12))
+        done = started(disk / "data")
+        told = " ".join(done.stderr.split())
+        assert "Traceback" not in told
+        if done.returncode != ExitCode.REFUSED:
+            assert_one_clear_sentence(done, disk / "data")
+        assert "listen" not in told.lower()
+        assert "full" in told or "space" in told.lower()
+
+
+def test_agent_whose_files_cannot_be_read_harms_only_itself(tmp_path: Path) -> None:
+    """A damaged store is a 500 for its agent, said without details; everyone else is served, also at start."""
+    with running_daemon(tmp_path / "data") as daemon:
+        for agent in ("broken", "whole"):
+            daemon.remember(agent, "The kettle is blue.")
+            daemon.flush(agent)
+        assert daemon.stop() == 0
+        store = tmp_path / "data/agents/broken/data.mdb"
+        kept = store.read_bytes()
+        store.write_bytes(b"\xff" * 8192)
+        for agent in ("broken", "whole"):
+            (tmp_path / "data/work" / agent).touch()
+        daemon.start()
+        wait_until(lambda: not (tmp_path / "data/work/whole").exists())
+        response = daemon.post("broken/recall")
+        assert response.status_code == 500
+        assert response.json()["error"]["reason"] == "STORE_CORRUPTED"
+        assert "data.mdb" not in response.text
+        assert daemon.recall("whole", "kettle") == "[Memory] The kettle is blue."
+        listed = {a["agent_id"] for a in daemon.client.get("/v1/agents").json()["agents"]}
+        assert listed == {"broken", "whole"}
+        assert daemon.stop() == 0
+        store.write_bytes(kept)
+        daemon.start()
+        assert daemon.recall("broken", "kettle") == "[Memory] The kettle is blue."

@@ -1,0 +1,249 @@
+"""Stopping: in time, in order, with nothing lost, whatever is going on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.process import Daemon, running_daemon
+from tests.support.stubborn_daemon import MODULE, hang_file
+from tests.support.waiting import Stopwatch, wait_until
+
+pytestmark = pytest.mark.chaos
+
+GRACE_S = 4
+
+
+class Background:
+    """A call in a thread of its own; its result and when it came."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.result: Any = None
+        self.error: Exception | None = None
+        self._watch = Stopwatch()
+        self._thread = threading.Thread(target=self._run, args=(call,))
+        self._thread.start()
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        try:
+            self.result = call()
+        except Exception as error:
+            self.error = error
+        self.took_s = self._watch.s
+
+    def join(self) -> Background:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self
+
+
+@contextlib.contextmanager
+def stubborn(data_dir: Path, **settings: Any) -> Iterator[Daemon]:
+    """A daemon whose model hangs at the word `hang`, until `hang_file` is removed."""
+    hang_file(data_dir).touch()
+    settings = {"SERVER__SHUTDOWN_GRACE_S": GRACE_S, **settings}
+    with running_daemon(data_dir, settings, module=MODULE) as daemon:
+        yield daemon
+
+
+def says_goodbye(daemon: Daemon) -> bool:
+    """Whether the latest life ended in order, by its log."""
+    events = [json.loads(line)["event"] for line in daemon.log.splitlines() if line.startswith("{")]
+    return events[-1:] == ["stopped"] and "stopping" in events
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stop_under_load_keeps_what_was_acknowledged(tmp_path: Path, number: signal.Signals) -> None:
+    """Under load a stop exits 0 within its grace, and every acknowledged batch is there afterwards, once."""
+    acknowledged: dict[str, list[str]] = {agent: [] for agent in ("ann", "ben", "cat", "dan")}
+    refusals: list[str] = []
+
+    def talk(agent: str, url: str) -> None:
+        with httpx.Client(base_url=url, timeout=30) as client:
+            for turn in range(100_000):
+                text = f"Word {agent}{turn}x stands here."
+                body = {"messages": [{"role": "user", "content": text}]}
+                try:
+                    response = client.post(f"/v1/agents/{agent}/remember", json=body)
+                except httpx.TransportError:
+                    return
+                if response.status_code == 202:
+                    acknowledged[agent].append(text)
+                else:
+                    refusals.append(response.json()["error"]["reason"])
+
+    with running_daemon(tmp_path / "data", {"SERVER__SHUTDOWN_GRACE_S": GRACE_S}) as daemon:
+        talkers = [Background(lambda a=agent: talk(a, daemon.url)) for agent in acknowledged]  # type: ignore[misc]
+        wait_until(lambda: all(len(texts) > 5 for texts in acknowledged.values()), 30)
+        watch = Stopwatch()
+        daemon.process.send_signal(number)
+        assert daemon.process.wait(GRACE_S + 5) == 0
+        assert watch.s < GRACE_S + 2
+        for talker in talkers:
+            assert talker.join().error is None
+        assert says_goodbye(daemon)
+        assert set(refusals) <= {"SHUTTING_DOWN", "AGENT_CLOSING"}
+        daemon.start()
+        for agent, texts in acknowledged.items():
+            daemon.flush(agent)
+            found: list[str] = []
+            token = ""
+            while True:
+                page = daemon.get(f"{agent}/nodes", params={"page_size": 1000, "page_token": token}).json()
+                found += [node["content"] for node in page["nodes"]]
+                token = page["next_page_token"]
+                if not token:
+                    break
+            # Unacknowledged is at most what was in flight at the end.
+            assert found[: len(texts)] == texts
+            assert len(found) <= len(texts) + 1
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stop_does_not_wait_for_a_model_that_hangs(tmp_path: Path, number: signal.Signals) -> None:
+    """While the model hangs a stop takes no longer; flush and recall in flight are answered at once.
+
+    The batch in hand stays at the head and is digested after the next start, without any request.
+    """
+    with stubborn(tmp_path / "data") as daemon:
+        daemon.remember("ann", "This will hang for long.")
+        daemon.remember("ann", "The kettle is blue.")
+        url = daemon.url
+
+        def post(verb: str, body: dict[str, Any]) -> httpx.Response:
+            return httpx.post(f"{url}/v1/agents/ann/{verb}", json=body, timeout=60)
+
+        flush = Background(lambda: post("flush", {"timeout_ms": 60_000, "passes": True}))
+        recall = Background(lambda: post("recall", {"patience_ms": 30_000}))
+        time.sleep(0.5)
+        watch = Stopwatch()
+        daemon.process.send_signal(number)
+        assert daemon.process.wait(GRACE_S + 5) == 0
+        assert watch.s < 2.5, "nothing that waits for the model holds up the stop"
+        for waiting in (flush.join(), recall.join()):
+            assert waiting.error is None
+            assert waiting.result.status_code == 200
+            assert waiting.result.json()["pending_batches"] == 2
+        assert flush.result.json()["digested"] is False
+        assert says_goodbye(daemon)
+        hang_file(tmp_path / "data").unlink()
+        daemon.start()
+        wait_until(lambda: not any((tmp_path / "data/work").iterdir()))
+        batches = daemon.get("ann/batches").json()["batches"]
+        assert [(b["state"], b["node_ids"]) for b in batches] == [("digested", ["n1"]), ("digested", ["n2"])]
+        assert daemon.stop() == 0
+
+
+def test_second_signal_changes_nothing(tmp_path: Path) -> None:
+    """Impatient supervisors send SIGTERM twice, or SIGINT on top: the stop goes on in order and exits 0."""
+    with stubborn(tmp_path / "data") as daemon:
+        for pause_s in (0.0, 0.02, 0.1):
+            daemon.remember("ann", "This will hang for long.")
+            for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+                with contextlib.suppress(ProcessLookupError):
+                    daemon.process.send_signal(number)
+                time.sleep(pause_s)
+            assert daemon.process.wait(GRACE_S + 5) == 0
+            assert says_goodbye(daemon)
+            assert "Traceback" not in daemon.log
+            daemon.start()
+        hang_file(tmp_path / "data").unlink()
+        assert daemon.flush("ann")["digested"]
+        assert len(daemon.get("ann/nodes").json()["nodes"]) == 3
+
+
+def lets_in(place: tuple[str, int]) -> bool:
+    """Whether a new connection is served."""
+    try:
+        with socket.create_connection(place, timeout=1) as late:
+            late.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return bool(late.recv(100))
+    except OSError:
+        return False
+
+
+def test_stopping_daemon_takes_no_new_connections(tmp_path: Path) -> None:
+    """From the signal on (but for an instant) nobody new is let in; who is being served is served."""
+    with stubborn(tmp_path / "data") as daemon:
+        daemon.remember("ann", "The kettle is blue.")
+        daemon.flush("ann")
+        place = ("127.0.0.1", int(daemon.url.rpartition(":")[2]))
+        # A request that is half here keeps the daemon in its grace.
+        with socket.create_connection(place) as slow:
+            slow.sendall(
+                b"POST /v1/agents/ann/recall HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{"
+            )
+            time.sleep(0.2)
+            daemon.process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            assert daemon.process.poll() is None
+            for _ in range(5):
+                assert not lets_in(place)
+            slow.sendall(b"}")
+            answer = slow.recv(10_000)
+            assert answer.startswith(b"HTTP/1.1 200")
+        assert daemon.process.wait(GRACE_S + 5) == 0
+        assert says_goodbye(daemon)
+
+
+def test_client_that_never_finishes_costs_no_more_than_the_grace(tmp_path: Path) -> None:
+    """A half-sent request is cut off when the grace is over; the stop is in order all the same."""
+    with stubborn(tmp_path / "data", SERVER__SHUTDOWN_GRACE_S=1) as daemon:
+        daemon.remember("ann", "The kettle is blue.")
+        place = ("127.0.0.1", int(daemon.url.rpartition(":")[2]))
+        with socket.create_connection(place) as slow, socket.create_connection(place) as idle:
+            idle.sendall(b"GET /heal")
+            slow.sendall(
+                b"POST /v1/agents/ann/remember HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 200\r\n\r\n{"
+            )
+            time.sleep(0.2)
+            watch = Stopwatch()
+            assert daemon.stop() == 0
+            assert watch.s < 3.5
+        assert says_goodbye(daemon)
+        assert "Traceback" not in daemon.log
+
+
+def test_stop_in_the_middle_of_passes_resumes_them(tmp_path: Path) -> None:
+    """Passes that are owed at a stop are done after the next start: none lost, none done twice."""
+    with running_daemon(tmp_path / "data", {"MEMORY__LONG_TERM_FACTOR": 0}) as daemon:
+        for turn in range(4):
+            daemon.remember("ann", *(f"Fact {turn} {index} is kept here." for index in range(200)))
+        daemon.flush("ann")
+        before = daemon.get("ann").json()
+        daemon.post("ann/compress", {"passes": 90})
+        assert daemon.stop() == 0
+        at_stop = json.loads((tmp_path / "data/agents/ann/meta.json").read_text())["counts"]
+        assert at_stop["owed_passes"] > 0, "it was in the middle"
+        daemon.start()
+        wait_until(lambda: not any((tmp_path / "data/work").iterdir()), 60)
+        after = daemon.get("ann").json()
+        assert after["owed_passes"] == 0
+        assert after["finished_passes"] == before["finished_passes"] + 90
+
+
+def test_signal_right_after_the_start_ends_it(tmp_path: Path) -> None:
+    """A stop that comes while the daemon starts is neither lost nor harmful."""
+    with running_daemon(tmp_path / "data") as daemon:
+        daemon.remember("ann", "The kettle is blue.")
+        assert daemon.stop() == 0
+        for pause_s in (0.1, 0.3, 0.5, 0.7):
+            daemon.launch()
+            time.sleep(pause_s)
+            daemon.process.send_signal(signal.SIGTERM)
+            assert daemon.process.wait(10) in (0, -signal.SIGTERM)
+        daemon.start()
+        assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."

@@ -1,0 +1,130 @@
+"""The command line against a real daemon, and against the directory it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.cli.exit_codes import ExitCode
+from tests.support.process import ROOT, Daemon
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(*arguments: str, url: str = "", text: str = "") -> Done:
+    """One command in a process of its own."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
+    if url:
+        environment["EBBTIDE_URL"] = url
+    command = [sys.executable, "-m", "ebbtide", *arguments]
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=60, check=False
+    )  # fmt: skip
+
+
+def answer(done: Done) -> Any:
+    """The JSON a command printed, and nothing else."""
+    assert done.returncode == ExitCode.OK, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_is_told_is_recalled(daemon: Daemon) -> None:
+    """A transcript on standard input is remembered and comes back, as text and as JSON."""
+    told = run("remember", "-", "--wait", "--json", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")
+    assert [batch["batch_id"] for batch in answer(told)["batches"]] == ["b1"]
+    assert answer(told)["flushed"]["digested"]
+    done = run("recall", "lisbon", url=daemon.url)
+    assert (done.returncode, done.stdout) == (0, "[Memory] Ann: I moved to Lisbon in May.\n")
+    assert answer(run("recall", "lisbon", "--json", url=daemon.url))["pending_batches"] == 0
+    nothing = run("recall", "Porto", url=daemon.url)
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert nothing.stderr.startswith("Nothing comes to mind for Porto.")
+
+
+def test_refusals_are_sentences(daemon: Daemon) -> None:
+    """A refusal names the field, a missing agent or memory is NOT_FOUND; never a traceback."""
+    daemon.remember("default", "The tram stopped.")
+    refused = run("recall", "--depth", "9", url=daemon.url)
+    assert refused.returncode == ExitCode.REFUSED
+    assert refused.stderr == "error: depth: 9 is not allowed; allowed: 0-8. [INVALID_DEPTH]\n"
+    assert run("inspect", "nobody", url=daemon.url).returncode == ExitCode.NOT_FOUND
+    assert run("inspect", "default", "n99", url=daemon.url).returncode == ExitCode.NOT_FOUND
+
+
+def test_bad_files_are_not_sent(daemon: Daemon) -> None:
+    """A fault anywhere in a file keeps all of it from being sent."""
+    lines = '{"role": "user", "content": "one"}\n{"role": "user"}\n'
+    done = run("remember", "-", "--batch-size", "1", url=daemon.url, text=lines)
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert "line 2: content: required" in done.stderr
+    assert answer(run("agents", "--json", url=daemon.url)) == {"agents": []}
+
+
+def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
+    """Offline commands and a second daemon are told which process holds the directory."""
+    for command in ("agents", "check", "serve"):
+        done = run(
+            command, "--data-dir", str(daemon.data_dir), *(["--rest-port", "0"] if command == "serve" else [])
+        )
+        assert done.returncode == ExitCode.LOCKED, command
+        assert f"held by process {daemon.process.pid}" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_offline_tells_what_online_told(daemon: Daemon) -> None:
+    """Agents and memories read the same from the directory as from the daemon; reading writes nothing."""
+    daemon.remember("ann", "I moved to Lisbon in May.", "The flat is small.")
+    daemon.flush("ann")
+    node = answer(run("inspect", "ann", "n1", "--json", url=daemon.url))
+    agent = answer(run("inspect", "ann", "--json", url=daemon.url))
+    assert daemon.stop() == 0
+    where = ["--data-dir", str(daemon.data_dir)]
+    before = (daemon.data_dir / "agents" / "ann" / "data.mdb").read_bytes()
+    assert answer(run("inspect", "ann", "n1", "--json", *where)) == node
+    assert answer(run("inspect", "ann", "--json", *where)) == agent
+    listed = answer(run("agents", "--json", *where))["agents"]
+    assert [(a["agent_id"], a["open"], a["counts"]["nodes"]) for a in listed] == [("ann", False, 2)]
+    assert (daemon.data_dir / "agents" / "ann" / "data.mdb").read_bytes() == before
+    assert run("check", *where).returncode == ExitCode.OK
+
+
+def test_damage_is_a_finding(daemon: Daemon, tmp_path: Path) -> None:
+    """A store that cannot be read is one finding, exit code DAMAGED, and does not hide the other agents."""
+    daemon.remember("ann", "I moved to Lisbon in May.")
+    daemon.flush("ann")
+    assert daemon.stop() == 0
+    agents = daemon.data_dir / "agents"
+    (agents / "ann").rename(tmp_path / "aside")
+    broken = agents / "bob"
+    broken.mkdir()
+    (broken / "meta.json").write_text("{")
+    (tmp_path / "aside").rename(agents / "ann")
+    done = run("check", "--json", "--data-dir", str(daemon.data_dir))
+    assert done.returncode == ExitCode.DAMAGED
+    report = json.loads(done.stdout)
+    assert report["checked"] == ["ann", "bob"]
+    assert [finding["agent_id"] for finding in report["findings"]] == ["bob"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_the_daemon_cleanly(daemon: Daemon, number: signal.Signals) -> None:
+    """SIGTERM and Ctrl-C end `serve` with 0; it had said where it listens and what to try."""
+    assert f"Ebbtide listens at  {daemon.url}" in daemon.log
+    assert "curl" in daemon.log
+    daemon.process.send_signal(number)
+    assert daemon.process.wait(20) == 0
+
+
+def test_a_taken_port_has_its_own_code(daemon: Daemon, tmp_path: Path) -> None:
+    """A second daemon on the same port says so, with the way out."""
+    port = daemon.url.rpartition(":")[2]
+    done = run("serve", "--data-dir", str(tmp_path / "other"), "--rest-port", port)
+    assert done.returncode == ExitCode.PORT_TAKEN
+    assert f"Port {port} on 127.0.0.1 is taken" in done.stderr

@@ -1,0 +1,96 @@
+"""A home and the oracle, told the same and compared: lockstep with everything on disk.
+
+Deliberately not here: what happens to them (test_workspace_against_oracle.py, test_long_lives_on_disk.py).
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from ebbtide.memory.association import Answer
+from ebbtide.parameters import AgentParameters
+from ebbtide.vocabulary import Cue
+from tests.property import histories
+from tests.property.homes import SEED, Home, snapshot
+from tests.property.lockstep import (
+    assert_same_memory,
+    assert_same_recall,
+    names_as_mapping,
+    names_by_rule,
+    oracle_for,
+    oracle_remembers,
+    recorded,
+    rewrites_of,
+)
+
+
+class HomePair:
+    """A home and an oracle, told the same. `close` it."""
+
+    def __init__(self, defaults: dict) -> None:
+        self.home = Home(defaults)
+        self.oracle = oracle_for(AgentParameters(**defaults))
+        self.overrides: dict[str, object] = {}
+
+    def close(self) -> None:
+        """Hold the store against its own checker, then remove it."""
+        try:
+            assert self.home.faults() == []
+        finally:
+            self.home.close()
+
+    def remember(self, segments: list, names: list[str]) -> None:
+        named = names_by_rule(names)
+        mapping = names_as_mapping(named, len(segments), self.home.workspace.parameters.focus_limit)
+        batch = self.home.remember(segments, mapping)
+        dice = Random(f"{SEED}/digest/{batch.number}")
+        oracle_remembers(self.oracle, segments, named, dice)
+
+    def compress(self, salt: int, times_up: list[bool], reopen_at: list[int]) -> None:
+        if self.oracle.owed == 0:
+            assert self.home.step(None).is_idle
+            return
+
+        def shorten(text: str, target: int) -> str | None:
+            return histories.shorten(text, target, salt)
+
+        self.home.compress(shorten, times_up, reopen_at)
+        dice = Random(f"{SEED}/pass/{self.oracle.pass_number + 1}")
+        self.oracle.compress(shorten=shorten, rng=dice, keywords_of=histories.keywords_for)
+
+    def patch(self, changes: dict) -> None:
+        self.overrides = {k: v for k, v in {**self.overrides, **changes}.items() if v is not None}
+        self.home.workspace.change_parameters(changes)
+        self.resolve()
+
+    def reopen(self, defaults: dict | None = None) -> None:
+        before = snapshot(self.home.workspace.network)
+        self.home.reopen(defaults)
+        if defaults is None:
+            assert snapshot(self.home.workspace.network) == before
+        self.resolve()
+
+    def resolve(self) -> None:
+        """Tell the oracle the parameters now in force: the agent's own before the daemon's."""
+        own = {name: value for name, value in self.overrides.items() if name in histories.ORACLE_FIELDS}
+        defaults = {k: v for k, v in self.home.defaults.items() if k in histories.ORACLE_FIELDS}
+        fresh = histories.for_oracle(AgentParameters())
+        self.oracle.patch(**{**vars(fresh), **defaults, **own})
+
+    def recall(self, cue: dict) -> None:
+        workspace = self.home.workspace
+        before = snapshot(workspace.network)
+
+        def answer(asked: Cue) -> Answer:
+            return workspace.recall(asked)[0]
+
+        assert_same_recall(answer, workspace.parameters.locale, cue, self.oracle)
+        assert snapshot(workspace.network) == before
+
+    def compare(self) -> None:
+        nodes = self.home.nodes()
+        assert_same_memory(self.home.workspace.network, nodes, self.home.counters(), self.oracle)
+        for node_id, node in nodes.items():
+            assert recorded(node.rewrites) == rewrites_of(self.oracle, node_id)
+            first = self.home.store.read(lambda txn, node=node: txn.first_content(node))
+            assert first == self.oracle.nodes[node_id].first_content

@@ -1,0 +1,124 @@
+"""The examples on the pages are what the daemon answers, apart from times and what is cut at `…`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ebbtide.rest.app import create_app
+from tests.support.in_process import service_in
+from tests.tidy.pages import read, rows
+
+ANN = "/v1/agents/ann"
+LATER = (
+    {
+        "speaker": "Ann",
+        "content": "On Friday Tom visits me in Lisbon. We will take the tram to the old town.",
+    },
+    {"speaker": "林月", "content": "我五月搬到了青岛，住在海边。"},
+)
+"""What was said after the example of remember and before the others."""
+
+EVE = (
+    "My sister Clara plays the cello in an orchestra in Porto, and she practises every morning.",
+    "Clara bought a new cello last week, made by an old luthier in Braga.",
+    "The concert of the orchestra is on Saturday evening.",
+)
+"""The batches behind "What it looks like" in docs/memory-model.md."""
+
+TIMES = ("accepted_at", "digested_at")
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a daemon that nobody has talked to."""
+    async with service_in(tmp_path / "data") as service:
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield client
+
+
+def example(request: str) -> tuple[str, Any]:
+    """(request body, answer as JSON) of the example that begins with a request line."""
+    pattern = rf"```http\n{re.escape(request)}\n(.*?)\n?HTTP/1\.1 [^\n]*\n(?:[A-Z][\w-]*: [^\n]*\n)*(.*?)```"
+    found = re.search(pattern, read("docs/api.md"), re.DOTALL)
+    assert found is not None, request
+    return found[1].strip(), json.loads(found[2])
+
+
+async def live_through(client: httpx.AsyncClient) -> None:
+    """Say what the examples of docs/api.md were said after."""
+    await client.put(ANN, json={"focus_limit": 3})
+    body, _ = example(f"POST {ANN}/remember")
+    for batch in (json.loads(body), *({"messages": [{"role": "user", **said}]} for said in LATER)):
+        assert (await client.post(f"{ANN}/remember", json=batch)).status_code == 202
+        await client.post(f"{ANN}/flush", json={"passes": True})
+
+
+async def test_answers_on_the_page_are_those_of_the_daemon(client: httpx.AsyncClient) -> None:
+    """Recall, node, links and batch are answered as docs/api.md shows them."""
+    await live_through(client)
+    for path in ("/nodes/n1", "/links?page_size=2", "/batches/b1"):
+        _, shown = example(f"GET {ANN}{path}")
+        given = (await client.get(ANN + path)).json()
+        assert {k: v for k, v in given.items() if k not in TIMES} == {
+            k: v for k, v in shown.items() if k not in TIMES
+        }
+    body, shown = example(f"POST {ANN}/recall")
+    assert (await client.post(f"{ANN}/recall", json=json.loads(body))).json() == shown
+
+
+async def test_recall_as_text_is_that_of_the_daemon(client: httpx.AsyncClient) -> None:
+    """The recall shown as text is the daemon's, byte for byte."""
+    await live_through(client)
+    found = re.search(r"X-Parked-Batches: 0\n\n(.*?)\n```", read("docs/api.md"), re.DOTALL)
+    assert found is not None
+    cue = {"keywords": ["lisbon", "青岛"]}
+    answer = await client.post(f"{ANN}/recall", json=cue, headers={"accept": "text/plain"})
+    assert answer.text == found[1]
+
+
+async def test_errors_on_the_page_are_those_of_the_daemon(client: httpx.AsyncClient) -> None:
+    """The refusals shown in docs/api.md and docs/errors.md are the daemon's."""
+    await live_through(client)
+    for request in (f"POST {ANN}/recall\n" + '{"depth": 9}', f"POST {ANN}/batches/b1/retry"):
+        _, shown = example(request)
+        line, _, body = request.partition("\n")
+        given = await client.post(line.partition(" ")[2], json=json.loads(body or "{}") or None)
+        assert given.json() == shown
+    in_errors = re.search(r"```json\n(.*?)```", read("docs/errors.md"), re.DOTALL)
+    assert in_errors is not None
+    assert (await client.post(f"{ANN}/recall", json={"depth": 9})).json() == json.loads(in_errors[1])
+
+
+async def test_a_memory_fades_as_the_page_tells(client: httpx.AsyncClient) -> None:
+    """The first memory of docs/memory-model.md becomes what its table says, pass by pass, and leaves its trace."""
+    await client.put("/v1/agents/eve", json={"focus_limit": 1, "decay_rate": 0.5, "long_term_factor": 0})
+    for text in EVE:
+        await client.post("/v1/agents/eve/remember", json={"messages": [{"role": "user", "content": text}]})
+        await client.post("/v1/agents/eve/flush", json={"passes": True})
+    table = rows(read("docs/memory-model.md"), "## What it looks like")
+    told = {int(number): content for number, _, content in table if number.isdigit()}
+    assert table[0][2] == EVE[0]
+    last = max(told)
+    for number in range(len(EVE), last + 1):
+        if number > len(EVE):
+            await client.post("/v1/agents/eve/compress", json={"passes": 1})
+            await client.post("/v1/agents/eve/flush", json={"passes": True})
+        node = (await client.get("/v1/agents/eve/nodes/n1")).json()
+        if number == last:
+            assert node["error"]["reason"] == "NODE_FORGOTTEN"
+        elif number in told:
+            assert node["content"] == told[number]
+    assert f'"{EVE[0]}"' in read("README.md")
+    assert f'"{told[4]}"' in read("README.md")
+    text = (await client.post("/v1/agents/eve/recall", json={})).json()["text"]
+    assert text.rpartition("\n---\n")[2] in read("docs/memory-model.md")
+    _, shown = example("GET /v1/agents/eve/nodes/n1")
+    assert (await client.get("/v1/agents/eve/nodes/n1")).json() == shown

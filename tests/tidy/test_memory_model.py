@@ -1,0 +1,58 @@
+"""docs/memory-model.md tells lifetimes as the memory model itself makes them, and texts as recall words them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ebbtide.cli import simulation
+from ebbtide.memory.wording import word_dangling
+from ebbtide.parameters import AgentParameters
+from tests.tidy.pages import read, rows
+
+PAGE = "docs/memory-model.md"
+ENOUGH_PASSES = 600
+
+
+def lifetimes() -> list[list[str]]:
+    """The rows of the table of lifetimes."""
+    return [row for row in rows(read(PAGE), "## Parameters worth changing") if len(row) == 4]
+
+
+@pytest.mark.parametrize("row", lifetimes(), ids=lambda row: "-".join(row[:2]))
+def test_lifetimes_are_those_of_the_simulation(row: list[str]) -> None:
+    """Each row says when a memory of 60 characters is first cut and when it is gone."""
+    rate, factor, first_cut, gone = row
+    curve = simulation.simulate(simulation.Case(float(rate), float(factor)), ENOUGH_PASSES)
+    assert (curve.first_cut, curve.gone) == (int(first_cut), int(gone))
+
+
+@pytest.mark.parametrize("characters", [20, 200])
+def test_lifetimes_of_other_lengths(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page says of shorter and longer memories holds with the default parameters."""
+    told = dict(re.findall(r"(\d+) characters (?:are gone )?after (\d+)", read(PAGE)))
+    monkeypatch.setattr(simulation, "CHARACTERS", characters)
+    defaults = AgentParameters()
+    case = simulation.Case(defaults.decay_rate, defaults.long_term_factor)
+    assert simulation.simulate(case, ENOUGH_PASSES).gone == int(told[str(characters)])
+
+
+def test_the_default_is_named() -> None:
+    """The page names the defaults it speaks of as they are."""
+    defaults = AgentParameters()
+    assert f"The default is {defaults.decay_rate:g} with {defaults.long_term_factor:g}." in read(PAGE)
+    for name in ("decay_rate", "link_break_threshold", "delete_threshold", "focus_limit"):
+        value = getattr(defaults, name)
+        assert re.search(rf"{value:g}[^|.]{{0,20}} \(`{name}`\)|`{name}` \({value:g}\)", read(PAGE)), name
+
+
+@pytest.mark.parametrize("page", ["README.md", PAGE, "docs/api.md"])
+def test_what_is_said_of_the_forgotten_is_what_recall_says(page: str) -> None:
+    """The sentences about forgotten things stand on the pages byte for byte."""
+    text = read(page)
+    told = "R" if page == "docs/api.md" else "Clara"
+    assert word_dangling(told, "English", "en") in text
+    if page == "docs/api.md":
+        for relation, locale in (("R", "zh"), ("", "zh"), ("", "en")):
+            assert f"`{word_dangling(relation, 'x', locale)}`" in text

@@ -1,0 +1,181 @@
+"""Exit codes and sentences: what a script and a person learn when something goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ebbtide.cli import app as command_line
+from ebbtide.cli.exit_codes import ExitCode, of_error
+from ebbtide.cli.failures import Failure, as_failure, sentence
+from ebbtide.cli.remote import Remote
+from ebbtide.cli.serve import settings_in_force
+from ebbtide.errors import REASONS, InvalidRequest, Precondition
+
+
+def remote_that(answer: httpx.Response | Exception) -> Remote:
+    """A client whose every request is answered, or fails, like this."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return Remote("http://127.0.0.1:8420", transport=httpx.MockTransport(handle))
+
+
+def failure_of(answer: httpx.Response | Exception) -> Failure:
+    """The failure that an answer becomes."""
+    with remote_that(answer) as remote, pytest.raises(Failure) as caught:
+        remote.agent("ann")
+    return caught.value
+
+
+def error_body(reason: str, message: str, status: int, **headers: str) -> httpx.Response:
+    """An error as the daemon words it."""
+    error = {"code": status, "status": "X", "message": message, "reason": reason, "metadata": {}}
+    return httpx.Response(status, json={"error": error}, headers=headers)
+
+
+def run(*arguments: str) -> int:
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as caught:
+        command_line.main(list(arguments))
+    code = caught.value.code
+    return code if isinstance(code, int) else 0
+
+
+def test_every_code_is_documented() -> None:
+    """The docstring of ExitCode lists every code with its number."""
+    for code in ExitCode:
+        assert any(
+            line.split()[:2] == [code.name, str(code.value)] for line in (ExitCode.__doc__ or "").splitlines()
+        )
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("INVALID_DEPTH", ExitCode.REFUSED),
+        ("AGENT_NOT_FOUND", ExitCode.NOT_FOUND),
+        ("QUEUE_FULL", ExitCode.REFUSED),
+        ("STORE_FULL", ExitCode.REFUSED),
+        ("SHUTTING_DOWN", ExitCode.UNAVAILABLE),
+        ("DATA_DIRECTORY_LOCKED", ExitCode.LOCKED),
+        ("INSECURE_BIND", ExitCode.INSECURE_BIND),
+        ("STORE_CORRUPTED", ExitCode.DAMAGED),
+        ("INTERNAL", ExitCode.FAILURE),
+    ],
+)
+def test_reasons_have_exit_codes(reason: str, code: ExitCode) -> None:
+    """What the daemon says decides the exit code."""
+    assert of_error(reason, REASONS[reason].http) == code
+
+
+def test_no_error_looks_like_success() -> None:
+    """No reason of the tree ends a command with 0."""
+    assert all(of_error(name, reason.http) != ExitCode.OK for name, reason in REASONS.items())
+
+
+def test_error_bodies_become_one_sentence() -> None:
+    """The daemon's message is told as a sentence, with its reason; Retry-After is a hint."""
+    failure = failure_of(error_body("QUEUE_FULL", "the inbox is full", 429, **{"retry-after": "5"}))
+    assert failure.message == "The inbox is full. [QUEUE_FULL]"
+    assert failure.hint == "Try again in 5 s."
+    assert failure.code == ExitCode.REFUSED
+
+
+def test_field_names_stay_as_they_are() -> None:
+    """A sentence that begins with a field's name does not change the name."""
+    assert sentence("depth: 9 is not allowed") == "depth: 9 is not allowed."
+    assert sentence("there is no node n1") == "There is no node n1."
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (httpx.ConnectError("refused"), "No daemon answers at http://127.0.0.1:8420."),
+        (httpx.ReadTimeout("slow"), "The daemon did not answer within 60 s"),
+        (httpx.RemoteProtocolError("cut"), "The connection broke off"),
+        (httpx.Response(200, text="<html>"), "What answers at http://127.0.0.1:8420 is not an Ebbtide"),
+        (httpx.Response(404, json={"detail": "Not Found"}), "What answers at"),
+    ],
+)
+def test_what_is_no_daemon_is_unreachable(answer: httpx.Response | Exception, expected: str) -> None:
+    """No answer, a broken one and one of something else are UNREACHABLE, with the address."""
+    failure = failure_of(answer)
+    assert failure.code == ExitCode.UNREACHABLE
+    assert failure.message.startswith(expected)
+
+
+def test_bad_addresses_are_usage() -> None:
+    """A --url that is no address is refused before anything is asked."""
+    for url in ("nonsense", "ftp://host", "http://"):
+        with pytest.raises(Failure) as caught:
+            Remote(url)
+        assert caught.value.code == ExitCode.USAGE
+
+
+def test_agent_ids_stay_in_their_place() -> None:
+    """Any id is quoted, and one that is no id is refused: it can name no other path."""
+    asked = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.raw_path)
+        return httpx.Response(200, json={})
+
+    with Remote("http://h", transport=httpx.MockTransport(handle)) as remote:
+        remote.agent("林月?x=1#..%2fy")
+        for bad in ("", "..", "a/b"):
+            with pytest.raises(InvalidRequest):
+                remote.agent(bad)
+    assert asked == [b"/v1/agents/%E6%9E%97%E6%9C%88%3Fx%3D1%23..%252fy"]
+
+
+def test_our_errors_become_failures() -> None:
+    """An error of the tree raised in this process is a sentence with its code."""
+    failure = as_failure(Precondition("held by process 7", reason="DATA_DIRECTORY_LOCKED"))
+    assert (failure.message, failure.code) == ("Held by process 7.", ExitCode.LOCKED)
+
+
+def test_settings_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bad setting is named with its value and what is allowed."""
+    monkeypatch.setenv("EBBTIDE_MEMORY__DECAY_RATE", "7")
+    with pytest.raises(Failure) as caught:
+        settings_in_force({"server": {"rest_port": 99999}, "log": {"level": "loud"}})
+    assert caught.value.code == ExitCode.BAD_SETTING
+    message = caught.value.message
+    assert "server.rest_port = 99999: allowed: from 0 to 65535." in message
+    assert "log.level = 'loud': allowed: debug, info, warning, error." in message
+    assert "memory.decay_rate = '7': allowed: above 0 to 1." in message
+
+
+def test_a_missing_settings_file_has_its_own_code(tmp_path: Path) -> None:
+    """A --config that is not there is NO_CONFIG; one that is no TOML is BAD_SETTING."""
+    with pytest.raises(Failure) as caught:
+        settings_in_force({}, tmp_path / "none.toml")
+    assert caught.value.code == ExitCode.NO_CONFIG
+    bad = tmp_path / "bad.toml"
+    bad.write_text("= 1")
+    with pytest.raises(Failure) as caught:
+        settings_in_force({}, bad)
+    assert caught.value.code == ExitCode.BAD_SETTING
+
+
+def test_commands_end_with_their_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure is one line on standard error, nothing on standard output, and its exit code."""
+    assert run("recall", "x", "--url", "http://127.0.0.1:9") == ExitCode.UNREACHABLE
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: No daemon answers at http://127.0.0.1:9.")
+    assert run("recall", "--nope") == ExitCode.USAGE
+    assert run("remember", "/no/such/file") == ExitCode.BAD_INPUT
+    assert run("agents", "--data-dir", "/no/such/directory") == ExitCode.NOT_FOUND
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """`ebbtide --version` prints name and version."""
+    assert run("--version") == ExitCode.OK
+    assert capsys.readouterr().out.startswith("ebbtide ")
