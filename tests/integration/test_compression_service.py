@@ -241,6 +241,23 @@ async def test_node_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None
 # --- slices ------------------------------------------------------------------------------------------
 
 
+async def test_model_that_hangs_on_one_text_does_not_stop_a_memory_from_forgetting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off a second time, a node keeps its content for this pass, its scan counts, and the pass goes on."""
+    monkeypatch.setattr(slices, "LEAST_MODEL_TIME_S", 0.1)
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: asyncio.sleep(FOR_EVER) if text == KETTLE else "x" * target)
+    async with service_in(tmp_path / "data", model, fleet={"time_slice_ms": 100}) as service:
+        await fading(service, "ann", KETTLE, HARBOUR)
+        assert (await settle(service, "ann")).passes_done
+        assert [text for text, _ in shortenings(model)] == [KETTLE, KETTLE, HARBOUR]
+        first, second, *_ = await looking.nodes(service, "ann")
+        assert (first.content, first.scan_count, first.rewrites) == (KETTLE, 2, [])
+        assert len(second.content) < len(HARBOUR)
+        assert model.running == 0
+
+
 async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,8 @@
 Steps of at most a few milliseconds each, so that a recall of the same agent never waits long; between two
 steps the slice looks whether its time is up or the agent's foreground work waits, and gives way. Only a text
 to be shortened is awaited, and nothing is held meanwhile. The slice's deadline is also the model call's (at
-least 5 s); a node cut off by it stays where it is and is first next time.
+least 5 s); a node cut off by it stays where it is and is first next time. Cut off a second time it keeps its
+content for this pass, so that a model that hangs on one text does not stop a memory from forgetting.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ebbtide.fleet.workspace import Shortened, ShorteningTask, Workspace
 from ebbtide.language.gate import Priority
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable
 from ebbtide.language.retry import Asking
+from ebbtide.vocabulary import NodeId
 
 JOB_BUDGET_S = 0.02
 """Longest one step keeps the agent's turn."""
@@ -29,9 +31,9 @@ TOO_SHORT_FOR_A_MODEL = 20
 """Targets below this many characters are left to the built-in model."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Compressor:
-    """Runs slices of one agent. Times in seconds."""
+    """Runs slices of one agent. Times in seconds. `cut_off` is the node whose model call the last slice cut off."""
 
     workspace: Workspace
     mailbox: Mailbox
@@ -39,6 +41,7 @@ class Compressor:
     fallback: LanguageModel
     clock: Clock
     slice_s: float
+    cut_off: NodeId | None = None
 
     async def run_slice(self) -> bool:
         """Compress until nothing is owed, time is up or foreground work waits; whether more is owed."""
@@ -61,7 +64,7 @@ class Compressor:
                 return True
 
     def _must_give_way(self, deadline_s: float) -> bool:
-        return self.mailbox.waiting_count > 0 or self.clock.monotonic_s() >= deadline_s
+        return not self.mailbox.is_idle or self.clock.monotonic_s() >= deadline_s
 
     def _budget(self) -> _Budget:
         return _Budget(self.clock, JOB_BUDGET_S)
@@ -82,7 +85,12 @@ class Compressor:
                     )
                 return Shortened(task, processed, model)
         except TimeoutError:
-            return None
+            if self.cut_off != task.shortening.node_id:
+                self.cut_off = task.shortening.node_id
+                return None
+            # Cut off twice: for this node there is no server, or the pass would never get past it.
+            self.cut_off = None
+            return Shortened(task, None, model)
         except ModelUnavailable:
             # The content stays and is asked again in the next pass; the scan counts all the same.
             return Shortened(task, None, model)
