@@ -170,7 +170,9 @@ class LanguageSettings(_Section):
     @classmethod
     def _is_address(cls, value: str) -> str:
         if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
-            raise ValueError("must be like http://host:port, without user name or query (keys go into api_key)")
+            raise ValueError(
+                "must be like http://host:port, without user name or query (keys go into api_key)"
+            )
         return value
 
     @field_validator("model_name")

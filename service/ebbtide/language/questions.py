@@ -73,7 +73,8 @@ def segment_question(said: Sequence[Utterance], max_chars: int) -> Question:
     one = _object(
         messages={
             "type": "array",
-            "items": {"type": "integer"},
+            # Only numbers that exist: small models like to count on.
+            "items": {"type": "integer", "enum": list(range(len(said)))},
             "minItems": 1,
             "maxItems": min(len(said), MOST_MESSAGES_OF_SEGMENT),
         },
