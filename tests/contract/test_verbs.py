@@ -666,7 +666,7 @@ async def test_monstrous_values_are_refused_like_any_other(
     tmp_path: Path, method: str, path: str, raw: bytes
 ) -> None:
     """Numbers of thousands of digits, deep nesting and infinity are 400, never a fault of ours."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         response = await call(method, path, content=raw, headers={"Content-Type": "application/json"})
         assert response.status_code == 400, response.text
         assert len(response.text) < 1000
@@ -674,7 +674,7 @@ async def test_monstrous_values_are_refused_like_any_other(
 
 async def test_a_refused_parameter_tells_its_range(tmp_path: Path) -> None:
     """The message names the field, the value and the range, for numbers, choices and whole forms."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         for body, message in (
             ({"decay_rate": 0}, "decay_rate: 0 is not allowed; allowed: above 0 to 1"),
             ({"focus_limit": 99}, "focus_limit: 99 is not allowed; allowed: from 1 to 64"),
