@@ -188,10 +188,10 @@ class Interleaved(RuleBasedStateMachine):
 
 
 TestInterleaved = Interleaved.TestCase
-TestInterleaved.settings = histories.examples(200, steps=25)
+TestInterleaved.settings = histories.examples(150, steps=25)
 
 
-@histories.examples(300)
+@histories.examples(250)
 @given(
     changes=histories.starting_changes(),
     brisk=st.booleans(),

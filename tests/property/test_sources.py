@@ -182,7 +182,7 @@ def assert_cites(
         assert node.first_key != b""
 
 
-@histories.examples(400)
+@histories.examples(250)
 @given(conversation=batches, chosen=settings, seed=st.integers(0, 10**6))
 def test_nodes_cite_what_was_said(conversation: list[list[Said]], chosen: dict, seed: int) -> None:
     """However a model cuts or rephrases, every node cites true slices and keeps its first content, to the end."""
@@ -198,7 +198,7 @@ def test_nodes_cite_what_was_said(conversation: list[list[Said]], chosen: dict, 
         home.close()
 
 
-@histories.examples(200)
+@histories.examples(120)
 @given(conversation=batches, chosen=settings)
 def test_the_built_in_model_cites_word_for_word(conversation: list[list[Said]], chosen: dict) -> None:
     """A node of the built-in model is the speaker's label and a slice of one message, and stores no text again."""
