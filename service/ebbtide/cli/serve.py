@@ -31,6 +31,10 @@ Port = Annotated[
 GrpcPort = Annotated[
     int | None, typer.Option("--grpc-port", help="Port of the gRPC interface; 0 takes a free one.")
 ]
+Model = Annotated[
+    Literal["builtin", "ollama", "openai"] | None,
+    typer.Option("--model", help="Kind of language model; builtin needs no server."),
+]
 Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
 
 
@@ -39,7 +43,9 @@ def serve(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     rest_port: Port = None,
     grpc_port: GrpcPort = None,
-    model: Annotated[Literal["builtin"] | None, typer.Option("--model", help="Which language model.")] = None,
+    model: Model = None,
+    model_url: Annotated[str | None, typer.Option("--model-url", help="Address of the model server.")] = None,
+    model_name: Annotated[str | None, typer.Option("--model-name", help="Model on that server.")] = None,
     config: Config = None,
     allow_insecure: Annotated[
         bool, typer.Option("--allow-insecure", help="Listen beyond this machine, unauthenticated.")
@@ -63,7 +69,7 @@ def serve(
             "grpc_port": grpc_port,
             "allow_insecure": True if allow_insecure else None,
         },
-        "language": {"model": model},
+        "language": {"model": model, "base_url": model_url, "model_name": model_name},
         "log": {"format": log_format, "level": log_level},
     }
     settings = settings_in_force(given(flags), config)
