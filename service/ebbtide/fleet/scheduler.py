@@ -30,17 +30,21 @@ class Ring:
         self._waiting: deque[Hashable] = deque()
         self._running: set[Hashable] = set()
         self._again: set[Hashable] = set()
+        self._last: set[Hashable] = set()
 
     def join(self, key: Hashable) -> None:
         """Wait for a turn; one that has its turn now will have another."""
         if key in self._running:
             self._again.add(key)
+            self._last.discard(key)
         elif key not in self._waiting:
             self._waiting.append(key)
 
     def leave(self, key: Hashable) -> None:
         """Wait no longer; a turn in progress is the last one."""
         self._again.discard(key)
+        if key in self._running:
+            self._last.add(key)
         if key in self._waiting:
             self._waiting.remove(key)
 
@@ -55,9 +59,10 @@ class Ring:
     def put_back(self, key: Hashable, *, owes_more: bool) -> None:
         """End a turn: to the back of the ring when more is owed, or was asked for meanwhile."""
         self._running.discard(key)
-        again = key in self._again
+        again, is_last = key in self._again, key in self._last
         self._again.discard(key)
-        if owes_more or again:
+        self._last.discard(key)
+        if again or (owes_more and not is_last):
             self._waiting.append(key)
 
     @property

@@ -113,12 +113,13 @@ def visit(draft: Draft, node_id: NodeId, state: PassState) -> Shortening | None:
     verdict, shortening = judge(draft, node_id)
     if verdict is Verdict.SHORTEN:
         return shortening
-    if verdict is Verdict.FORGET:
-        after = draft.scan_state(node_id).count
-        draft.forget(node_id)
-        draft.change.pass_state = passed(state, node_id, after)
-    elif verdict is Verdict.KEEP:
+    if verdict is Verdict.KEEP:
         finish_visit(draft, node_id, state)
+        return None
+    # Skipping moves the pass on too: whoever resumes it must not come by the same foci again.
+    draft.change.pass_state = passed(state, node_id, draft.scan_state(node_id).count)
+    if verdict is Verdict.FORGET:
+        draft.forget(node_id)
     return None
 
 
