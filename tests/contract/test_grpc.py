@@ -422,6 +422,18 @@ async def test_a_taken_port_is_found_before_anything_is_opened(tmp_path: Path) -
     await first.release()
 
 
+async def test_a_port_nobody_asked_for_stops_no_daemon(tmp_path: Path) -> None:
+    """When the default port is taken and none was set, a free one is used: a second daemon starts."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = settings_for(tmp_path)
+        fields = {**settings.server.model_dump(), "grpc_port": port}
+        unset = type(settings.server).model_construct(_fields_set=set(), **fields)
+        server = GrpcServer(settings.model_copy(update={"server": unset}))
+        assert int(server.target.rpartition(":")[2]) != port
+        await server.release()
+
+
 CLIENT = """
 import sys
 import grpc

@@ -13,7 +13,8 @@ from grpc_reflection.v1alpha import reflection
 
 from ebbtide.rpc.health import Health
 from ebbtide.rpc.servicer import SERVICE, Servicer
-from ebbtide.settings import Settings
+from ebbtide.settings import ServerSettings, Settings
+from ebbtide.telemetry import get_log
 from ebbtide.verbs.service import Service
 
 FIELD = "grpc_port"
@@ -21,6 +22,22 @@ FIELD = "grpc_port"
 
 STREAMS_END_S = 0.1
 """How long a stop waits for streams that stand open, once no call is in hand."""
+
+
+def _wanted_port(server: ServerSettings) -> int:
+    """The port as it was set; where nobody set one and the default is taken, a free one.
+
+    A second daemon is started with a REST port of its own; it must not fail over a port nobody asked for.
+    """
+    if "grpc_port" not in server.model_fields_set:
+        try:
+            _refuse_taken(server.host, server.grpc_port)
+        except OSError:
+            get_log("rpc").warning(
+                "the default gRPC port is taken; a free one is used", taken=server.grpc_port
+            )
+            return 0
+    return server.grpc_port
 
 
 class GrpcServer:
@@ -41,7 +58,7 @@ class GrpcServer:
                 ("grpc.max_concurrent_streams", server.grpc_max_concurrent_streams),
             )
         )
-        self._port = self._bind(server.host, server.grpc_port)
+        self._port = self._bind(server.host, _wanted_port(server))
 
     def _bind(self, host: str, port: int) -> int:
         _refuse_taken(host, port)
