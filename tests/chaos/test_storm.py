@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_verbs import RestCaller, caller_in
+from tests.support.callers import RestCaller, rest_in
 
 STORM_S = 4.0
 CLIENTS = 16
@@ -50,7 +50,7 @@ async def client(call: RestCaller, dice: Random, end_s: float) -> list[str]:
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_nothing_is_stuck_or_broken_after_a_storm(tmp_path: Path, seed: int) -> None:
     """No fault of ours during it; afterwards every agent still digests and compresses, and stores are whole."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         end_s = time.monotonic() + STORM_S
         found = await asyncio.gather(*(client(call, Random(seed * 100 + n), end_s) for n in range(CLIENTS)))
         assert [odd for odds in found for odd in odds] == []
