@@ -351,10 +351,14 @@ def test_secrets_are_told_to_nobody_else() -> None:
         told = f"{memory!r} {caught.value!r} {caught.value} {memory._wire!r} {AsyncClient(api_key='ebb_k_secret')!r}"
     assert "secret" not in told.replace("[secret]", "")
     assert "pass-word" not in told
-    stranger = Client(api_key="ebb_k_secret", transport=httpx.MockTransport(script))
+    stranger = Client(api_key="ebb_k_secret\n", transport=httpx.MockTransport(script))
     with stranger, pytest.raises(ConnectionFailed):
         stranger.erase("ann")
     assert script.requests[-1].headers["authorization"] == "Bearer ebb_k_secret"
+    for key in ("ebb_k\nsecret", "ebb_k_sécret", "ebb k_secret"):
+        with pytest.raises(ValueError, match="no key has") as bad:
+            Client(api_key=key)
+        assert "cret" not in str(bad.value)
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8420", "ftp://x", "http://", "http://[::1"])
@@ -500,7 +504,8 @@ def test_waiting_verbs_get_the_time_they_asked_for() -> None:
     memory, script = scripted(RECALLED, timeout_s=7)
     memory.recall("ann", patience_ms=30_000)
     memory.recall("ann")
-    assert [r.extensions["timeout"]["read"] for r in script.requests] == [37, 7]
+    memory.recall("ann", patience_ms=-90_000)
+    assert [r.extensions["timeout"]["read"] for r in script.requests] == [37, 7, 7]
 
 
 # --- the context window ------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def recall(
         _reads(Recalled),
         body=_body(_given(form)),
         is_safe=True,
-        waits_s=(patience_ms or 0) / 1000,
+        waits_s=max(0, patience_ms or 0) / 1000,
     )
 
 
@@ -269,7 +269,7 @@ def flush(agent_id: str, *, timeout_ms: int = 30_000, passes: bool = False) -> C
         _reads(Flushed),
         body=_body({"timeout_ms": timeout_ms, "passes": passes}),
         is_safe=True,
-        waits_s=timeout_ms / 1000,
+        waits_s=max(0, timeout_ms) / 1000,
     )
 
 

@@ -76,7 +76,11 @@ def to(
         raise ValueError(f"the url must be like {DEFAULT_URL}")
     if timeout_s <= 0 or connect_timeout_s <= 0:
         raise ValueError("timeouts must be above 0")
-    return Wire(address, timeout_s, connect_timeout_s, api_key, dict(headers or {}))
+    key = (api_key or "").strip() or None  # files of keys end with a newline
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        # Found here and not on the way: what the transport says of a bad header quotes it.
+        raise ValueError("api_key holds a character that no key has")
+    return Wire(address, timeout_s, connect_timeout_s, key, dict(headers or {}))
 
 
 def reply_of(response: httpx.Response) -> Reply:
