@@ -1,0 +1,136 @@
+"""`AsyncClient`: every verb, awaited. What the verbs are stands in `calls.py`; here they are only sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from ebbtide_client import calls, wire
+from ebbtide_client.calls import Call, as_method
+from ebbtide_client.errors import EbbtideError, from_httpx
+from ebbtide_client.models import Page
+from ebbtide_client.retries import Retries, Tries
+
+P = ParamSpec("P")
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+def _verb(build: Callable[P, Call[A]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, A]]:
+    @as_method(build)
+    async def verb(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> A:
+        return await self.send(build(*args, **kwargs))
+
+    return verb
+
+
+def _every(build: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    @as_method(build)
+    async def every(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        call = build(*args, **kwargs)
+        while True:
+            page = await self.send(call)
+            for item in page.items:
+                yield item
+            if not page.next_token:
+                return
+            call = call.on_page(page.next_token)
+
+    every.__doc__ = f"Page by page: {build.__doc__}"
+    return every
+
+
+class AsyncClient:
+    """A daemon, spoken to from an event loop; one client may be used by many tasks of it.
+
+    `timeout_s` is the longest silence of the daemon within a request; where a verb asks it to wait, that time comes
+    on top. `transport` is for tests.
+    """
+
+    def __init__(
+        self,
+        url: str = wire.DEFAULT_URL,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = wire.TIMEOUT_S,
+        connect_timeout_s: float = wire.CONNECT_TIMEOUT_S,
+        retries: Retries | None = None,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._wire = wire.to(url, timeout_s, connect_timeout_s, api_key, headers)
+        self._retries = retries or Retries()
+        self._http = httpx.AsyncClient(transport=transport, **self._wire.options)
+
+    def __repr__(self) -> str:
+        return self._wire.describe("AsyncClient")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; the agents stay as they are."""
+        await self._http.aclose()
+
+    # --- verbs -------------------------------------------------------------------------------------
+
+    initialise = _verb(calls.initialise)
+    update = _verb(calls.update)
+    get_agent = _verb(calls.get_agent)
+    list_agents = _verb(calls.list_agents)
+    close_agent = _verb(calls.close_agent)
+    erase = _verb(calls.erase)
+
+    remember = _verb(calls.remember)
+    recall = _verb(calls.recall)
+
+    get_batch = _verb(calls.get_batch)
+    list_batches = _verb(calls.list_batches)
+    retry_batch = _verb(calls.retry_batch)
+    flush = _verb(calls.flush)
+    compress = _verb(calls.compress)
+
+    get_focus = _verb(calls.get_focus)
+    get_node = _verb(calls.get_node)
+    list_nodes = _verb(calls.list_nodes)
+    list_links = _verb(calls.list_links)
+
+    get_health = _verb(calls.get_health)
+    get_readiness = _verb(calls.get_readiness)
+    get_model = _verb(calls.get_model)
+    get_scheduler = _verb(calls.get_scheduler)
+
+    every_agent = _every(calls.list_agents)
+    every_batch = _every(calls.list_batches)
+    every_node = _every(calls.list_nodes)
+    every_link = _every(calls.list_links)
+
+    # --- sending -----------------------------------------------------------------------------------
+
+    async def send(self, call: Call[A]) -> A:
+        """Send a call, again where that is safe and may help; its answer."""
+        tries = Tries(call, self._retries)
+        while True:
+            try:
+                return await self._once(call)
+            except EbbtideError as error:
+                pause_s = tries.pause_s(error)
+                if pause_s is None:
+                    raise
+            await asyncio.sleep(pause_s)
+
+    async def _once(self, call: Call[A]) -> A:
+        try:
+            response = await self._http.request(**self._wire.request(call))
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error
+        return call.read(wire.reply_of(response))

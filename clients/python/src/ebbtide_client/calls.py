@@ -1,0 +1,374 @@
+"""Every verb once, without any I/O: the request it makes and how its answer is read.
+
+`Client` and `AsyncClient` take their methods from here, with signature and docstring; all they add is sending.
+A call says whether it may be sent twice (`is_safe`): what only reads, and `remember`, which always carries an
+idempotency key, so that sending it again after a lost connection does the work once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial, wraps
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from ebbtide_client import errors, models
+from ebbtide_client.models import (
+    AgentInfo,
+    AgentPage,
+    BatchInfo,
+    BatchPage,
+    BatchState,
+    Closed,
+    Compressing,
+    Erased,
+    Flushed,
+    FocusInfo,
+    Health,
+    Initialised,
+    LinkPage,
+    Message,
+    ModelInfo,
+    NodeDetail,
+    NodePage,
+    Readiness,
+    Recalled,
+    Remembered,
+    SchedulerInfo,
+)
+
+A_co = TypeVar("A_co", covariant=True)
+M = TypeVar("M")
+F = TypeVar("F", bound=Callable[..., Any])
+
+AnyMessage = Message | Mapping[str, Any]
+"""A message, or the mapping it is in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[A_co]):
+    """A request, and how to read its answer."""
+
+    method: str
+    path: str
+    parse: Callable[[int, object], A_co]
+    body: bytes | None = None
+    query: Mapping[str, str] | None = None
+    is_safe: bool = False
+    waits_s: float = 0.0
+    """How long the daemon may take because it was asked to wait; added to the client's own timeout."""
+    good: frozenset[int] = frozenset({200, 201, 202})
+
+    def read(self, reply: Reply) -> A_co:
+        """The answer in a reply, or the error that it tells of."""
+        answer = _json_of(reply)
+        misfit = "no error of Ebbtide"
+        if reply.status in self.good:
+            try:
+                return self.parse(reply.status, answer)
+            except models.Misfit as error:
+                misfit = str(error)
+        raise self._error(reply, answer, misfit)
+
+    def _error(self, reply: Reply, answer: object, misfit: str) -> errors.EbbtideError:
+        error = answer.get("error") if isinstance(answer, dict) else None
+        retry_after_s = _seconds(reply.headers.get("retry-after"))
+        request_id = reply.headers.get("x-request-id", "")
+        if isinstance(error, dict) and isinstance(error.get("reason"), str):
+            return errors.refusal(error, reply.status, retry_after_s, request_id)
+        if reply.status in errors.PROXY_CODES:
+            return errors.family_of_code(reply.status)(
+                f"HTTP {reply.status}, not in the words of an Ebbtide daemon",
+                reason="FROM_A_PROXY",
+                retry_after_s=retry_after_s,
+                http_status=reply.status,
+            )
+        return _unexpected(reply, misfit)
+
+    def on_page(self, token: str) -> Call[A_co]:
+        """The same listing from another page on."""
+        return replace(self, query={**(self.query or {}), "page_token": token})
+
+
+def _json_of(reply: Reply) -> object:
+    try:
+        answer: object = json.loads(reply.content)
+    except (ValueError, RecursionError):
+        return None
+    return answer
+
+
+def _unexpected(reply: Reply, what: str) -> errors.UnexpectedAnswer:
+    return errors.UnexpectedAnswer(
+        f"the answer (HTTP {reply.status}) is not that of an Ebbtide daemon: {what}",
+        reason="UNEXPECTED_ANSWER",
+        http_status=reply.status,
+        request_id=reply.headers.get("x-request-id", ""),
+    )
+
+
+def _seconds(text: str | None) -> float | None:
+    """`Retry-After` in seconds; a date, which the daemon never sends, counts as none."""
+    return float(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def as_method(build: Callable[..., Any]) -> Callable[[F], F]:
+    """Give the method that sends a call the name, docstring and signature of what builds it."""
+
+    def dress(method: F) -> F:
+        wraps(build)(method)
+        signature = inspect.signature(build)
+        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[this, *signature.parameters.values()], return_annotation=inspect.Signature.empty
+        )
+        return method
+
+    return dress
+
+
+# --- agents --------------------------------------------------------------------------------------------
+
+
+def initialise(agent_id: str, parameters: Mapping[str, Any] | None = None) -> Call[Initialised]:
+    """Bring an agent into being with parameters of its own, or find that it is as asked.
+
+    Raises Conflict when it exists with other parameters; `update` changes them.
+    """
+    return Call("PUT", _of(agent_id), _initialised, body=_body(dict(parameters or {})))
+
+
+def _initialised(status: int, answer: object) -> Initialised:
+    return Initialised(agent=models.read(AgentInfo, answer), is_new=status == 201)
+
+
+def update(agent_id: str, parameters: Mapping[str, Any]) -> Call[AgentInfo]:
+    """Change parameters of an agent; None goes back to the daemon's default."""
+    return Call("PATCH", _of(agent_id), _reads(AgentInfo), body=_body(dict(parameters)))
+
+
+def get_agent(agent_id: str) -> Call[AgentInfo]:
+    """The agent at this moment: parameters, counts, focus, what waits and what it owes."""
+    return _get(_of(agent_id), AgentInfo)
+
+
+def list_agents(*, page_size: int | None = None, page_token: str = "") -> Call[AgentPage]:
+    """A page of agents, without opening any."""
+    return _get("/v1/agents", AgentPage, page_size=page_size, page_token=page_token)
+
+
+def close_agent(agent_id: str) -> Call[Closed]:
+    """Put everything on disk and let the agent rest until the next verb."""
+    return Call("POST", _of(agent_id, "close"), _reads(Closed))
+
+
+def erase(agent_id: str) -> Call[Erased]:
+    """Erase an agent with everything it holds. Irreversible."""
+    return Call("DELETE", _of(agent_id), _reads(Erased))
+
+
+# --- remember and recall -------------------------------------------------------------------------------
+
+
+def remember(
+    agent_id: str,
+    messages: Sequence[AnyMessage],
+    *,
+    conversation_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> Call[Remembered]:
+    """Store a batch of messages; on return it is on disk, and becomes memories soon after.
+
+    One batch is one unit of the memory's time: send what belongs together in one call. Without a key of your own
+    one is made up, so that a retry after a lost connection never stores the batch twice.
+    """
+    form = {
+        "messages": [_message(message) for message in messages],
+        "conversation_id": conversation_id,
+        "metadata": None if metadata is None else dict(metadata),
+        "idempotency_key": uuid.uuid4().hex if idempotency_key is None else idempotency_key,
+    }
+    return Call("POST", _of(agent_id, "remember"), _reads(Remembered), body=_body(_given(form)), is_safe=True)
+
+
+def recall(
+    agent_id: str,
+    keywords: Sequence[str] = (),
+    *,
+    relations: Sequence[str] = (),
+    depth: int | None = None,
+    max_results: int | None = None,
+    patience_ms: int | None = None,
+) -> Call[Recalled]:
+    """What the agent remembers near its focus, as text for a language model, strongest first.
+
+    A memory matches when any of the keywords occurs in it; none matches everything in reach.
+    """
+    for name, words in (("keywords", keywords), ("relations", relations)):
+        if isinstance(words, str):  # would be sent as a list of its characters
+            raise TypeError(f"{name} must be a list of words, not one text")
+    form = {
+        "keywords": list(keywords),
+        "relations": list(relations),
+        "depth": depth,
+        "max_results": max_results,
+        "patience_ms": patience_ms,
+    }
+    return Call(
+        "POST",
+        _of(agent_id, "recall"),
+        _reads(Recalled),
+        body=_body(_given(form)),
+        is_safe=True,
+        waits_s=max(0, patience_ms or 0) / 1000,
+    )
+
+
+# --- batches -------------------------------------------------------------------------------------------
+
+
+def get_batch(agent_id: str, batch_id: str) -> Call[BatchInfo]:
+    """What became of a batch."""
+    return _get(_of(agent_id, "batches", batch_id), BatchInfo)
+
+
+def list_batches(
+    agent_id: str, *, state: BatchState | None = None, page_size: int | None = None, page_token: str = ""
+) -> Call[BatchPage]:
+    """A page of batches by number, of one state if one is named."""
+    return _get(_of(agent_id, "batches"), BatchPage, state=state, page_size=page_size, page_token=page_token)
+
+
+def retry_batch(agent_id: str, batch_id: str) -> Call[BatchInfo]:
+    """Put a parked batch back into the inbox."""
+    return Call("POST", _of(agent_id, "batches", batch_id, "retry"), _reads(BatchInfo))
+
+
+def flush(agent_id: str, *, timeout_ms: int = 30_000, passes: bool = False) -> Call[Flushed]:
+    """Wait until what was accepted is digested and, with `passes`, until no pass is owed.
+
+    Also returns when the time ran out: the fields say where things stand.
+    """
+    return Call(
+        "POST",
+        _of(agent_id, "flush"),
+        _reads(Flushed),
+        body=_body({"timeout_ms": timeout_ms, "passes": passes}),
+        is_safe=True,
+        waits_s=max(0, timeout_ms) / 1000,
+    )
+
+
+def compress(agent_id: str, *, passes: int = 1) -> Call[Compressing]:
+    """Owe the agent compression passes beyond those its batches bring: let time go by for it."""
+    return Call("POST", _of(agent_id, "compress"), _reads(Compressing), body=_body({"passes": passes}))
+
+
+# --- looking inside ------------------------------------------------------------------------------------
+
+
+def get_focus(agent_id: str) -> Call[FocusInfo]:
+    """The memories in focus, newest first."""
+    return _get(_of(agent_id, "focus"), FocusInfo)
+
+
+def get_node(agent_id: str, node_id: str) -> Call[NodeDetail]:
+    """One memory with its live links. NotFound tells a forgotten memory from one that never was, by its reason."""
+    return _get(_of(agent_id, "nodes", node_id), NodeDetail)
+
+
+def list_nodes(agent_id: str, *, page_size: int | None = None, page_token: str = "") -> Call[NodePage]:
+    """A page of living memories by id."""
+    return _get(_of(agent_id, "nodes"), NodePage, page_size=page_size, page_token=page_token)
+
+
+def list_links(agent_id: str, *, page_size: int | None = None, page_token: str = "") -> Call[LinkPage]:
+    """A page of live links by source."""
+    return _get(_of(agent_id, "links"), LinkPage, page_size=page_size, page_token=page_token)
+
+
+# --- the daemon ----------------------------------------------------------------------------------------
+
+
+def get_health() -> Call[Health]:
+    """Whether the process is alive; says nothing about its work."""
+    return _get("/healthz", Health)
+
+
+def get_readiness() -> Call[Readiness]:
+    """Whether requests are accepted, and what is wrong if something is; `unavailable` is an answer, no error."""
+    return replace(_get("/readyz", Readiness), good=frozenset({200, 503}))
+
+
+def get_model() -> Call[ModelInfo]:
+    """Which language model is in force, whether it answers, how its replies parse."""
+    return _get("/v1/model", ModelInfo)
+
+
+def get_scheduler() -> Call[SchedulerInfo]:
+    """Who compresses now and who waits for a turn."""
+    return _get("/v1/scheduler", SchedulerInfo)
+
+
+# --- parts ---------------------------------------------------------------------------------------------
+
+
+def _get(path: str, kind: type[M], **options: str | int | None) -> Call[M]:
+    query = {name: str(value) for name, value in options.items() if value not in (None, "")}
+    return Call("GET", path, _reads(kind), query=query, is_safe=True)
+
+
+def _reads(kind: type[M]) -> Callable[[int, object], M]:
+    return partial(_read_as, kind)
+
+
+def _read_as(kind: type[M], _: int, answer: object) -> M:
+    return models.read(kind, answer)
+
+
+def _of(agent_id: str, *rest: str) -> str:
+    return "/".join(("/v1/agents", _segment("agent_id", agent_id), *(_segment("id", part) for part in rest)))
+
+
+def _segment(field: str, text: str) -> str:
+    if not text:  # the path would be that of something else
+        description = "empty"
+        raise errors.InvalidRequest(
+            f"{field}: {description}",
+            reason="INVALID_AGENT_ID" if field == "agent_id" else "INVALID_VALUE",
+            violations=[errors.FieldViolation(field, description)],
+        )
+    quoted = quote(text, safe="", errors="surrogatepass")
+    # A segment of dots only would be taken as a way up the path before it is sent.
+    return quoted if text.strip(".") else quoted.replace(".", "%2E")
+
+
+def _message(message: AnyMessage) -> dict[str, Any]:
+    if isinstance(message, Message):
+        return _given({field.name: getattr(message, field.name) for field in fields(message)})
+    return dict(message)
+
+
+def _given(form: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in form.items() if value is not None}
+
+
+def _body(form: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(form, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # a lone surrogate: the daemon says which field has it
+        return json.dumps(form).encode()

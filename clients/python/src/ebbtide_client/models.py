@@ -1,0 +1,416 @@
+"""Answers of the daemon as frozen dataclasses, under the names and with the fields of its OpenAPI document.
+
+Read leniently in one direction only: fields that a newer daemon adds are left out, fields that are missing or of
+another type make the answer unexpected. Times are milliseconds since 1970-01-01 UTC; ids are opaque.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Role = Literal["user", "assistant", "system"]
+BatchState = Literal["waiting", "digesting", "digested", "parked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation, as `remember` takes it."""
+
+    role: Role
+    content: str
+    timestamp: int | None = None
+    """When it was said, ms since the epoch."""
+    id: str | None = None
+    """Your own id, given back with sources."""
+    speaker: str | None = None
+    """Who speaks, where the role does not say enough."""
+
+
+# --- agents --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AgentParameters:
+    """How one agent remembers and forgets."""
+
+    focus_limit: int
+    focus_policy: str
+    decay_rate: float
+    link_initial_strength: float
+    link_break_threshold: float
+    delete_threshold: int
+    min_shrink: float
+    strategy: str
+    max_nodes: int
+    compression_batch_size: int
+    slot_sample_size: int
+    long_term_factor: float
+    default_search_depth: int
+    max_search_results: int
+    locale: str
+    speaker_prefix: str
+    digest_system: bool
+    max_queue_size: int
+    max_owed_passes: int
+    segment_max_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much an agent holds."""
+
+    nodes: int
+    links: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInfo:
+    """An agent at this moment."""
+
+    agent_id: str
+    created_at: int
+    parameters: AgentParameters
+    counts: Counts
+    focus: tuple[str, ...]
+    pending_batches: int
+    parked_batches: int
+    owed_passes: int
+    finished_passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    """An agent that now exists, and whether it came into being by this call."""
+
+    agent: AgentInfo
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgentListing:
+    """An agent as a listing tells of it, without opening it."""
+
+    agent_id: str
+    created_at: int
+    open: bool
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The agent rests; whether it was open."""
+
+    agent_id: str
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """An agent is gone for good."""
+
+    agent_id: str
+    erased: bool
+
+
+# --- remember, recall, batches -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The batch is on disk."""
+
+    batch_id: str
+    pending_batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What came back: text for a language model, empty when there is nothing."""
+
+    text: str
+    pending_batches: int
+    parked_batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInfo:
+    """A batch at this moment."""
+
+    batch_id: str
+    state: str
+    accepted_at: int
+    digested_at: int | None
+    not_before: int | None
+    message_count: int
+    conversation_id: str
+    attempts: int
+    last_error: str
+    node_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """Where things stand, also when the time ran out."""
+
+    digested: bool
+    passes_done: bool
+    pending_batches: int
+    owed_passes: int
+    parked_batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compressing:
+    """The passes owed now."""
+
+    owed_passes: int
+
+
+# --- nodes and links -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+
+    message_id: str
+    batch_id: str
+    message_index: int
+    offset: int
+    length: int
+    role: str
+    speaker: str
+    timestamp: int | None
+    conversation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteInfo:
+    """One shortening of a memory."""
+
+    pass_number: int
+    importance: float
+    length_before: int
+    length_after: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A memory at this moment."""
+
+    id: str
+    kind: str
+    content: str
+    phrase: str
+    keywords: tuple[str, ...]
+    created_at: int
+    scan_count: int
+    original_length: int
+    importance: float
+    in_focus: bool
+    sources: tuple[SourceInfo, ...]
+    rewrites: tuple[RewriteInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOut:
+    """A link to another memory, with its strength now."""
+
+    target: str
+    relation: str
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkIn:
+    """A link from another memory, with its strength now."""
+
+    source: str
+    relation: str
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDetail(NodeInfo):
+    """A memory with its live links; `dangling` are those to what is forgotten."""
+
+    links_in: tuple[LinkIn, ...]
+    links_out: tuple[LinkOut, ...]
+    dangling: tuple[LinkOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkInfo:
+    """A live link; whether its target is forgotten."""
+
+    source: str
+    target: str
+    relation: str
+    strength: float
+    dangling: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FocusInfo:
+    """What is in focus, newest first."""
+
+    nodes: tuple[NodeInfo, ...]
+
+
+# --- pages ---------------------------------------------------------------------------------------------
+
+
+class Page(Generic[T_co]):
+    """A page of a listing."""
+
+    __slots__ = ()
+
+    @property
+    def items(self) -> tuple[T_co, ...]:
+        """What stands on the page."""
+        return cast("tuple[T_co, ...]", getattr(self, fields(cast(Any, self))[0].name))
+
+    @property
+    def next_token(self) -> str:
+        """The token of the page that follows; empty on the last one."""
+        return cast(str, getattr(self, fields(cast(Any, self))[1].name))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPage(Page[AgentListing]):
+    """A page of agents."""
+
+    agents: tuple[AgentListing, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage(Page[BatchInfo]):
+    """A page of batches."""
+
+    batches: tuple[BatchInfo, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodePage(Page[NodeInfo]):
+    """A page of memories."""
+
+    nodes: tuple[NodeInfo, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPage(Page[LinkInfo]):
+    """A page of links."""
+
+    links: tuple[LinkInfo, ...]
+    next_page_token: str
+
+
+# --- the daemon ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The process is alive."""
+
+    status: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether requests are accepted: ready, degraded or unavailable, and why."""
+
+    status: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTally:
+    """What became of the calls of one task."""
+
+    calls: int
+    parsed: int
+    bad_replies: int
+    unavailable: int
+    parse_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """The language model in force."""
+
+    kind: str
+    name: str
+    available: bool
+    detail: str
+    tasks: dict[str, TaskTally]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerInfo:
+    """Whose turn it is to compress."""
+
+    concurrency: int
+    time_slice_ms: int
+    running: tuple[str, ...]
+    waiting: tuple[str, ...]
+    waiting_count: int
+    slices: int
+    failed_slices: int
+    open_agents: int
+    max_open_agents: int
+
+
+# --- reading -------------------------------------------------------------------------------------------
+
+
+class Misfit(Exception):
+    """A value is not of the form that a model has."""
+
+
+def read(kind: type[T], value: object) -> T:
+    """The model in a JSON value; unknown fields are left out, anything else that does not fit is a Misfit."""
+    return cast(T, _read(kind, value, kind.__name__))
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(kind: Any, value: Any, path: str) -> Any:
+    if is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise Misfit(f"{path} is not an object")
+        absent = [f.name for f in fields(kind) if f.name not in value]
+        if absent:
+            raise Misfit(f"{path}.{absent[0]} is missing")
+        hints = _hints(cast(type, kind))
+        return cast(Any, kind)(
+            **{f.name: _read(hints[f.name], value[f.name], f"{path}.{f.name}") for f in fields(kind)}
+        )
+    origin = get_origin(kind)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_read(get_args(kind)[0], item, f"{path}[]") for item in value)
+    if origin is dict and isinstance(value, dict):
+        return {key: _read(get_args(kind)[1], item, f"{path}.{key}") for key, item in value.items()}
+    if origin in (Union, types.UnionType):
+        others = [option for option in get_args(kind) if option is not type(None)]
+        return None if value is None else _read(others[0], value, path)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    # A bool is an int to Python, and nowhere else.
+    if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise Misfit(f"{path} is of another type")

@@ -1,0 +1,95 @@
+"""What both clients share of the connection: where it goes, what is sent with every request, what stays secret."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from ebbtide_client.calls import Call, Reply
+
+DEFAULT_URL = "http://127.0.0.1:8420"
+
+TIMEOUT_S = 60.0
+"""Longer than a daemon lets a request wait for its agent (30 s)."""
+
+CONNECT_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One daemon at one address, and how to speak to it."""
+
+    url: httpx.URL
+    timeout_s: float
+    connect_timeout_s: float
+    api_key: str | None = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+    @property
+    def place(self) -> str:
+        """The address without anything secret."""
+        return f"{self.url.scheme}://{self.url.netloc.decode('ascii')}{self.url.path.rstrip('/')}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of an httpx client."""
+        headers = {"Accept": "application/json", **self.headers}
+        if self.api_key:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        # A proxy of the environment has no business between two processes of one machine.
+        return {"base_url": self.url, "headers": headers, "trust_env": not _is_loopback(self.url.host)}
+
+    def request(self, call: Call[Any]) -> dict[str, Any]:
+        """Arguments of an httpx request."""
+        return {
+            "method": call.method,
+            "url": call.path,
+            "content": call.body,
+            "params": call.query or None,
+            "headers": {} if call.body is None else {"Content-Type": "application/json"},
+            "timeout": httpx.Timeout(self.timeout_s + call.waits_s, connect=self.connect_timeout_s),
+        }
+
+    def describe(self, name: str) -> str:
+        """A repr that tells no secret."""
+        key = ", api_key=[secret]" if self.api_key else ""
+        return f"{name}({self.place!r}{key})"
+
+
+def to(
+    url: str,
+    timeout_s: float,
+    connect_timeout_s: float,
+    api_key: str | None,
+    headers: Mapping[str, str] | None,
+) -> Wire:
+    """A wire to an address; ValueError when it is none."""
+    try:
+        address = httpx.URL(url.rstrip("/"))
+    except httpx.InvalidURL:
+        address = httpx.URL("")
+    if address.scheme not in ("http", "https") or not address.host:
+        raise ValueError(f"the url must be like {DEFAULT_URL}")
+    if timeout_s <= 0 or connect_timeout_s <= 0:
+        raise ValueError("timeouts must be above 0")
+    key = (api_key or "").strip() or None  # files of keys end with a newline
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        # Found here and not on the way: what the transport says of a bad header quotes it.
+        raise ValueError("api_key holds a character that no key has")
+    return Wire(address, timeout_s, connect_timeout_s, key, dict(headers or {}))
+
+
+def reply_of(response: httpx.Response) -> Reply:
+    """The answer without its transport."""
+    return Reply(response.status_code, response.headers, response.content)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

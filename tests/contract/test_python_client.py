@@ -1,0 +1,757 @@
+"""The Python client against the daemon: every verb, every family, safe retries, a context window that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import dataclasses
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import ebbtide_client
+from ebbtide.errors import FAMILIES, REASONS
+from ebbtide.errors import EbbtideError as DaemonError
+from ebbtide.rest.app import create_app
+from ebbtide.rest.problems import problem
+from ebbtide_client import (
+    AsyncClient,
+    AsyncContextWindow,
+    Client,
+    ConnectionFailed,
+    ContextWindow,
+    EbbtideError,
+    Exhausted,
+    InvalidRequest,
+    Message,
+    NotFound,
+    Retries,
+    UnexpectedAnswer,
+    calls,
+    errors,
+    estimate_tokens,
+    models,
+)
+from ebbtide_client.retries import Tries
+from ebbtide_client.window import SEPARATOR, Window
+from tests.support.in_process import service_in
+from tests.support.process import Daemon
+from tests.tidy.pages import ROOT, marked_block, read
+
+HOME = ROOT / "clients" / "python"
+SAID = [{"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May."}]
+SWIFT = Retries(first_pause_s=0.001)
+
+
+@contextlib.asynccontextmanager
+async def client_in(path: Path, **sections: dict[str, Any]) -> AsyncIterator[AsyncClient]:
+    """A daemon without servers, and the async client on it."""
+    async with service_in(path, **sections) as service:
+        transport = httpx.ASGITransport(create_app(service))
+        async with AsyncClient(transport=transport, retries=SWIFT) as client:
+            yield client
+
+
+class Script:
+    """A transport that answers as it is told, one answer a request, the last one for ever."""
+
+    def __init__(self, *answers: httpx.Response | type[httpx.RequestError]) -> None:
+        self.requests: list[httpx.Request] = []
+        self._answers = list(answers)
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, httpx.Response):
+            return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+        raise answer("scripted", request=request) if answer is not httpx.DecodingError else answer("scripted")
+
+    @property
+    def bodies(self) -> list[Any]:
+        """What was sent."""
+        return [json.loads(request.content) for request in self.requests]
+
+
+def scripted(*answers: Any, **options: Any) -> tuple[Client, Script]:
+    """A client on a script."""
+    script = Script(*answers)
+    options = {"retries": SWIFT, **options}
+    return Client(transport=httpx.MockTransport(script), **options), script
+
+
+def refused(reason: str, retry_after_s: float | None = None) -> httpx.Response:
+    """The daemon's own answer for a reason."""
+    family = FAMILIES[REASONS[reason].family]
+    answer = problem(family("why", reason=reason, retry_after_s=retry_after_s))
+    return httpx.Response(answer.status_code, headers=dict(answer.headers), content=bytes(answer.body))
+
+
+DONE = httpx.Response(202, json={"batch_id": "b1", "pending_batches": 1})
+RECALLED = httpx.Response(200, json={"text": "[Memory] x", "pending_batches": 0, "parked_batches": 0})
+
+
+# --- verbs -------------------------------------------------------------------------------------------
+
+
+async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
+    """Each verb of the async client makes a request the daemon takes, and reads its answer."""
+    async with client_in(tmp_path) as memory:
+        made = await memory.initialise("ann", {"focus_limit": 2})
+        assert made.is_new and made.agent.parameters.focus_limit == 2
+        assert not (await memory.initialise("ann")).is_new
+        assert (await memory.update("ann", {"decay_rate": 0.9})).parameters.decay_rate == 0.9
+        said = [*SAID, Message(role="assistant", content="Lisbon is fine.", id="m2", timestamp=5)]
+        done = await memory.remember("ann", said, conversation_id="c1", metadata={"a": [1]})
+        assert done.batch_id == "b1"
+        flushed = await memory.flush("ann", passes=True)
+        assert flushed.digested and flushed.passes_done
+        recalled = await memory.recall("ann", ["lisbon"], depth=2, max_results=5, patience_ms=100)
+        assert "I moved to Lisbon in May." in recalled.text
+        batch = await memory.get_batch("ann", "b1")
+        assert (batch.state, batch.message_count, batch.conversation_id) == ("digested", 2, "c1")
+        assert (await memory.list_batches("ann", state="digested")).batches == (batch,)
+        with pytest.raises(errors.Precondition):
+            await memory.retry_batch("ann", "b1")
+        focus = await memory.get_focus("ann")
+        node = await memory.get_node("ann", focus.nodes[0].id)
+        assert node.links_in and node.sources[0].message_id == "m2" and node.sources[0].timestamp == 5
+        assert len([n async for n in memory.every_node("ann", page_size=1)]) == 2
+        assert [link async for link in memory.every_link("ann", page_size=1)]
+        assert (await memory.list_nodes("ann")).next_page_token == ""
+        assert (await memory.list_links("ann")).links
+        assert (await memory.compress("ann", passes=2)).owed_passes >= 1
+        assert (await memory.get_agent("ann")).counts.nodes == 2
+        assert [a.agent_id async for a in memory.every_agent()] == ["ann"]
+        assert (await memory.list_agents(page_size=1)).agents[0].agent_id == "ann"
+        assert [b.batch_id async for b in memory.every_batch("ann", page_size=1)] == ["b1"]
+        assert (await memory.close_agent("ann")).closed
+        assert (await memory.erase("ann")).erased
+        assert (await memory.get_health()).status == "ok"
+        assert (await memory.get_readiness()).status == "ready"
+        assert (await memory.get_model()).tasks["segment"].calls >= 1
+        assert (await memory.get_scheduler()).max_open_agents > 0
+
+
+def test_the_sync_client_speaks_to_a_real_daemon(daemon: Daemon) -> None:
+    """Over real sockets, with Chinese ids and texts, pages and errors."""
+    with Client(daemon.url) as memory:
+        memory.remember("林月", [{"role": "user", "content": "我五月搬到了青岛，住在海边。"}])
+        assert memory.flush("林月", timeout_ms=20_000).digested
+        assert memory.recall("林月", ["青岛"]).text == "[记忆] 我五月搬到了青岛，住在海边。"
+        assert [a.agent_id for a in memory.every_agent(page_size=1)] == ["林月"]
+        with pytest.raises(NotFound) as caught:
+            memory.get_agent("nobody")
+        assert caught.value.reason == "AGENT_NOT_FOUND"
+        assert caught.value.request_id
+    with Client("http://127.0.0.1:1", retries=Retries(attempts=1)) as nobody:
+        with pytest.raises(ConnectionFailed) as unmet:
+            nobody.recall("ann")
+        assert not unmet.value.maybe_sent
+
+
+def test_both_clients_have_the_same_verbs() -> None:
+    """Every call there is can be made by both clients, with one signature and one docstring."""
+    builders = {
+        name: build
+        for name, build in vars(calls).items()
+        if inspect.isfunction(build)
+        and build.__module__ == calls.__name__
+        and not name.startswith("_")
+        and name != "as_method"
+    }
+    assert len(builders) == 21
+    for name, build in builders.items():
+        wanted = list(inspect.signature(build).parameters)
+        for kind in (Client, AsyncClient):
+            method = getattr(kind, name)
+            assert list(inspect.signature(method).parameters) == ["self", *wanted]
+            assert method.__doc__ == build.__doc__
+
+
+async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) -> None:
+    """Each answer in the OpenAPI document is a model of the same name and fields; no model has others."""
+    async with service_in(tmp_path) as service:
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            document = (await http.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    wanted: set[str] = set()
+
+    def follow(part: Any) -> None:
+        if isinstance(part, dict):
+            name = str(part.get("$ref", "")).rpartition("/")[2]
+            if name and name not in wanted:
+                wanted.add(name)
+                follow(schemas[name])
+            for value in part.values():
+                follow(value)
+        elif isinstance(part, list):
+            for value in part:
+                follow(value)
+
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            good = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
+            assert good
+            follow(good)
+    assert len(wanted) > 20
+    for name in sorted(wanted):
+        told = schemas[name]["properties"]
+        assert [f.name for f in dataclasses.fields(getattr(models, name))] == list(told), name
+    answers = {
+        name
+        for name, kind in vars(models).items()
+        if dataclasses.is_dataclass(kind) and name not in ("Message", "Initialised")
+    }
+    assert answers == wanted
+    message = [f.name for f in dataclasses.fields(Message)]
+    assert message == list(schemas["MessageForm"]["properties"])
+    asked = {"remember": "RememberCommand", "recall": "RecallCommand", "flush": "FlushCommand"}
+    for verb, form in {**asked, "compress": "CompressCommand"}.items():
+        parameters = [p for p in inspect.signature(getattr(calls, verb)).parameters if p != "agent_id"]
+        assert parameters == list(schemas[form]["properties"]), verb
+
+
+def test_an_answer_of_a_newer_daemon_is_read() -> None:
+    """Unknown fields are left out; a missing field or one of another type is an unexpected answer."""
+    newer = {"batch_id": "b1", "pending_batches": 1, "mood": {"calm": True}}
+    memory, _ = scripted(httpx.Response(202, json=newer))
+    assert memory.remember("ann", SAID) == models.Remembered("b1", 1)
+    for odd in ({"batch_id": "b1"}, {"batch_id": 7, "pending_batches": 1}, [], "b1", None):
+        memory, script = scripted(httpx.Response(202, json=odd))
+        with pytest.raises(UnexpectedAnswer):
+            memory.remember("ann", SAID)
+        assert len(script.requests) == 1
+    memory, _ = scripted(httpx.Response(202, json={"batch_id": "b1", "pending_batches": True}))
+    with pytest.raises(UnexpectedAnswer):
+        memory.remember("ann", SAID)
+
+
+# --- errors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_every_reason_arrives_in_its_family(reason: str) -> None:
+    """Whatever the daemon refuses arrives as the exception of the same family, with its reason and status."""
+    told = REASONS[reason]
+    memory, _ = scripted(refused(reason), retries=Retries(attempts=1))
+    with pytest.raises(EbbtideError) as caught:
+        memory.get_agent("ann")
+    assert type(caught.value).__name__ == told.family
+    assert (caught.value.reason, caught.value.http_status) == (reason, told.http)
+
+
+def test_the_families_are_those_of_the_daemon() -> None:
+    """The client has an exception of the name of every family, all of one root."""
+    for name in FAMILIES:
+        assert issubclass(getattr(ebbtide_client, name), EbbtideError)
+    assert not issubclass(EbbtideError, DaemonError)
+
+
+async def test_a_refusal_tells_every_field(tmp_path: Path) -> None:
+    """Message, reason, violations and metadata arrive whole, and survive pickling and copying."""
+    async with client_in(tmp_path) as memory:
+        with pytest.raises(InvalidRequest) as caught:
+            await memory.remember("ann", [{"role": "boss", "content": 3}])
+        error = caught.value
+        assert [v.field for v in error.violations] == ["messages[0].role", "messages[0].content"]
+        assert error.message in str(error) and error.reason in str(error)
+        for same in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert type(same) is InvalidRequest
+            assert (str(same), same.violations) == (str(error), error.violations)
+        await memory.initialise("ann", {"decay_rate": 0.9})
+        with pytest.raises(errors.Conflict) as differs:
+            await memory.initialise("ann", {"decay_rate": 0.8})
+        assert differs.value.metadata == {"parameter": "decay_rate"}
+        with pytest.raises(errors.InvalidRequest) as unknown:
+            await memory.remember("ann", SAID, idempotency_key="")
+        assert unknown.value.reason == "INVALID_VALUE"
+
+
+@pytest.mark.parametrize("agent_id", ["", ".", "..", "a/b", "\ud800", " a", "../ann", "a\\b"])
+async def test_hostile_agent_ids_never_become_another_path(tmp_path: Path, agent_id: str) -> None:
+    """An id that no agent can have is InvalidRequest, whatever it would do to a path."""
+    async with client_in(tmp_path) as memory:
+        await memory.initialise("ann")
+        for verb in (memory.erase, memory.get_agent, memory.close_agent, memory.recall):
+            with pytest.raises(InvalidRequest) as caught:
+                await verb(agent_id)
+            assert caught.value.reason == "INVALID_AGENT_ID"
+        assert [agent.agent_id async for agent in memory.every_agent()] == ["ann"]
+
+
+async def test_odd_texts_are_refused_by_the_daemon_and_not_by_python(tmp_path: Path) -> None:
+    """A lone surrogate and NaN reach the daemon, whose refusal names them."""
+    async with client_in(tmp_path) as memory:
+        for said, metadata in (("\ud800", None), ("x", {"n": float("nan")})):
+            with pytest.raises(InvalidRequest):
+                await memory.remember("ann", [{"role": "user", "content": said}], metadata=metadata)
+        with pytest.raises(TypeError):
+            await memory.recall("ann", "lisbon")  # type: ignore[arg-type]
+
+
+def test_failures_of_the_connection_are_all_translated() -> None:
+    """Whatever httpx can raise while sending becomes an error of ours, which says if the daemon may have acted."""
+
+    def below(kind: type[httpx.RequestError]) -> set[type[httpx.RequestError]]:
+        return {kind}.union(*(below(lower) for lower in kind.__subclasses__()))
+
+    for kind in below(httpx.RequestError):
+        error = errors.from_httpx(kind("scripted"), "there")
+        assert type(error) in (ConnectionFailed, UnexpectedAnswer), kind
+        if isinstance(error, ConnectionFailed):
+            assert error.maybe_sent == (not issubclass(kind, errors.NOTHING_SENT)), kind
+    memory, _ = scripted(httpx.ReadError, retries=Retries(attempts=1))
+    with pytest.raises(ConnectionFailed, match="broke off"):
+        memory.recall("ann")
+
+
+def test_what_is_no_daemon_is_told_apart() -> None:
+    """A web page where the daemon should be is an unexpected answer; a proxy's 502 is Unavailable, 429 Exhausted."""
+    for status, kind in ((200, UnexpectedAnswer), (404, UnexpectedAnswer), (302, UnexpectedAnswer)):
+        memory, script = scripted(httpx.Response(status, text="<html>hello</html>"))
+        with pytest.raises(kind):
+            memory.get_health()
+        assert len(script.requests) == 1
+    for status, family in ((502, errors.Unavailable), (503, errors.Unavailable), (429, Exhausted)):
+        memory, script = scripted(httpx.Response(status, text="<html>busy</html>"))
+        with pytest.raises(family):
+            memory.get_readiness()
+        assert len(script.requests) == 4
+    stopping = {"status": "unavailable", "reasons": ["the daemon is stopping"]}
+    memory, _ = scripted(httpx.Response(503, json=stopping))
+    assert memory.get_readiness() == models.Readiness("unavailable", ("the daemon is stopping",))
+    newer = {"error": {"status": "TEAPOT", "reason": "NEW", "message": "new"}}
+    memory, _ = scripted(httpx.Response(409, json=newer))
+    with pytest.raises(errors.Conflict):
+        memory.get_agent("ann")
+
+
+def test_secrets_are_told_to_nobody_else() -> None:
+    """The key goes out as a bearer token and stands in no repr and no message, nor does a password of the address."""
+    script = Script(httpx.ConnectError)
+    with Client(
+        "http://me:pass-word@127.0.0.1:9",
+        api_key="ebb_k_secret",
+        transport=httpx.MockTransport(script),
+        retries=Retries(attempts=1),
+    ) as memory:
+        with pytest.raises(ConnectionFailed) as caught:
+            memory.get_health()
+        told = f"{memory!r} {caught.value!r} {caught.value} {memory._wire!r} {AsyncClient(api_key='ebb_k_secret')!r}"
+    assert "secret" not in told.replace("[secret]", "")
+    assert "pass-word" not in told
+    stranger = Client(api_key="ebb_k_secret\n", transport=httpx.MockTransport(script))
+    with stranger, pytest.raises(ConnectionFailed):
+        stranger.erase("ann")
+    assert script.requests[-1].headers["authorization"] == "Bearer ebb_k_secret"
+    for key in ("ebb_k\nsecret", "ebb_k_sécret", "ebb k_secret"):
+        with pytest.raises(ValueError, match="no key has") as bad:
+            Client(api_key=key)
+        assert "cret" not in str(bad.value)
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8420", "ftp://x", "http://", "http://[::1"])
+def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:
+    """A client is never made for an address nobody can have, nor with a timeout of nothing."""
+    with pytest.raises(ValueError, match="http://127"):
+        Client(url)
+    with pytest.raises(ValueError, match="timeouts"):
+        Client(timeout_s=0)
+
+
+# --- retries -----------------------------------------------------------------------------------------
+
+PASSING = [
+    httpx.ConnectError,
+    httpx.ReadError,
+    httpx.ReadTimeout,
+    refused("AGENT_BUSY"),
+    refused("SHUTTING_DOWN"),
+]
+
+
+@pytest.mark.parametrize("failure", PASSING, ids=str)
+def test_what_is_safe_is_sent_again(failure: Any) -> None:
+    """Reads, flush and remember go on after a failure that passes; the same bytes, the same key."""
+    answers: list[tuple[Callable[[Client], Any], httpx.Response]] = [
+        (lambda memory: memory.recall("ann", ["x"]), RECALLED),
+        (lambda memory: memory.get_health(), httpx.Response(200, json={"status": "ok", "version": "9"})),
+        (lambda memory: memory.remember("ann", SAID), DONE),
+    ]
+    for ask, answer in answers:
+        memory, script = scripted(failure, failure, answer)
+        ask(memory)
+        assert len(script.requests) == 3
+        assert len({request.content for request in script.requests}) == 1
+
+
+@pytest.mark.parametrize("failure", PASSING, ids=str)
+def test_what_is_not_safe_is_sent_once(failure: Any) -> None:
+    """Whatever changes something without a key is the caller's to repeat."""
+    for ask in (
+        lambda memory: memory.compress("ann"),
+        lambda memory: memory.initialise("ann"),
+        lambda memory: memory.update("ann", {}),
+        lambda memory: memory.erase("ann"),
+        lambda memory: memory.close_agent("ann"),
+        lambda memory: memory.retry_batch("ann", "b1"),
+    ):
+        memory, script = scripted(failure)
+        with pytest.raises(EbbtideError):
+            ask(memory)
+        assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("reason", [r for r, told in REASONS.items() if told.http not in (429, 503, 504)])
+def test_a_refusal_that_stays_is_not_asked_again(reason: str) -> None:
+    """No 4xx but 429, and neither 500 nor 507, is tried twice."""
+    memory, script = scripted(refused(reason))
+    with pytest.raises(EbbtideError):
+        memory.recall("ann")
+    assert len(script.requests) == 1
+
+
+def tries_of(retries: Retries, clock: Callable[[], float] = lambda: 0.0) -> Tries:
+    """Tries of a recall without chance."""
+    return Tries(calls.recall("ann"), retries, clock, lambda low, high: high)
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    """Pauses double up to the longest one, tries are counted, and no try begins after the total."""
+    lost = ConnectionFailed("lost")
+    tries = tries_of(Retries(attempts=6, first_pause_s=1, longest_pause_s=4))
+    assert [tries.pause_s(lost) for _ in range(6)] == [1, 2, 4, 4, 4, None]
+    now = [0.0]
+    tries = tries_of(Retries(attempts=99, first_pause_s=1, total_s=10), lambda: now[0])
+    now[0] = 8.0
+    assert tries.pause_s(lost) == 1
+    now[0] = 9.0
+    assert tries.pause_s(lost) is None
+    assert tries_of(Retries(attempts=1)).pause_s(lost) is None
+    with pytest.raises(ValueError, match="attempts"):
+        Retries(attempts=0)
+
+
+def test_retry_after_is_honoured_with_a_cap() -> None:
+    """The daemon's own time is waited for; more than the longest pause is not waited for at all, but told."""
+
+    def full(after_s: float) -> Exhausted:
+        return Exhausted("full", http_status=429, retry_after_s=after_s)
+
+    tries = tries_of(Retries(first_pause_s=0.5, longest_pause_s=5))
+    assert tries.pause_s(full(3)) == 3
+    assert tries.pause_s(full(0)) == 1
+    assert tries.pause_s(full(6)) is None
+    memory, script = scripted(refused("QUEUE_FULL", 999))
+    with pytest.raises(Exhausted) as caught:
+        memory.remember("ann", SAID)
+    assert (caught.value.retry_after_s, len(script.requests)) == (999, 1)
+    for odd in ("Wed, 21 Oct 2026 07:28:00 GMT", "-3", "nan", "1e9"):
+        memory, script = scripted(httpx.Response(503, headers={"Retry-After": odd}))
+        with pytest.raises(errors.Unavailable):
+            memory.recall("ann")
+        assert len(script.requests) == 4
+
+
+class LosesAnswers(httpx.AsyncBaseTransport):
+    """A transport whose connection breaks after the daemon has answered, some times."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, times: int) -> None:
+        self._inner = inner
+        self.left = times
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._inner.handle_async_request(request)
+        if self.left:
+            self.left -= 1
+            raise httpx.ReadError("lost", request=request)
+        return response
+
+
+async def test_a_lost_answer_never_doubles_a_batch(tmp_path: Path) -> None:
+    """The batch was stored and the answer lost: the retry finds it, and it is there once."""
+    async with service_in(tmp_path) as service:
+        transport = LosesAnswers(httpx.ASGITransport(create_app(service)), 2)
+        async with AsyncClient(transport=transport, retries=SWIFT) as memory:
+            assert (await memory.remember("ann", SAID)).batch_id == "b1"
+            assert (await memory.remember("ann", SAID)).batch_id == "b2"
+            assert len((await memory.list_batches("ann")).batches) == 2
+
+
+def test_waiting_verbs_get_the_time_they_asked_for() -> None:
+    """A flush or patient recall extends the timeout by its own wait; others have the client's."""
+    flushed = {
+        "digested": True,
+        "passes_done": True,
+        "pending_batches": 0,
+        "owed_passes": 0,
+        "parked_batches": 0,
+    }
+    memory, script = scripted(httpx.Response(200, json=flushed), timeout_s=7, connect_timeout_s=2)
+    memory.flush("ann", timeout_ms=600_000)
+    assert script.requests[0].extensions["timeout"] == {"connect": 2, "read": 607, "write": 607, "pool": 607}
+    memory, script = scripted(RECALLED, timeout_s=7)
+    memory.recall("ann", patience_ms=30_000)
+    memory.recall("ann")
+    memory.recall("ann", patience_ms=-90_000)
+    assert [r.extensions["timeout"]["read"] for r in script.requests] == [37, 7, 7]
+
+
+# --- the context window ------------------------------------------------------------------------------
+
+
+def turn(number: int, chars: int = 70) -> list[dict[str, Any]]:
+    """A user's message and its answer, 24 tokens each."""
+    text = f"{number}".ljust(chars, "x")
+    return [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
+
+
+def contents(messages: list[dict[str, Any]]) -> list[str]:
+    """The first letter of each message."""
+    return [message["content"][:1] for message in messages]
+
+
+SYSTEM = {"role": "system", "content": "s"}
+
+
+def test_tokens_are_guessed_cautiously() -> None:
+    """A token for each CJK character, one per 3.5 characters of other text, none for nothing."""
+    assert estimate_tokens("") == 0
+    assert estimate_tokens("x" * 7) == 2
+    assert estimate_tokens("x" * 8) == 3
+    assert estimate_tokens("我五月搬到了青岛。") == 9
+    assert estimate_tokens("日本語ハングル한국어") == 10
+    assert estimate_tokens("我 xxx") == 1 + 2
+
+
+def test_the_overflow_is_one_batch_of_whole_turns() -> None:
+    """Over 80 % the oldest turns go as one batch, the system prompt and the newest turn stay, memory comes first."""
+    memory, script = scripted(RECALLED)
+    window = ContextWindow(memory, "ann", context_max_tokens=300, conversation_id="c1")
+    window.add(SYSTEM, *turn(1), *turn(2), *turn(3), *turn(4))
+    assert window.token_count == 5 + 8 * 24 < 240
+    assert [m["content"] for m in window.prepare("x")[:2]] == [
+        "What you remember from earlier conversations:\n[Memory] x",
+        "s",
+    ]
+    assert [request.url.path for request in script.requests] == ["/v1/agents/ann/recall"]
+    memory, script = scripted(DONE, RECALLED)
+    window._client = memory
+    window.add(*turn(5))
+    assert window.is_over_threshold
+    prepared = window.prepare("x", depth=1)
+    assert contents(prepared) == ["W", "s", "5", "5"]
+    remembered, recalled = script.bodies
+    assert contents(remembered["messages"]) == ["1", "1", "2", "2", "3", "3", "4", "4"]
+    assert remembered["conversation_id"] == "c1"
+    assert all(m["timestamp"] > 1_600_000_000_000 for m in remembered["messages"])
+    assert recalled == {"keywords": ["x"], "relations": [], "depth": 1}
+    assert (window.last_error, window.is_over_threshold) == (None, False)
+
+
+@pytest.mark.parametrize("failure", [httpx.ReadError, httpx.ConnectError, refused("QUEUE_FULL", 99)], ids=str)
+def test_nothing_is_lost_when_remember_fails(failure: Any) -> None:
+    """Messages stay in the window; the next time the same batch goes out under the same key, then what came since."""
+    memory, script = scripted(failure, retries=Retries(attempts=1))
+    window = ContextWindow(memory, "ann", context_max_tokens=100)
+    window.add(SYSTEM, *turn(1), *turn(2))
+    before = window.messages
+    assert window.prepare() == before
+    assert isinstance(window.last_error, (ConnectionFailed, Exhausted))
+    window.add(*turn(3))
+    with pytest.raises(EbbtideError):
+        window.submit()
+    first, _recall, second = script.bodies
+    assert contents(window.messages) == ["s", "1", "1", "2", "2", "3", "3"]
+    memory, script = scripted(DONE, DONE, RECALLED)
+    window._client = memory
+    window.prepare()
+    third, fourth = script.bodies[:2]
+    assert first == second == third
+    assert (contents(third["messages"]), contents(fourth["messages"])) == (["1", "1"], ["2", "2"])
+    assert third["idempotency_key"] != fourth["idempotency_key"]
+    assert contents(window.messages) == ["s", "3", "3"]
+
+
+def test_a_fault_that_does_not_pass_is_raised_and_loses_nothing() -> None:
+    """What the program must change is raised by prepare, with every message still in the window."""
+    memory, _ = scripted(refused("METADATA_TOO_LARGE"))
+    window = ContextWindow(memory, "ann", context_max_tokens=100)
+    window.add(*turn(1), *turn(2))
+    with pytest.raises(InvalidRequest):
+        window.prepare()
+    assert contents(window.messages) == ["1", "1", "2", "2"]
+
+
+def test_the_end_of_a_conversation_is_remembered_whole() -> None:
+    """submit(everything=True) sends every turn as one batch and keeps the system prompt; again, there is nothing."""
+    memory, script = scripted(DONE)
+    window = ContextWindow(memory, "ann", context_max_tokens=1000)
+    assert window.submit() is None
+    window.add(SYSTEM, *turn(1), Message(role="user", content="2", speaker="Ann", id="m", timestamp=7))
+    assert window.messages[-1] == {"role": "user", "content": "2"}
+    assert window.submit(everything=True) == models.Remembered("b1", 1)
+    assert window.submit(everything=True) is None
+    (sent,) = script.bodies
+    assert contents(sent["messages"]) == ["1", "1", "2"]
+    assert sent["messages"][-1] == {
+        "role": "user",
+        "content": "2",
+        "speaker": "Ann",
+        "id": "m",
+        "timestamp": 7,
+    }
+    assert window.messages == [SYSTEM]
+
+
+def test_messages_of_tools_and_of_parts_are_remembered_as_text() -> None:
+    """A tool's answer is remembered under its role's name, parts as their text, a mere tool call not at all."""
+    memory, script = scripted(DONE)
+    window = ContextWindow(memory, "ann", context_max_tokens=1000)
+    window.add(
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": "x"}],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "t1"}]},
+        {"role": "tool", "content": "42", "tool_call_id": "t1"},
+    )
+    assert window.messages[2] == {"role": "tool", "content": "42", "tool_call_id": "t1"}
+    window.submit(everything=True)
+    sent = [(m["role"], m.get("speaker"), m["content"]) for m in script.bodies[0]["messages"]]
+    assert sent == [("user", None, "look"), ("assistant", "tool", "42")]
+    window.add({"role": "assistant", "content": None, "tool_calls": []})
+    assert window.submit(everything=True) is None
+    assert window.messages == []
+    with pytest.raises(ValueError, match="role"):
+        window.add({"content": "x"})
+
+
+async def test_what_is_too_much_for_one_batch_is_sent_in_several(tmp_path: Path) -> None:
+    """More than 1000 messages, and a text beyond 100 000 characters, still fit through the daemon's limits."""
+    async with client_in(tmp_path, fleet={"recall_patience_ms": 0}) as memory:
+        window = AsyncContextWindow(memory, "ann", context_max_tokens=10**7)
+        window.add({"role": "user", "content": "y" * 250_000})
+        window.add(*({"role": "user", "content": f"{n}"} for n in range(1100)))
+        await window.submit(everything=True)
+        assert window.messages == []
+        counts = [batch.message_count async for batch in memory.every_batch("ann")]
+        assert counts == [1000, 103]
+        await memory.close_agent("ann")
+
+
+def test_memory_gets_half_of_what_is_free() -> None:
+    """As many whole memories as fit, strongest first; none when there is no room, and no empty message."""
+    window = Window(max_tokens=100, threshold_ratio=0.8, keep_ratio=0.2, count_tokens=len)
+    window.add({"role": "user", "content": "u" * 16}, 0)
+    blocks = ["[Memory] " + letter * 6 for letter in "abc"]
+    (memory, _) = window.with_memory("H", SEPARATOR.join(blocks))
+    assert memory == {"role": "system", "content": "H" + blocks[0]}
+    assert window.with_memory("H", "") == window.messages
+    window.add({"role": "user", "content": "u" * 90}, 0)
+    assert window.with_memory("H", blocks[0]) == window.messages
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"context_max_tokens": 0},
+        {"context_threshold_ratio": 0},
+        {"context_threshold_ratio": 1.1},
+        {"context_keep_ratio": 0.8},
+        {"context_keep_ratio": -0.1},
+    ],
+    ids=str,
+)
+def test_a_window_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
+    """Ratios and limits outside their ranges are ValueErrors when the window is made."""
+    memory, _ = scripted(DONE)
+    with pytest.raises(ValueError, match="context_"):
+        ContextWindow(memory, "ann", **{"context_max_tokens": 100, **options})
+
+
+async def test_a_window_over_a_daemon_brings_back_what_left_it(tmp_path: Path) -> None:
+    """Through a real store: what left comes back when asked for; one overflow is one batch though answers got lost."""
+    async with service_in(tmp_path) as service:
+        transport = LosesAnswers(httpx.ASGITransport(create_app(service)), 0)
+        async with AsyncClient(transport=transport, retries=Retries(attempts=1)) as memory:
+            window = AsyncContextWindow(memory, "ann", context_max_tokens=200)
+            window.add(SYSTEM, {"role": "user", "content": "My sister Clara plays the cello in Porto."})
+            assert await window.prepare("Clara") == window.messages
+            for number in range(4):
+                window.add(*turn(number))
+            transport.left = 2
+            assert contents(await window.prepare("Clara"))[:2] == ["s", "M"]
+            assert isinstance(window.last_error, ConnectionFailed)
+            prepared = await window.prepare("Clara")
+            assert "cello" in prepared[0]["content"]
+            assert all("cello" not in message["content"] for message in prepared[1:])
+            assert len((await memory.list_batches("ann")).batches) == 1
+
+
+async def test_two_tasks_that_prepare_at_once_send_one_batch(tmp_path: Path) -> None:
+    """Both may send the parcel; the daemon stores it once, and only its messages leave."""
+    async with client_in(tmp_path) as memory:
+        window = AsyncContextWindow(memory, "ann", context_max_tokens=100)
+        window.add(*turn(1), *turn(2))
+        both = asyncio.gather(window.prepare(), window.prepare())
+        await asyncio.sleep(0)
+        window.add({"role": "user", "content": "3"})
+        await both
+        assert contents(window.messages) == ["2", "2", "3"]
+        assert len((await memory.list_batches("ann")).batches) == 1
+
+
+# --- samples and pages -------------------------------------------------------------------------------
+
+
+def run(daemon: Daemon, *command: str) -> str:
+    """Run Python with the client on its path; what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(HOME / "src"), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *command],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_samples_and_the_readme_run_as_they_are(daemon: Daemon) -> None:
+    """Every sample, and what the README and docs/clients.md print as Python, does what it says on a real daemon."""
+    told = {path.name: run(daemon, str(path), daemon.url) for path in sorted((HOME / "samples").glob("*.py"))}
+    assert "I moved to Lisbon in May." in told.pop("first_recall.py")
+    assert "青岛" in told.pop("many_agents.py")
+    assert "What does Clara play? She plays the cello." in told.pop("chat_with_memory.py")
+    assert "NODE_NOT_FOUND" in told.pop("look_inside.py")
+    assert told == {}
+    for page, mark in (("clients/python/README.md", "first recall"), ("docs/clients.md", "python")):
+        block = marked_block(read(page), mark).replace("http://127.0.0.1:8420", daemon.url)
+        assert daemon.url in block
+        assert "I moved to Lisbon in May." in run(daemon, "-c", block)
+
+
+def test_the_curl_lines_of_the_page_work(daemon: Daemon) -> None:
+    """What docs/clients.md tells to type with curl remembers, retries under its key, and recalls."""
+    script = marked_block(read("docs/clients.md"), "curl").replace("http://127.0.0.1:8420", daemon.url)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"batch_id":"b1"') == 2
+    assert "[Memory] I moved to Lisbon in May." in done.stdout
