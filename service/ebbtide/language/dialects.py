@@ -4,7 +4,8 @@ Servers that claim the same interface differ. Some take a JSON schema, some chok
 in another place, some know only "any JSON", some nothing. The ways stand in a ladder, best first. A way the
 server refuses (4xx) is given up once a lesser one has worked; one that ends in a fault of the server's (some
 answer 500 to what they do not know) only when that happens twice before it has ever worked, because a fault may
-be a mere accident; and one whose replies are never JSON after a few tries.
+be a mere accident; and one whose first few replies are none of them JSON. A way that has given JSON once keeps
+its place: a model that talks nonsense for a while must not cost the server its best way for good.
 
 Deliberately not here: requests. `Ladder` only counts.
 """
@@ -31,6 +32,7 @@ class Ladder(Generic[W]):
         self._strikes = [0] * len(ways)
         self._prose = [0] * len(ways)
         self._has_worked = [False] * len(ways)
+        self._has_given_json = [False] * len(ways)
 
     def candidates(self) -> list[W]:
         """The ways to try for one question, best first; the last one is never given up."""
@@ -53,6 +55,10 @@ class Ladder(Generic[W]):
         """Whether the reply to a question put this way was JSON at all."""
         index = self._ways.index(way)
         self._prose[index] = 0 if is_json else self._prose[index] + 1
+        self._has_given_json[index] |= is_json
+        if self._has_given_json[index]:
+            # The way is right; what comes now is the model's mood, and asking again is the caller's business.
+            return
         is_last = index == len(self._ways) - 1
         if self._prose[index] >= PATIENCE_WITH_PROSE and not is_last:
             self._prose[index] = 0

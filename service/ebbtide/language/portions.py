@@ -8,6 +8,7 @@ those of the portion and are mapped back here.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ TOKENS_AROUND = 24
 
 MOST_PIECES = 30
 """More messages at a time make small models lose count."""
+
+LEAST_SHARE = 0.15
+"""Share of a message's letters that its segments must hold together; a word is no segment of a paragraph."""
 
 SHORTEST_PIECE = 40
 """Characters below which a piece is not split any more."""
@@ -86,10 +90,18 @@ def placed(segments: Sequence[Segment], portion: Portion) -> list[Segment]:
     return mapped
 
 
+def _weight(text: str) -> int:
+    return sum(character.isalnum() for character in text)
+
+
 def completed(segments: Sequence[Segment], said: Sequence[Utterance], max_chars: int) -> list[Segment]:
-    """The segments in the order of the text, with messages that the model left out segmented by rule."""
-    covered = {index for segment in segments for index in segment.messages}
-    left_out = [i for i, message in enumerate(said) if i not in covered and has_word(message.text)]
+    """The segments in the order of the text; messages that the model as good as left out are segmented by rule."""
+    told: Counter[int] = Counter()
+    for segment in segments:
+        for index in segment.messages:
+            told[index] += _weight(segment.text)
+    left_out = [i for i, m in enumerate(said) if has_word(m.text) and told[i] < LEAST_SHARE * _weight(m.text)]
+    segments = [s for s in segments if not set(s.messages) <= set(left_out)]
     by_rule = [
         Segment(s.text, tuple(left_out[i] for i in s.messages), s.start)
         for s in segment_by_rules([said[i] for i in left_out], max_chars)

@@ -107,17 +107,41 @@ def test_cancelled_probe_leaves_its_place() -> None:
 
 
 def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
-    """A way whose replies are never JSON is left after three; the last way is never left."""
+    """A way whose first three replies are no JSON is left; the last way is never left."""
     ladder = Ladder(["a", "b"])
-    for way in ("a", "a"):
-        ladder.read(way, is_json=False)
-    ladder.read("a", is_json=True)
+    for _ in range(2):
+        ladder.read("a", is_json=False)
     assert ladder.candidates() == ["a", "b"]
-    for _ in range(3):
+    for _ in range(1):
         ladder.read("a", is_json=False)
     for _ in range(9):
         ladder.read("b", is_json=False)
     assert ladder.candidates() == ["b"]
+
+
+def test_a_way_that_has_given_json_keeps_its_place() -> None:
+    """A model that talks nonsense for a while does not cost the server its best way for good."""
+    ladder = Ladder(["a", "b"])
+    ladder.read("a", is_json=True)
+    for _ in range(20):
+        ladder.read("a", is_json=False)
+    assert ladder.candidates() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("told", "is_kept"), [("word", False), ("We met Clara in Porto and walked to the sea.", True)]
+)
+def test_a_message_told_in_a_word_is_segmented_by_rule(told: str, is_kept: bool) -> None:
+    """What a model makes of a message stands only when it says a fair part of it; else the rules segment it."""
+    text = "We met Clara in Porto on Sunday and walked down to the sea, where the boats were coming in."
+    said = [
+        Utterance("user", "", text),
+        Utterance("user", "", "The soup was too salty for everyone at the table."),
+    ]
+    segments = completed([Segment(told, (0,)), Segment(said[1].text, (1,), 0)], said, 200)
+    assert (segments[0].text == told) is is_kept
+    assert any("Clara" in segment.text for segment in segments)
+    assert segments[-1].text == said[1].text
 
 
 # --- portions ----------------------------------------------------------------------------------------
