@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -19,7 +20,7 @@ from typing import Any
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.chat import ServerOptions
 from ebbtide.language.gate import Gate
-from ebbtide.language.port import BadReply, LanguageModel, Utterance
+from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Utterance
 from ebbtide.language.retry import Asking, Patience
 from ebbtide.language.served import ServedModel
 from ebbtide.language.server import KINDS
@@ -170,4 +171,7 @@ def parse() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(parse()))
+    try:
+        asyncio.run(main(parse()))
+    except ModelUnavailable as error:
+        sys.exit(f"The model does not answer: {error}")

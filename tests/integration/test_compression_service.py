@@ -355,7 +355,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(tmp_path: Path) -
         assert scheduler.tally.slices == before + 1, "undisturbed, a slice goes on"
         watch = Stopwatch()
         await asyncio.gather(*(ask(service, "ann", f"{number}") for number in range(8)))
-        assert watch.s < 0.5
+        assert watch.s < 1.5, "a pass of a hundred steps takes longer than two seconds"
         assert scheduler.tally.slices > before + 1, "disturbed, it ended"
         assert (await looking.info(service, "ann")).owed_passes == 1, "before its pass was through"
         assert (await settle(service, "ann")).passes_done
