@@ -182,6 +182,13 @@ class LanguageSettings(_Section):
             raise ValueError("must be 1 to 300 visible characters")
         return value
 
+    @field_validator("api_key")
+    @classmethod
+    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
+        if not re.fullmatch(r"[\x21-\x7e]*", value.get_secret_value()):
+            raise ValueError("must be printable ASCII without spaces")
+        return value
+
     @field_validator("keep_alive")
     @classmethod
     def _is_duration(cls, value: str) -> str:

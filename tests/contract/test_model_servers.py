@@ -182,13 +182,11 @@ WRAPPED = {
 @pytest.mark.parametrize("wrapping", WRAPPED)
 async def test_replies_are_found_in_their_wrapping(pair: Pair, wrapping: str) -> None:
     """Thoughts, fences and talk around the JSON do no harm."""
-    reply = (
-        '{"segments": [{"messages": [1], "text": "The roof leaks."}, {"messages": 0, "text": "她在青岛"}]}'
-    )
+    reply = '{"segments": [{"messages": [1], "text": "The roof leaks."}, {"messages": 0, "text": "她五月搬到了青岛"}]}'
     before, _, after = WRAPPED[wrapping].rpartition("{}")
     pair.server.script.append(Reaction(content=before + reply + after))
     segments = await pair.model.segment(SAID, max_chars=200)
-    assert [(s.text, s.messages) for s in segments] == [("她在青岛", (0,)), ("The roof leaks.", (1,))]
+    assert [(s.text, s.messages) for s in segments] == [("她五月搬到了青岛", (0,)), ("The roof leaks.", (1,))]
 
 
 async def test_endless_answers_are_bad_replies(pair: Pair) -> None:

@@ -8,9 +8,9 @@ those of the portion and are mapped back here.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ebbtide.language.builtin.scripts import cluster_cut, has_word
 from ebbtide.language.builtin.segmentation import segment as segment_by_rules
@@ -23,8 +23,11 @@ TOKENS_AROUND = 24
 MOST_PIECES = 30
 """More messages at a time make small models lose count."""
 
-LEAST_SHARE = 0.15
-"""Share of a message's letters that its segments must hold together; a word is no segment of a paragraph."""
+LEAST_SHARE = 0.2
+"""Share of a message's words that its segments must hold together; a word is no segment of a paragraph."""
+
+UNSPACED_FROM = "\u2e7f"
+"""Scripts above this character are written without spaces."""
 
 SHORTEST_PIECE = 40
 """Characters below which a piece is not split any more."""
@@ -90,17 +93,32 @@ def placed(segments: Sequence[Segment], portion: Portion) -> list[Segment]:
     return mapped
 
 
-def _weight(text: str) -> int:
-    return sum(character.isalnum() for character in text)
+def _signs(text: str) -> set[str]:
+    """What a text can be known by: its words, and pairs of characters where words are not spaced."""
+    signs: set[str] = set()
+    for word in re.findall(r"\w+", text.casefold()):
+        if max(word) > UNSPACED_FROM:
+            signs.update(a + b for a, b in pairwise(word))
+        elif len(word) > 1:
+            signs.add(word)
+    return signs
+
+
+def _is_told(text: str, told: set[str] | None) -> bool:
+    """Whether segments that name a message hold a fair share of it, and do not merely claim to."""
+    if told is None:
+        return False
+    signs = _signs(text)
+    return not signs or len(signs & told) >= LEAST_SHARE * len(signs)
 
 
 def completed(segments: Sequence[Segment], said: Sequence[Utterance], max_chars: int) -> list[Segment]:
     """The segments in the order of the text; messages that the model as good as left out are segmented by rule."""
-    told: Counter[int] = Counter()
+    told: dict[int, set[str]] = {}
     for segment in segments:
         for index in segment.messages:
-            told[index] += _weight(segment.text)
-    left_out = [i for i, m in enumerate(said) if has_word(m.text) and told[i] < LEAST_SHARE * _weight(m.text)]
+            told.setdefault(index, set()).update(_signs(segment.text))
+    left_out = [i for i, m in enumerate(said) if has_word(m.text) and not _is_told(m.text, told.get(i))]
     segments = [s for s in segments if not set(s.messages) <= set(left_out)]
     by_rule = [
         Segment(s.text, tuple(left_out[i] for i in s.messages), s.start)

@@ -129,7 +129,12 @@ def test_a_way_that_has_given_json_keeps_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "is_kept"), [("word", False), ("We met Clara in Porto and walked to the sea.", True)]
+    ("told", "is_kept"),
+    [
+        ("word", False),
+        ("How about you? How is everybody there?", False),
+        ("We met Clara in Porto and walked to the sea.", True),
+    ],
 )
 def test_a_message_told_in_a_word_is_segmented_by_rule(told: str, is_kept: bool) -> None:
     """What a model makes of a message stands only when it says a fair part of it; else the rules segment it."""
