@@ -167,7 +167,7 @@ def test_phrases_and_keywords_are_single_lines_of_bounded_length() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "names"),
-    [(["朋友", "a\nb"], ["朋友", "a b"]), (["x" * 33, " "], ["", ""])],
+    [(["朋友", "a\nb"], ["朋友", "a b"]), (["x\u202ey", "\u2066"], ["x y", ""]), (["x" * 33, " "], ["", ""])],
 )
 def test_relation_names_are_short_single_lines(reply: list[str], names: list[str]) -> None:
     """A name longer than allowed becomes empty; line breaks become spaces."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.text import Text
 
 from ebbtide.cli.console import err
@@ -94,6 +95,8 @@ def settings_in_force(flags: dict[str, Any], config: Path | None = None) -> Sett
         return load_settings(flags, config)
     except ValidationError as error:
         raise Failure(describe(error), ExitCode.BAD_SETTING) from None
+    except SettingsError as error:
+        raise Failure(f"{sentence(str(error))}", ExitCode.BAD_SETTING) from None
     except FileNotFoundError:
         raise Failure(f"There is no settings file {config}.", ExitCode.NO_CONFIG) from None
     except tomllib.TOMLDecodeError as error:
@@ -114,7 +117,7 @@ def describe(error: ValidationError) -> str:
             continue
         message = fault["msg"].removeprefix("Value error, ").removeprefix("Input ")
         message = allowed(fault["loc"]) or message[:1].lower() + message[1:]
-        shown = "(not shown)" if "api_key" in fault["loc"] else repr(fault["input"])
+        shown = "(not shown)" if {"api_key", "base_url"} & set(fault["loc"]) else repr(fault["input"])
         value = shown if len(shown) <= 40 else shown[:39] + "…"
         is_whole = isinstance(fault["input"], dict)
         sentences.append(f"{field}: {message}." if is_whole else f"{field} = {value}: {message}.")

@@ -20,6 +20,9 @@ LONGEST_RELATION = 32
 LONGEST_PHRASE = 80
 LONGEST_KEYWORD = 60
 MOST_KEYWORDS = 5
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Signs that turn the direction of a line: a name must not rearrange what stands beside it."""
+
 TOLERANCE = 1.25
 """Contents up to this many times the target are cut, longer ones refused (memory model, section 5)."""
 
@@ -78,6 +81,11 @@ def cut_at_clause(text: str, target: int) -> str:
     return text[:target].rstrip()
 
 
+def _is_hidden(character: str) -> bool:
+    """Controls, line breaks, and signs that turn a line around; joiners inside emoji stay."""
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNING
+
+
 def _one_line(text: str) -> str:
-    visible = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text)
+    visible = "".join(" " if _is_hidden(c) else c for c in text)
     return " ".join(visible.split())

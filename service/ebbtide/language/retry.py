@@ -73,6 +73,8 @@ class Asking:
     gate: Gate
     patience: Patience
     tallies: dict[str, Tally] = field(default_factory=dict)
+    under_way: dict[int, float] = field(default_factory=dict)
+    """When each call under way began, by the event loop's clock."""
     troubled: bool = False
     """Whether the latest call found no server: nobody should wait for the model now."""
     _answered: OrderedDict[tuple[Portion, int], list[Segment]] = field(default_factory=OrderedDict)
@@ -128,6 +130,12 @@ class Asking:
 
         return await self._insist("relate", ask, Priority.FOREGROUND)
 
+    @property
+    def longest_call_s(self) -> float:
+        """How long the oldest call under way has taken so far; 0 when none is."""
+        began_s = min(self.under_way.values(), default=None)
+        return 0.0 if began_s is None else asyncio.get_running_loop().time() - began_s
+
     async def state(self) -> ModelState:
         """Who answers, and whether it does."""
         return await self.model.state()
@@ -165,6 +173,8 @@ class Asking:
     async def _once(self, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
         async with self.gate.passing(priority):
             tally.calls += 1
+            call, now_s = object(), asyncio.get_running_loop().time()
+            self.under_way[id(call)] = now_s
             try:
                 async with asyncio.timeout(self.patience.timeout_s) as limit:
                     return await ask()
@@ -173,3 +183,5 @@ class Asking:
                     raise
                 seconds = self.patience.timeout_s
                 raise ModelUnavailable(f"no answer within {seconds:g} s") from error
+            finally:
+                del self.under_way[id(call)]

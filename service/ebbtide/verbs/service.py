@@ -39,7 +39,7 @@ class TaskTally(Answer):
 class ModelInfo(Answer):
     """The language model in force."""
 
-    kind: str = Field(description="builtin.", examples=["builtin"])
+    kind: str = Field(description="builtin, ollama or openai.", examples=["builtin"])
     name: str = Field(description="Name of the model.", examples=["builtin"])
     available: bool = Field(description="Whether it answers.")
     detail: str = Field(description="Why not, if it does not.")
@@ -105,6 +105,10 @@ async def get_scheduler(service: Service) -> SchedulerInfo:
     )
 
 
+STUCK_CALL_S = 60.0
+"""A model call that takes longer holds everyone else's up; readiness says so."""
+
+
 class Readiness(Answer):
     """Whether the daemon can do its work."""
 
@@ -120,6 +124,9 @@ async def get_readiness(service: Service) -> Readiness:
     state = await service.asking.state()
     if not state.available or service.asking.troubled:
         reasons.append(state.detail or f"the language model {state.name} does not answer")
+    longest_s = service.asking.longest_call_s
+    if longest_s > STUCK_CALL_S:
+        reasons.append(f"a model call has been under way for {longest_s:.0f} s")
     lag_s = max((agent.digest.lag_s for agent in service.fleet.open_agents), default=0.0)
     if lag_s > service.settings.fleet.digest_lag_bound_s:
         reasons.append(f"the oldest batch has waited {lag_s:.0f} s to be digested")
