@@ -310,7 +310,10 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
     """When its time is up an agent goes to the back of the ring: two agents alternate, neither is starved."""
     model = ScriptedModel()
 
+    both_wait = asyncio.Event()
+
     async def slowly(text: str, target: int) -> str:
+        await both_wait.wait()
         await asyncio.sleep(0.12)
         return "x" * target
 
@@ -324,6 +327,8 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
             await settle(service, agent)
         for agent in ("ann", "ben"):
             await tell(service, agent, "Everybody looks elsewhere now.")
+            await settle(service, agent, passes=False)
+        both_wait.set()
         for agent in ("ann", "ben"):
             await settle(service, agent)
         order = [text.partition("'")[0] for text, _ in shortenings(model)]
