@@ -319,7 +319,9 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
 
     only_shortening(model, slowly)
     fleet = {"time_slice_ms": 100}
-    async with service_in(tmp_path / "data", model, fleet=fleet) as service:
+    # Digests must reach the model while a shortening holds a place at it.
+    language = {"model_concurrency": 4}
+    async with service_in(tmp_path / "data", model, fleet=fleet, language=language) as service:
         for agent in ("ann", "ben"):
             mine = [text.replace("The", f"{agent}'s") for text in (KETTLE, HARBOUR, GARDEN)]
             await initialise(service, agent, QUICKLY)
