@@ -93,7 +93,9 @@ def beside(server: str, **more: Any) -> dict[str, Any]:
     return {"model": "openai", "base_url": server, "num_ctx": CONTEXT, "model_timeout_ms": 120_000, **more}
 
 
-async def test_conversation_lives_through_a_real_model(server: str, tmp_path: Path) -> None:
+async def test_conversation_lives_through_a_real_model(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Segmented, processed, related, compressed over HTTP: replies parse, every message is remembered."""
     said = [
         "My name is Maria Keller and I moved to Lisbon on 3 May 2024.",
@@ -115,14 +117,18 @@ async def test_conversation_lives_through_a_real_model(server: str, tmp_path: Pa
         assert all(node.phrase and node.keywords for node in nodes)
         assert (await ask(service, "ann")).text
         model = await get_model(service)
-        print(f"\nreal model, {len(nodes)} memories of 4 messages")
-        for name, task in model.tasks.items():
-            print(f"  {name:8} {task.calls:3} calls, parse rate {task.parse_rate}")
+        with capsys.disabled():
+            print(f"\nreal model, {len(nodes)} memories of 4 messages")
+            for name, task in model.tasks.items():
+                print(f"  {name:8} {task.calls:3} calls, parse rate {task.parse_rate}")
+        for task in model.tasks.values():
             assert task.parse_rate is not None and task.parse_rate >= 0.5
         assert sum(task.unavailable for task in model.tasks.values()) == 0
 
 
-async def test_compression_goes_through_a_real_model(server: str, tmp_path: Path) -> None:
+async def test_compression_goes_through_a_real_model(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Memories that fade are shortened by the model or, where it fails, by rule; never beyond their target."""
     async with service_in(tmp_path / "data", None, language=beside(server)) as service:
         await fading(service, "ann", KETTLE, HARBOUR)
@@ -134,7 +140,8 @@ async def test_compression_goes_through_a_real_model(server: str, tmp_path: Path
         assert rewritten
         for node, _ in rewritten:
             assert len(node.content) < node.original_length
-        print("\nshortened by", [rewrite.model for _, rewrite in rewritten])
+        with capsys.disabled():
+            print("\nshortened by", [rewrite.model for _, rewrite in rewritten])
 
 
 async def test_real_context_is_known_and_kept(server: str, tmp_path: Path) -> None:
