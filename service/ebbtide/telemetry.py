@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import contextvars
 import logging
+import re
 import sys
 import traceback
+import uuid
 from collections.abc import Coroutine, MutableMapping
 from typing import Any, TextIO, TypeVar, cast
 
@@ -96,3 +98,11 @@ def get_log(name: str) -> Any:
 def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """A task that outlives the request that happened to start it: its log lines carry no request id."""
     return asyncio.create_task(work, context=contextvars.Context())
+
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+def request_id_from(given: str | None) -> str:
+    """The caller's id for a request where it is fit for a log line, else a new one."""
+    return given if given and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex

@@ -11,7 +11,7 @@ import errno
 import signal
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from pydantic import ValidationError
@@ -126,29 +126,11 @@ def describe(error: ValidationError) -> str:
 
 def allowed(path: tuple[int | str, ...]) -> str:
     """The range or the list of values of a number or choice among the settings; empty for others."""
-    from pydantic import BaseModel
-
     from ebbtide.settings import Settings
+    from ebbtide.verbs.forms import allowed_values
 
-    model: Any = Settings
-    for part in path[:-1]:
-        field = model.model_fields.get(part)
-        model = None if field is None else field.annotation
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            return ""
-    field = model.model_fields.get(path[-1]) if path else None
-    if field is None:
-        return ""
-    if get_origin(field.annotation) is Literal:
-        return f"allowed: {', '.join(map(str, get_args(field.annotation)))}"
-    words = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
-    bounds = [
-        text.format(getattr(bound, name))
-        for bound in field.metadata
-        for name, text in words.items()
-        if hasattr(bound, name)
-    ]
-    return f"allowed: {' '.join(bounds)}" if bounds else ""
+    values = allowed_values(Settings, path)
+    return f"allowed: {values}" if values else ""
 
 
 def _run(settings: Settings) -> None:

@@ -23,7 +23,7 @@ from ebbtide.fleet.scheduler import Scheduler
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
-from ebbtide.store.data_directory import DataDirectory, directory_name
+from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.telemetry import get_log, in_background
@@ -315,10 +315,6 @@ class Fleet:
                 )
             )
         return found, ""
-
-    def directory_of(self, agent_id: AgentId) -> str:
-        """The directory of an agent's files."""
-        return directory_name(agent_id)
 
     async def on_pool(self, fn: Callable[[], T]) -> T:
         """Run what blocks on the daemon's threads."""

@@ -207,17 +207,6 @@ class Workspace:
 
         return self.store.write(write)
 
-    def replay(self, idempotency_key: str, body_hash: bytes) -> tuple[Batch, int] | None:
-        """The first answer to an idempotency key, if there was one."""
-
-        def read(txn: ReadTransaction) -> tuple[Batch, int] | None:
-            known = txn.receipt(idempotency_key)
-            if known is None:
-                return None
-            return _replayed(txn, known, body_hash), txn.counts().pending_batches
-
-        return self.store.read(read)
-
     def next_task(self, now_ms: int) -> DigestTask | int | None:
         """The next batch to digest; how long to wait (ms) when all are put off; None when none waits."""
 

@@ -15,7 +15,6 @@ import contextlib
 import ipaddress
 import re
 import time
-import uuid
 from urllib.parse import unquote_to_bytes
 
 import structlog
@@ -25,13 +24,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
 from ebbtide.rest.problems import problem
 from ebbtide.settings import Settings
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, request_id_from
 
 BODY_TIMEOUT_S = 60.0
 """Longest the arrival of a body may take."""
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
@@ -55,7 +53,7 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        request_id = _request_id(headers.get("x-request-id"))
+        request_id = request_id_from(headers.get("x-request-id"))
         begun_s = time.monotonic()
         status = 0
 
@@ -157,10 +155,6 @@ class Guard:
         return InvalidRequest(
             f"the body is larger than {self._max_body_bytes} bytes", reason="BODY_TOO_LARGE"
         )
-
-
-def _request_id(given: str | None) -> str:
-    return given if given and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def _route(scope: Scope) -> str:

@@ -9,9 +9,7 @@ whose own answer to bytes that are no message would be a fault of ours.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn
 
@@ -26,14 +24,13 @@ from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, Call
 from ebbtide.rpc.convert import answered, decoded, given
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, request_id_from
 from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.service import Service
 
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
 REQUEST_ID_KEY = "x-request-id"
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 Context = Any
 """grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
@@ -137,10 +134,12 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
 
 def _request_id(context: Context) -> str:
-    for name, value in context.invocation_metadata() or ():
-        if name == REQUEST_ID_KEY and isinstance(value, str) and _REQUEST_ID.fullmatch(value):
-            return value
-    return uuid.uuid4().hex
+    given = (
+        value
+        for name, value in context.invocation_metadata() or ()
+        if name == REQUEST_ID_KEY and isinstance(value, str)
+    )
+    return request_id_from(next(given, None))
 
 
 def _refuse_late(context: Context) -> None:

@@ -93,12 +93,6 @@ def from_link_value(value: bytes) -> tuple[int, int, float, int]:
     return target, relation, strength, anchor
 
 
-def from_backlink_value(value: bytes) -> tuple[int, int]:
-    """(source, relation id) of a backlink value."""
-    source, relation = _BACKLINK.unpack(value)
-    return source, relation
-
-
 def from_scan_block(value: bytes) -> list[tuple[int, int]]:
     """(count, last pass) of every node of a block."""
     return list(_SCAN.iter_unpack(value))

@@ -117,7 +117,11 @@ def _describe(fault: ErrorDetails, form: type[BaseModel] | None) -> str:
 
 def allowed_values(form: type[BaseModel] | None, path: tuple[int | str, ...]) -> str:
     """The range or the choices of a field of a form, as its declaration says; empty where it says none."""
-    field = None if form is None or len(path) != 1 else form.model_fields.get(str(path[0]))
+    for part in path[:-1]:
+        section = None if form is None else form.model_fields.get(str(part))
+        kind = None if section is None else section.annotation
+        form = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    field = None if form is None or not path else form.model_fields.get(str(path[-1]))
     if field is None:
         return ""
     if get_origin(field.annotation) is Literal:
