@@ -16,7 +16,7 @@ from ebbtide.fleet import slice as slices
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed
 from ebbtide.language.replies import cut_at_clause
-from ebbtide.memory.network import Draft
+from ebbtide.memory.draft import Draft
 from ebbtide.verbs.agents import close, initialise
 from ebbtide.verbs.batches import CompressCommand, compress
 from ebbtide.verbs.inspect import NodeInfo
@@ -271,7 +271,7 @@ async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
             return asyncio.sleep(FOR_EVER)
         if len(shortenings(model)) == 2:
             network = looking.opened_agent(service, "ann").workspace.network
-            counts_at_cut.append(network.nodes[1].scan.count)
+            counts_at_cut.append(network.scan_count(1))
         return "x" * target
 
     only_shortening(model, step)

@@ -7,10 +7,12 @@ is one consistent state. No rule of the memory model stands here; a `Change` arr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 import zstandard
 
 from ebbtide.store import layout
@@ -21,10 +23,13 @@ from ebbtide.vocabulary import (
     BatchState,
     Change,
     Link,
+    LinkColumns,
     MessageRecord,
     Node,
+    NodeText,
     PassState,
     Receipt,
+    ScanColumns,
     ScanState,
 )
 
@@ -126,6 +131,12 @@ class LmdbReading:
         for _, value in self.items(layout.NODES, layout.u64(start)):
             yield decoder.decode(value)
 
+    def node_texts(self) -> Iterator[NodeText]:
+        """What every node says, by id: a node without the rest of its record."""
+        decoder = msgspec.msgpack.Decoder(NodeText)
+        for _, value in self.items(layout.NODES):
+            yield decoder.decode(value)
+
     def links(self, start: int = 0) -> Iterator[Link]:
         """Links whose source is `start` or later, by source, target, relation id."""
         for key, value in self.items(layout.LINKS, layout.u64(start)):
@@ -143,11 +154,39 @@ class LmdbReading:
 
     def scans(self) -> Iterator[tuple[int, ScanState]]:
         """(node id, scan state) of every node that was scanned."""
+        columns = self.scan_columns()
+        everything = (columns.node_id.tolist(), columns.count.tolist(), columns.last_pass.tolist())
+        for node_id, count, last_pass in zip(*everything, strict=True):
+            yield node_id, ScanState(count, last_pass)
+
+    def scan_columns(self) -> ScanColumns:
+        """The scan states of every node that was scanned, by id."""
+        ids, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=layout.SCAN_ROW)]
         for key, value in self.items(layout.SCANS):
-            first = layout.from_u64(key) * layout.SCANS_PER_BLOCK
-            for place, (count, last_pass) in enumerate(layout.from_scan_block(value)):
-                if count:
-                    yield first + place, ScanState(count, last_pass)
+            block = layout.from_scan_block(value)
+            scanned = np.flatnonzero(block["count"])
+            ids.append(scanned + layout.from_u64(key) * layout.SCANS_PER_BLOCK)
+            rows.append(block[scanned])
+        states = np.concatenate(rows)
+        return ScanColumns(
+            np.concatenate(ids), states["count"].astype(np.int64), states["last_pass"].astype(np.int64)
+        )
+
+    def link_columns(self) -> LinkColumns:
+        """Every link, by source, target, relation id."""
+        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
+        sources = list(cursor.iternext_nodup(keys=True, values=False))
+        found = cursor.getmulti(sources, dupdata=True, dupfixed_bytes=layout.LINK_SIZE, keyfixed=True)
+        rows = layout.from_link_rows(found)
+        ids, relation = np.unique(rows["relation"], return_inverse=True)
+        return LinkColumns(
+            rows["source"].astype(np.int64),
+            rows["target"].astype(np.int64),
+            relation,
+            rows["strength"].astype(np.float64),
+            rows["anchor"].astype(np.int64),
+            [self.relation(relation_id) for relation_id in ids.tolist()],
+        )
 
     def first_content(self, node: Node) -> str | None:
         """What the node said when it was made; None when that text is no longer kept."""
@@ -256,7 +295,7 @@ class LmdbWriting(LmdbReading):
             self._forget(node_id)
         for link in change.links:
             self._put_link(link)
-        self.put_scans(change.scans)
+        self._count_scans(change)
         if change.focus is not None:
             self.put(layout.META, b"focus", layout.encode(change.focus))
         if change.next_node_id is not None:
@@ -286,7 +325,6 @@ class LmdbWriting(LmdbReading):
         if targets:
             self.delete(layout.LINKS, key)
         self.delete(layout.NODES, key)
-        self.put_scans({node_id: ScanState()})
         if node.first_key:
             self._drop_chunk(node.first_key)
 
@@ -317,19 +355,26 @@ class LmdbWriting(LmdbReading):
         self.put(layout.RELATIONS, layout.u32(relation_id), name.encode())
         return relation_id
 
+    def _count_scans(self, change: Change) -> None:
+        """Count the scans of a change; a forgotten node has none any more."""
+        self._change_scans(change.forgotten, partial(_set_counters, state=(0, 0)))
+        self._change_scans(change.scanned, partial(_count_one, pass_number=change.scanned_in))
+
     def put_scans(self, scans: Mapping[int, ScanState]) -> None:
-        """Write scan counters into their blocks; a block of zeros goes."""
-        blocks: dict[bytes, bytearray] = {}
+        """Write scan states as they stand."""
         for node_id, scan in scans.items():
-            key, offset = layout.scan_place(node_id)
-            block = blocks.get(key)
-            if block is None:
-                block = bytearray(self.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
-                blocks[key] = block
-            block[offset : offset + layout.SCAN_SIZE] = layout.scan_value(scan.count, scan.last_pass)
-        for key, block in blocks.items():
-            if any(block):
-                self.put(layout.SCANS, key, bytes(block))
+            self._change_scans([node_id], partial(_set_counters, state=(scan.count, scan.last_pass)))
+
+    def _change_scans(self, node_ids: Sequence[int], change: Callable[[Any, Any], None]) -> None:
+        """Change counters in their blocks; a block of zeros goes."""
+        ids = np.array(node_ids, dtype=np.int64)
+        numbers = ids // layout.SCANS_PER_BLOCK
+        for number in np.unique(numbers).tolist():
+            key = layout.u64(number)
+            block = layout.from_scan_block(self.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
+            change(block, ids[numbers == number] % layout.SCANS_PER_BLOCK)
+            if block["count"].any():
+                self.put(layout.SCANS, key, block.tobytes())
             else:
                 self.delete(layout.SCANS, key)
 
@@ -420,6 +465,15 @@ class LmdbWriting(LmdbReading):
             self.delete(layout.BATCHES, value)
             if batch.idempotency_key:
                 self.delete(layout.RECEIPTS, layout.text_key(batch.idempotency_key))
+
+
+def _set_counters(block: Any, places: Any, state: tuple[int, int]) -> None:
+    block[places] = state
+
+
+def _count_one(block: Any, places: Any, pass_number: int) -> None:
+    block["count"][places] += 1
+    block["last_pass"][places] = pass_number
 
 
 def _first(items: Iterator[tuple[bytes, bytes]], most: int) -> Iterator[tuple[bytes, bytes]]:

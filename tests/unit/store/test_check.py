@@ -51,10 +51,10 @@ def _fill(txn: Any) -> None:
             links=links,
             focus=(2,),
             next_node_id=3,
-            scans={1: ScanState(1, 1)},
             finished_passes=1,
         )
     )
+    txn.apply(Change(scanned=[1], scanned_in=1))
 
 
 def _put(table: bytes, key: bytes, value: bytes) -> Callable[[Any], None]:
