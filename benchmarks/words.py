@@ -14,7 +14,7 @@ back morning meeting over very night now only because two last really first thin
 friend house family down again dinner project long little came still around money until phone city never
 always while through train school book coffee team another office trip month call late mother early garden
 weekend report doctor water bought food away asked talk father park small old young started read found kitchen
-idea evening sister great told walk summer music three brother room week river bus table letter street garage
+idea evening sister great told walk summer music three brother room stairs river bus table letter street garage
 winter moved birthday ready weather hospital lunch car film daughter teacher computer store bread question
 answer minutes hours party beach flight ticket picture story green market bicycle library painting holiday
 mountain village breakfast deadline budget customer contract manager invoice server release garlic tomato

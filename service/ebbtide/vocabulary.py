@@ -112,7 +112,7 @@ _HAN = re.compile(
 
 def holds_han(text: str) -> bool:
     """Whether a Han character stands in the text: what decides between Chinese and English wording."""
-    return _HAN.search(text) is not None
+    return not text.isascii() and _HAN.search(text) is not None
 
 
 # --- what was said -------------------------------------------------------------------------------------

@@ -40,8 +40,8 @@ NEWEST = (1 << POSITION_BITS) - 1
 NEARLY = 1 - 2e-11
 """Worths further apart than this cannot be equal in 12 significant digits."""
 
-TRIED_ONE_BY_ONE = 1024
-"""Most nodes whose texts are matched one after the other (0.3 µs each) before everything is looked through."""
+FIRST_TRY = 4
+"""How many times the results wanted are matched before all that is within reach: common words are found there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +230,7 @@ class _Matcher:
         self._found = found
         self._wanted = [folded(keyword) for keyword in keywords]
         self._matching: Array | None = None
+        """By slot, once everything was looked through."""
         self._any: bool | None = True if not keywords and len(found.slots) else None
 
     def first(self, most: int, left_out: Array) -> Array:
@@ -240,10 +241,10 @@ class _Matcher:
             places = places[~np.isin(found.slots, left_out)]
         if not self._wanted:
             return found.first(places, most)
-        tried = found.first(places, TRIED_ONE_BY_ONE)
+        tried = found.first(places, FIRST_TRY * most)
         matching = tried[self.says(tried)]
         if len(matching) < most and len(tried) < len(places):
-            matching = found.first(places[self._look_through()[places]], most)
+            matching = found.first(places[self.says(places)], most)
         if len(matching):
             self._any = True
         return matching[:most]
@@ -252,25 +253,20 @@ class _Matcher:
         """Whether each of these places matches."""
         if not self._wanted:
             return np.ones(len(places), dtype=np.bool_)
-        if self._matching is None and len(places) > TRIED_ONE_BY_ONE:
-            self._look_through()
-        if self._matching is not None:
-            matching: Array = self._matching[places]
-            return matching
-        says, slots = self._network.texts.says, self._found.slots[places].tolist()
-        return np.array([says(slot, self._wanted) for slot in slots], dtype=np.bool_)
+        network = self._network
+        slots = self._found.slots[places]
+        if self._matching is None:
+            if network.texts.are_few(len(places) * len(self._wanted)):
+                return network.texts.each_saying(slots, self._wanted)
+            self._matching = network.texts.saying(self._wanted, network.slots.count)
+        matching: Array = self._matching[slots]
+        return matching
 
     def matches_any(self) -> bool:
         """Whether any node reached matches."""
         if self._any is None:
             self._any = bool(self.says(np.arange(len(self._found.slots))).any())
         return self._any
-
-    def _look_through(self) -> Array:
-        if self._matching is None:
-            network = self._network
-            self._matching = network.texts.saying(self._wanted, network.slots.count)[self._found.slots]
-        return self._matching
 
 
 # --- what was once known -----------------------------------------------------------------------------------

@@ -139,7 +139,8 @@ def _end_visits(draft: Draft, node_ids: Sequence[NodeId], state: PassState) -> N
         return
     # Skipping moves the pass on too: whoever resumes it must not come by the same foci again.
     draft.change.pass_state = passed(state, node_ids[-1], draft.scan_count(node_ids[-1]))
-    scanned = [node_id for node_id in node_ids if node_id not in draft.focus]
+    focus = draft.focus
+    scanned = [node_id for node_id in node_ids if node_id not in focus]
     if scanned:
         draft.scan(scanned, state.number)
 

@@ -53,6 +53,30 @@ LEAST_DEAD = 1024
 """Forgotten slots below which dropping them is not worth it."""
 
 
+MANY = 4096
+"""Look-ups from which on a table of all ids is made for them: searching costs 100 ns each, a table 2 ns."""
+
+
+def places_in(ids: Array, wanted: Array) -> tuple[Array, Array]:
+    """Where each wanted id stands among ascending ids, and whether it does."""
+    if not len(ids) or not len(wanted):
+        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
+    places = np.clip(wanted - ids[0], 0, len(ids) - 1)
+    known = ids[places] == wanted
+    if known.all():
+        return places, known  # as long as nothing was dropped in between, ids count up
+    span = int(ids[-1] - ids[0]) + 1
+    if len(wanted) > MANY and span < 8 * len(ids):
+        table = np.full(span, -1, dtype=np.int64)
+        table[ids - ids[0]] = np.arange(len(ids))
+        places = np.where(
+            (wanted < ids[0]) | (wanted > ids[-1]), -1, table[np.clip(wanted - ids[0], 0, span - 1)]
+        )
+        return np.maximum(places, 0), places >= 0
+    places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return places, ids[places] == wanted
+
+
 class NodeState(NamedTuple):
     """What the network knows of a node without its text. Lengths in code points."""
 
@@ -130,7 +154,7 @@ class Network:
     ) -> Network:
         """Build the network from the ground state; `nodes` come by ascending id."""
         network = cls(parameters)
-        network._load_nodes(nodes, np.unique(links.target))
+        network._load_nodes(nodes, links.target)
         rows, known = network._slots_of(scans.node_id)
         network.slots["scan_count"][rows[known]] = scans.count[known]
         network.slots["last_pass"][rows[known]] = scans.last_pass[known]
@@ -150,8 +174,9 @@ class Network:
             pieces.append(piece_of(node.content, node.keywords))
             chinese.append(holds_han(node.content))
         living = np.array(ids, dtype=np.int64)
-        everyone = np.union1d(living, targets.astype(np.int64))
-        places = np.searchsorted(everyone, living)
+        gone = np.unique(targets[~places_in(living, targets)[1]])
+        everyone = np.union1d(living, gone)
+        places, _ = places_in(everyone, living)
         self.slots.append(len(everyone), id=everyone)
         self.slots["alive"][places] = True
         self.slots["has_han"][places] = chinese
@@ -190,11 +215,7 @@ class Network:
 
     def _slots_of(self, node_ids: Array) -> tuple[Array, Array]:
         """The slots of many nodes, and which of them have one."""
-        ids = self.slots["id"]
-        if not len(ids):
-            return np.zeros(len(node_ids), dtype=np.int64), np.zeros(len(node_ids), dtype=np.bool_)
-        slots = np.minimum(np.searchsorted(ids, node_ids), len(ids) - 1)
-        return slots, ids[slots] == node_ids
+        return places_in(self.slots["id"], node_ids)
 
     def slots_of(self, node_ids: Sequence[NodeId] | Array) -> Array:
         """The slots of nodes that all have one."""

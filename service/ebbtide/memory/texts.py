@@ -18,6 +18,9 @@ APART = b"\xff"
 STRETCH = 1 << 20
 """Bytes looked through at once: the interpreter lock is held meanwhile, about half a millisecond."""
 
+BYTES_A_NODE = 1000
+"""Bytes of the buffer that are looked through in the time that one node is matched by itself."""
+
 LEAST_WASTE = 1 << 16
 """Bytes of waste below which tidying is not worth it."""
 
@@ -106,10 +109,24 @@ class FoldedTexts:
 
     # --- matching ----------------------------------------------------------------------------------
 
-    def says(self, slot: int, wanted: Sequence[bytes]) -> bool:
-        """Whether any of the wanted words occurs in what one node says."""
-        begin, end = self._bounds(slot)
-        return any(self._buffer.find(word, begin, end) >= 0 for word in wanted)
+    def are_few(self, node_count: int) -> bool:
+        """Whether matching that many nodes one by one costs less than looking through the whole buffer."""
+        return node_count * BYTES_A_NODE < len(self._buffer)
+
+    def each_saying(self, slots: Array, wanted: Sequence[bytes]) -> Array:
+        """Which of these nodes say any of the wanted words, looked at one by one."""
+        pieces = self._piece_of_slot["piece"][slots]
+        begins = self._pieces["start"][pieces]
+        last = self._pieces.count - 1
+        ends = np.where(
+            pieces == last, len(self._buffer), self._pieces["start"][np.minimum(pieces + 1, last)]
+        )
+        find = self._buffer.find
+        found = [
+            any(find(word, begin, end) >= 0 for word in wanted)
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
+        return np.array(found, dtype=np.bool_)
 
     def saying(self, wanted: Sequence[bytes], slot_count: int) -> Array:
         """Which nodes say any of the wanted words, by slot: one look through the whole buffer for each word."""
