@@ -98,6 +98,8 @@ class PlainMemory:
                     continue
                 if relations and relation not in relations:
                     continue
+                if target in reached and hops + 1 >= hops_when_expanded.get(target, depth):
+                    continue
                 worth = exact * strength
                 known = best.get(target)
                 is_nearer = known is None or hops + 1 < known[2]

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from ebbtide.fleet import slice as slices
+from ebbtide.fleet import workspace
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed
 from ebbtide.language.replies import cut_at_clause
@@ -337,8 +338,11 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
         assert order == ["ann", "ben"] * 3
 
 
-async def test_slice_gives_way_to_foreground_work_of_its_agent(tmp_path: Path) -> None:
+async def test_slice_gives_way_to_foreground_work_of_its_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While jobs of the same agent wait, its slice ends after the step in hand; the pass goes on later."""
+    monkeypatch.setattr(workspace, "FEWEST_VISITS", 1)
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await initialise(service, "ann", {"long_term_factor": 0.0})
         for number in range(5):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ebbtide.fleet import workspace
-from ebbtide.memory import association, link_table, network, texts
+from ebbtide.memory import association, link_table, network, slots, texts
 
 COMMON = {
     "deadline": None,
@@ -29,7 +29,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 SMALL_BOUNDS = (
     (link_table, "FEWEST_UNSORTED", 7),
     (network, "LEAST_DEAD", 3),
-    (network, "MANY", 5),
+    (slots, "MANY", 5),
     (texts, "LEAST_WASTE", 8),
     (texts, "STRETCH", 12),
     (texts, "BYTES_A_NODE", 12),

@@ -22,6 +22,7 @@ from ebbtide.memory import association, compression, digestion
 from ebbtide.memory.association import Answer
 from ebbtide.memory.digestion import NewMemory
 from ebbtide.memory.draft import Draft
+from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
 from ebbtide.parameters import AgentParameters
@@ -81,7 +82,7 @@ class Ground:
         """The network as it is built when an agent opens."""
         nodes = [self.nodes[node_id] for node_id in sorted(self.nodes)]
         links = link_columns(self.links.values())
-        return Network.load(parameters, nodes, scan_columns(self.scans), links, self.focus, self.next_node_id)
+        return load_network(parameters, nodes, scan_columns(self.scans), links, self.focus, self.next_node_id)
 
 
 def scan_columns(scans: Mapping[int, ScanState]) -> ScanColumns:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ebbtide.memory.link_table import LinkTable
-from ebbtide.memory.network import places_in
+from ebbtide.memory.slots import places_in
 from ebbtide.memory.strength import (
     DecayTable,
     rank_of,

@@ -23,6 +23,7 @@ from ebbtide.memory.association import Answer
 from ebbtide.memory.compression import Shortening
 from ebbtide.memory.digestion import NewMemory
 from ebbtide.memory.draft import Draft
+from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
@@ -460,7 +461,7 @@ class Workspace:
 
 
 def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
-    return Network.load(
+    return load_network(
         parameters,
         txn.node_texts(),
         txn.scan_columns(),

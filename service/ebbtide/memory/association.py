@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ebbtide.memory.columns import Array
-from ebbtide.memory.network import Network, Scratch
+from ebbtide.memory.network import Network
+from ebbtide.memory.slots import Scratch
 from ebbtide.memory.strength import ranks_of, round_strength
 from ebbtide.memory.texts import folded
 from ebbtide.memory.wording import MEMORIES_OF_LOSS, word_dangling

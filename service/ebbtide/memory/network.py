@@ -27,54 +27,27 @@ change was committed. Changes in the making are a `Draft`'s (draft.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ebbtide.memory.columns import Array, Columns
 from ebbtide.memory.link_table import LinkTable
+from ebbtide.memory.slots import Scratch, places_in
 from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
 from ebbtide.vocabulary import (
     Change,
     Link,
-    LinkColumns,
     Node,
     NodeId,
-    NodeText,
-    ScanColumns,
     ScanState,
     holds_han,
 )
 
 LEAST_DEAD = 1024
 """Forgotten slots below which dropping them is not worth it."""
-
-
-MANY = 4096
-"""Look-ups from which on a table of all ids is made for them: searching costs 100 ns each, a table 2 ns."""
-
-
-def places_in(ids: Array, wanted: Array) -> tuple[Array, Array]:
-    """Where each wanted id stands among ascending ids, and whether it does."""
-    if not len(ids) or not len(wanted):
-        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
-    places = np.clip(wanted - ids[0], 0, len(ids) - 1)
-    known = ids[places] == wanted
-    if known.all():
-        return places, known  # as long as nothing was dropped in between, ids count up
-    span = int(ids[-1] - ids[0]) + 1
-    if len(wanted) > MANY and span < 8 * len(ids):
-        table = np.full(span, -1, dtype=np.int64)
-        table[ids - ids[0]] = np.arange(len(ids))
-        places = np.where(
-            (wanted < ids[0]) | (wanted > ids[-1]), -1, table[np.clip(wanted - ids[0], 0, span - 1)]
-        )
-        return np.maximum(places, 0), places >= 0
-    places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return places, ids[places] == wanted
 
 
 class NodeState(NamedTuple):
@@ -92,36 +65,12 @@ class LinkState(NamedTuple):
     strength: float
 
 
-@dataclass(slots=True)
-class Scratch:
-    """Arrays by slot that are all zero between two uses; made when first needed."""
-
-    label: Array
-    worth: Array
-    best: Array
-    top: Array
-    rank: Array
-    member: Array
-
-    @classmethod
-    def of(cls, slot_count: int) -> Scratch:
-        """Zeros for that many slots."""
-        return cls(
-            label=np.zeros(slot_count, dtype=np.int64),
-            worth=np.zeros(slot_count),
-            best=np.zeros(slot_count, dtype=np.int64),
-            top=np.zeros(slot_count),
-            rank=np.zeros(slot_count, dtype=np.int32),
-            member=np.zeros(slot_count, dtype=np.bool_),
-        )
-
-
 class Network:
     """Nodes, links and focus of one agent."""
 
     def __init__(self, parameters: AgentParameters) -> None:
         self._parameters = parameters
-        self._decay = DecayTable(parameters.decay_rate)
+        self.decay = DecayTable(parameters.decay_rate)
         self.slots = Columns(
             id=np.int64,
             alive=np.bool_,
@@ -141,66 +90,6 @@ class Network:
         self.relations: list[str] = []
         self._relation_numbers: dict[str, int] = {}
         self._scratch: Scratch | None = None
-
-    @classmethod
-    def load(
-        cls,
-        parameters: AgentParameters,
-        nodes: Iterable[Node | NodeText],
-        scans: ScanColumns,
-        links: LinkColumns,
-        focus: tuple[NodeId, ...],
-        next_node_id: NodeId,
-    ) -> Network:
-        """Build the network from the ground state; `nodes` come by ascending id."""
-        network = cls(parameters)
-        network._load_nodes(nodes, links.target)
-        rows, known = network._slots_of(scans.node_id)
-        network.slots["scan_count"][rows[known]] = scans.count[known]
-        network.slots["last_pass"][rows[known]] = scans.last_pass[known]
-        network._load_links(links)
-        network.next_node_id = next_node_id
-        network._set_focus(focus)
-        return network
-
-    def _load_nodes(self, nodes: Iterable[Node | NodeText], targets: Array) -> None:
-        ids: list[int] = []
-        lengths: list[tuple[int, int]] = []
-        pieces: list[bytes] = []
-        chinese: list[bool] = []
-        for node in nodes:
-            ids.append(node.id)
-            lengths.append((node.original_length, len(node.content)))
-            pieces.append(piece_of(node.content, node.keywords))
-            chinese.append(holds_han(node.content))
-        living = np.array(ids, dtype=np.int64)
-        gone = np.unique(targets[~places_in(living, targets)[1]])
-        everyone = np.union1d(living, gone)
-        places, _ = places_in(everyone, living)
-        self.slots.append(len(everyone), id=everyone)
-        self.slots["alive"][places] = True
-        self.slots["has_han"][places] = chinese
-        for column, name in enumerate(("original_length", "content_length")):
-            self.slots[name][places] = np.array(lengths, dtype=np.int32).reshape(-1, 2)[:, column]
-        self.texts.put_all(places, pieces, len(everyone))
-        self.node_count = len(ids)
-
-    def _load_links(self, links: LinkColumns) -> None:
-        numbers = np.array([self.relation_number(name) for name in links.names] or [0], dtype=np.int32)
-        source, _ = self._slots_of(links.source)
-        target, _ = self._slots_of(links.target)
-        scans = self.slots["scan_count"]
-        self.links.load(
-            self.slots.count,
-            source=source.astype(np.int32),
-            target=target.astype(np.int32),
-            relation=numbers[links.relation],
-            written=links.strength,
-            anchor=links.anchor,
-            now=links.strength * self._decay.factors(scans[source] - links.anchor),
-        )
-        self.link_count = self.links.rows.count
-        self._count_dangling()
 
     # --- slots and names ---------------------------------------------------------------------------
 
@@ -255,8 +144,9 @@ class Network:
 
     @parameters.setter
     def parameters(self, parameters: AgentParameters) -> None:
+        """Put parameters in force."""
         if parameters.decay_rate != self._parameters.decay_rate:
-            self._decay = DecayTable(parameters.decay_rate)
+            self.decay = DecayTable(parameters.decay_rate)
             self._refresh(np.arange(self.links.rows.count))
             self._refresh_focus(self.focus)
         self._parameters = parameters
@@ -394,7 +284,7 @@ class Network:
         if len(change.scanned):
             self._scan(self.slots_of(change.scanned), change.scanned_in)
         if change.focus is not None:
-            self._set_focus(change.focus)
+            self.set_focus(change.focus)
         if change.next_node_id is not None:
             self.next_node_id = change.next_node_id
         self._tidy()
@@ -461,7 +351,8 @@ class Network:
         self._refresh_focus(n for n in self.focus if member[self.slot_of(n)])
         scratch.member[slots] = False
 
-    def _set_focus(self, focus: tuple[NodeId, ...]) -> None:
+    def set_focus(self, focus: tuple[NodeId, ...]) -> None:
+        """Put these nodes in focus: their links are locked at 1.0, those of the others are not any more."""
         before, self.focus = self.focus, focus
         self._refresh_focus({*before, *focus})
 
@@ -478,13 +369,13 @@ class Network:
             table["now"][rows] = 1.0
             return
         ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows]
-        table["now"][rows] = table["written"][rows] * self._decay.factors(ages)
+        table["now"][rows] = table["written"][rows] * self.decay.factors(ages)
 
     def decayed(self, rows: Array, more_scans: Array) -> Array:
         """The strength of links whose sources were scanned that much more often than `apply` has told."""
         table = self.links.rows
         ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows] + more_scans
-        strengths: Array = table["written"][rows] * self._decay.factors(ages)
+        strengths: Array = table["written"][rows] * self.decay.factors(ages)
         return strengths
 
     # --- keeping the arrays in shape ---------------------------------------------------------------
@@ -511,8 +402,3 @@ class Network:
         self.links.merge(keep, slot_of, len(kept))
         self.texts.renumber(kept)
         self._scratch = None
-
-    def _count_dangling(self) -> None:
-        table = self.links.rows
-        sources = table["source"][~self.slots["alive"][table["target"]]]
-        self.slots["dangling_count"][:] = np.bincount(sources, minlength=self.slots.count)

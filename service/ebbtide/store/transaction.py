@@ -7,15 +7,14 @@ is one consistent state. No rule of the memory model stands here; a `Change` arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 import zstandard
 
-from ebbtide.store import layout
+from ebbtide.store import layout, scan_blocks
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import (
     AgentCounts,
@@ -161,16 +160,7 @@ class LmdbReading:
 
     def scan_columns(self) -> ScanColumns:
         """The scan states of every node that was scanned, by id."""
-        ids, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=layout.SCAN_ROW)]
-        for key, value in self.items(layout.SCANS):
-            block = layout.from_scan_block(value)
-            scanned = np.flatnonzero(block["count"])
-            ids.append(scanned + layout.from_u64(key) * layout.SCANS_PER_BLOCK)
-            rows.append(block[scanned])
-        states = np.concatenate(rows)
-        return ScanColumns(
-            np.concatenate(ids), states["count"].astype(np.int64), states["last_pass"].astype(np.int64)
-        )
+        return scan_blocks.columns(self.items(layout.SCANS))
 
     def link_columns(self) -> LinkColumns:
         """Every link, by source, target, relation id."""
@@ -295,7 +285,8 @@ class LmdbWriting(LmdbReading):
             self._forget(node_id)
         for link in change.links:
             self._put_link(link)
-        self._count_scans(change)
+        scan_blocks.reset(self, change.forgotten)
+        scan_blocks.count(self, change.scanned, change.scanned_in)
         if change.focus is not None:
             self.put(layout.META, b"focus", layout.encode(change.focus))
         if change.next_node_id is not None:
@@ -355,28 +346,10 @@ class LmdbWriting(LmdbReading):
         self.put(layout.RELATIONS, layout.u32(relation_id), name.encode())
         return relation_id
 
-    def _count_scans(self, change: Change) -> None:
-        """Count the scans of a change; a forgotten node has none any more."""
-        self._change_scans(change.forgotten, partial(_set_counters, state=(0, 0)))
-        self._change_scans(change.scanned, partial(_count_one, pass_number=change.scanned_in))
-
     def put_scans(self, scans: Mapping[int, ScanState]) -> None:
         """Write scan states as they stand."""
         for node_id, scan in scans.items():
-            self._change_scans([node_id], partial(_set_counters, state=(scan.count, scan.last_pass)))
-
-    def _change_scans(self, node_ids: Sequence[int], change: Callable[[Any, Any], None]) -> None:
-        """Change counters in their blocks; a block of zeros goes."""
-        ids = np.array(node_ids, dtype=np.int64)
-        numbers = ids // layout.SCANS_PER_BLOCK
-        for number in np.unique(numbers).tolist():
-            key = layout.u64(number)
-            block = layout.from_scan_block(self.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
-            change(block, ids[numbers == number] % layout.SCANS_PER_BLOCK)
-            if block["count"].any():
-                self.put(layout.SCANS, key, block.tobytes())
-            else:
-                self.delete(layout.SCANS, key)
+            scan_blocks.put(self, node_id, scan)
 
     # --- what was said -----------------------------------------------------------------------------
 
@@ -465,15 +438,6 @@ class LmdbWriting(LmdbReading):
             self.delete(layout.BATCHES, value)
             if batch.idempotency_key:
                 self.delete(layout.RECEIPTS, layout.text_key(batch.idempotency_key))
-
-
-def _set_counters(block: Any, places: Any, state: tuple[int, int]) -> None:
-    block[places] = state
-
-
-def _count_one(block: Any, places: Any, pass_number: int) -> None:
-    block["count"][places] += 1
-    block["last_pass"][places] = pass_number
 
 
 def _first(items: Iterator[tuple[bytes, bytes]], most: int) -> Iterator[tuple[bytes, bytes]]:
