@@ -148,7 +148,6 @@ class Network:
         if parameters.decay_rate != self._parameters.decay_rate:
             self.decay = DecayTable(parameters.decay_rate)
             self._refresh(np.arange(self.links.rows.count))
-            self._refresh_focus(self.focus)
         self._parameters = parameters
 
     def __contains__(self, node_id: NodeId) -> bool:
@@ -302,34 +301,44 @@ class Network:
         self.texts.put(slot, piece_of(node.content, node.keywords))
 
     def put_links(self, links: Sequence[Link]) -> None:
-        """Add links, or give existing ones a new strength and anchor."""
+        """Add links, or give existing ones a new strength and anchor; of equal ones the last counts."""
+        if not links:
+            return
+        sources = self.slots_of([link.source for link in links])
+        targets = self.slots_of([link.target for link in links])
+        assert self.slots["alive"][sources].all(), "a link has a living source"
+        numbers = [self.relation_number(link.relation) for link in links]
+        ends = zip(sources.tolist(), targets.tolist(), numbers, strict=True)
+        last = {key: place for place, key in enumerate(ends)}
+        rows = np.array(self._rows_of_ends(list(last)), dtype=np.int64)
+        places = np.array(list(last.values()), dtype=np.int64)
+        new = np.flatnonzero(rows < 0)
+        added = places[new]
+        table = self.links.rows
+        first = table.append(
+            len(new), source=sources[added], target=targets[added], relation=np.array(numbers)[added]
+        )
+        rows[new] = np.arange(first, table.count)
+        table["written"][rows] = np.array([link.strength for link in links])[places]
+        table["anchor"][rows] = np.array([link.anchor for link in links])[places]
+        self.link_count += len(new)
+        dangling = sources[added][~self.slots["alive"][targets[added]]]
+        np.add.at(self.slots["dangling_count"], dangling, 1)
+        self._refresh(rows)
+
+    def _rows_of_ends(self, ends: Sequence[tuple[int, int, int]]) -> list[int]:
+        """The row of each (source, target, relation) in slots and numbers; -1 where there is no such link."""
         known: dict[int, dict[tuple[int, int], int]] = {}
         table = self.links.rows
-        first_new = table.count
-        for link in links:
-            source, target = self.slot_of(link.source), self.slot_of(link.target)
-            assert source >= 0 and target >= 0 and self.slots["alive"][source], "a link has a living source"
-            relation = self.relation_number(link.relation)
+        found = []
+        for source, target, relation in ends:
             own = known.get(source)
             if own is None:
-                own = known[source] = self._rows_by_end(source)
-            row = own.get((target, relation))
-            if row is None:
-                row = own[target, relation] = table.append(1, source=source, target=target, relation=relation)
-                self.slots["dangling_count"][source] += not self.slots["alive"][target]
-            table["written"][row] = link.strength
-            table["anchor"][row] = link.anchor
-        self.link_count += table.count - first_new
-        for source, own in known.items():
-            self._refresh(np.array(list(own.values()), dtype=np.int64), locked=self._is_locked(source))
-
-    def _rows_by_end(self, source: int) -> dict[tuple[int, int], int]:
-        rows, table = self.links.of_source(source), self.links.rows
-        ends = zip(table["target"][rows].tolist(), table["relation"][rows].tolist(), strict=True)
-        return dict(zip(ends, rows.tolist(), strict=True))
-
-    def _is_locked(self, slot: int) -> bool:
-        return int(self.slots["id"][slot]) in self.focus
+                rows = self.links.of_source(source)
+                others = zip(table["target"][rows].tolist(), table["relation"][rows].tolist(), strict=True)
+                own = known[source] = dict(zip(others, rows.tolist(), strict=True))
+            found.append(own.get((target, relation), -1))
+        return found
 
     def _forget(self, node_id: NodeId) -> None:
         slot = self.slot_of(node_id)
@@ -348,28 +357,23 @@ class Network:
         member = scratch.member[: self.slots.count]
         rows = self.links.of_sources(slots, member)
         self._refresh(np.flatnonzero(member[self.links.rows["source"]]) if rows is None else rows)
-        self._refresh_focus(n for n in self.focus if member[self.slot_of(n)])
         scratch.member[slots] = False
 
     def set_focus(self, focus: tuple[NodeId, ...]) -> None:
         """Put these nodes in focus: their links are locked at 1.0, those of the others are not any more."""
         before, self.focus = self.focus, focus
-        self._refresh_focus({*before, *focus})
-
-    def _refresh_focus(self, node_ids: Iterable[NodeId]) -> None:
-        for node_id in node_ids:
-            slot = self.slot_of(node_id)
+        for slot in map(self.slot_of, {*before, *focus}):
             if slot >= 0:
-                self._refresh(self.links.of_source(slot), locked=node_id in self.focus)
+                self._refresh(self.links.of_source(slot))
 
-    def _refresh(self, rows: Array, *, locked: bool = False) -> None:
-        """Make `now` true again; rows of one source in focus are locked at 1.0 (section 3)."""
+    def _refresh(self, rows: Array) -> None:
+        """Make `now` true again; links of a source in focus are locked at 1.0 (section 3)."""
         table = self.links.rows
-        if locked:
-            table["now"][rows] = 1.0
-            return
-        ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows]
-        table["now"][rows] = table["written"][rows] * self.decay.factors(ages)
+        sources = table["source"][rows]
+        ages = self.slots["scan_count"][sources] - table["anchor"][rows]
+        now = table["written"][rows] * self.decay.factors(ages)
+        now[np.isin(sources, self.focus_slots())] = 1.0
+        table["now"][rows] = now
 
     def decayed(self, rows: Array, more_scans: Array) -> Array:
         """The strength of links whose sources were scanned that much more often than `apply` has told."""
