@@ -20,7 +20,7 @@ import lmdb
 
 T = TypeVar("T")
 
-MIB = 1 << 20
+MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class BareStore:
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """Memory of a process in MiB: all of it, and the part that is no page of a file."""
+    """Memory of a process in MB: all of it, and the part that is no page of a file."""
 
     whole: float
     anonymous: float
@@ -159,4 +159,4 @@ def resident(process_id: int) -> Resident:
     """What a process holds in memory. Pages of LMDB files count to the whole; the system may take them back."""
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
     fields = {name: value for name, _, value in (line.partition(":") for line in lines)}
-    return Resident(*(int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon")))
+    return Resident(*(int(fields[name].split()[0]) * 1024 / MB for name in ("VmRSS", "RssAnon")))

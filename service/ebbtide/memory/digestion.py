@@ -161,6 +161,7 @@ def _focus_links(
     relation_names: Mapping[tuple[int, int], str],
 ) -> list[Link]:
     links = []
+    anchors = {node_id: draft.scan_count(node_id) for node_id in focus}
     for index, new_partners in enumerate(partners(focus, len(ids), draft.network.parameters.focus_limit)):
         for partner in new_partners:
             name = relation_names.get((index, partner.position), "")
@@ -168,7 +169,7 @@ def _focus_links(
                 other, anchor = ids[partner.index], 0
             else:
                 assert partner.node_id is not None
-                other, anchor = partner.node_id, draft.scan_count(partner.node_id)
+                other, anchor = partner.node_id, anchors[partner.node_id]
             links.append(Link(ids[index], other, name, 1.0, 0))
             links.append(Link(other, ids[index], name, 1.0, anchor))
     return links

@@ -43,6 +43,7 @@ class LmdbReading:
         self._txn = txn
         self._tables = tables
         self._names: dict[int, str] = {}
+        self._relation_ids: dict[str, int] = {}
 
     # --- one value ---------------------------------------------------------------------------------
 
@@ -336,6 +337,12 @@ class LmdbWriting(LmdbReading):
             )
 
     def _relation_id(self, name: str) -> int:
+        relation_id = self._relation_ids.get(name)
+        if relation_id is None:
+            relation_id = self._relation_ids[name] = self._intern(name)
+        return relation_id
+
+    def _intern(self, name: str) -> int:
         key = layout.text_key(name)
         value = self.get(layout.RELATION_IDS, key)
         if value is not None:
