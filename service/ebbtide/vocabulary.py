@@ -306,7 +306,7 @@ class Change(msgspec.Struct):
     nodes: list[Node] = msgspec.field(default_factory=list)
     forgotten: list[NodeId] = msgspec.field(default_factory=list)
     links: list[Link] = msgspec.field(default_factory=list)
-    scanned: list[NodeId] = msgspec.field(default_factory=list)
+    scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     scanned_in: int = 0
     focus: tuple[NodeId, ...] | None = None
     next_node_id: NodeId | None = None

@@ -69,7 +69,7 @@ class Ground:
             self.links = {key: link for key, link in self.links.items() if key[0] != node_id}
         for link in change.links:
             self.links[link.source, link.target, link.relation] = link
-        for node_id in change.scanned:
+        for node_id in change.scanned.tolist():
             before = self.scans.get(node_id, ScanState())
             self.scans[node_id] = ScanState(before.count + 1, change.scanned_in)
         self.focus = self.focus if change.focus is None else change.focus
@@ -148,7 +148,7 @@ class PureEngine:
             assert state is not None
             draft = Draft(self.network)
             order = compression.nodes_to_visit(self.network, state)
-            while order and visited not in stops:
+            while len(order) and visited not in stops:
                 most = min([len(order), 1 + visited * 7 % 9, *(s - visited for s in stops if s > visited)])
                 done, shortening = compression.visit(draft, order[:most], state)
                 if shortening is not None:
@@ -156,7 +156,7 @@ class PureEngine:
                     compression.finish_visit(draft, shortening.node_id, state)
                     done += 1
                 order, visited = order[done:], visited + done
-            if not order:
+            if not len(order):
                 compression.end_pass(draft, state, self.ground.owed)
                 self.commit(draft.change)
                 return

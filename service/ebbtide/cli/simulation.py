@@ -117,7 +117,7 @@ def _compress(network: Network, number: int) -> None:
     draft = Draft(network)
     shortened: list[tuple[NodeId, int]] = []
     order = nodes_to_visit(network, state)
-    while order:
+    while len(order):
         visited, shortening = visit(draft, order, state)
         if shortening is not None:
             shortened.append((shortening.node_id, shortening.target))

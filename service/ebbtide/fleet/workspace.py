@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from random import Random
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.errors import Conflict, Exhausted, InvalidRequest, Precondition
 from ebbtide.language.port import Processed
@@ -46,7 +48,7 @@ SCANS_PER_COMMIT = 5000
 """Most visits of a pass in one commit; the mailbox is looked at in between."""
 
 FEWEST_VISITS = 64
-"""Visits judged together at the beginning of a step; doubled as long as none of them needs a text."""
+"""Visits judged together at first; four times as many as long as none of them needs a text."""
 
 PRUNED_PER_DIGEST = 32
 """Most statuses dropped along with a digest, so that no commit grows without bound."""
@@ -108,17 +110,24 @@ class Retention:
 class Visits:
     """The order of a pass, and how far it has come."""
 
-    order: list[NodeId]
+    order: NDArray[np.int64]
     begin: int = 0
+    size: int = FEWEST_VISITS
+    """How many are judged together next."""
 
     @property
     def left(self) -> int:
         """Nodes still to be visited."""
         return len(self.order) - self.begin
 
-    def next(self, count: int) -> list[NodeId]:
+    def next(self, count: int) -> NDArray[np.int64]:
         """The next nodes to visit, at most `count`."""
         return self.order[self.begin : self.begin + count]
+
+    def advance(self, visited: int, *, undisturbed: bool) -> None:
+        """So many are done: judge more together as long as none of them needs a text."""
+        self.begin += visited
+        self.size = min(self.size * 4, SCANS_PER_COMMIT) if undisturbed else FEWEST_VISITS
 
 
 class Workspace:
@@ -191,7 +200,7 @@ class Workspace:
     @property
     def resident_bytes(self) -> int:
         """Bytes of memory that the agent's derived state holds."""
-        order = 0 if self._visits is None else 40 * len(self._visits.order)
+        order = 0 if self._visits is None else self._visits.order.nbytes
         return self.network.resident_bytes + order
 
     def counts(self) -> AgentCounts:
@@ -375,11 +384,11 @@ class Workspace:
         if finished is not None:
             self._end_visit(draft, finished, state, visits)
         task = None
-        left, size = SCANS_PER_COMMIT, FEWEST_VISITS
+        left = SCANS_PER_COMMIT
         while visits.left and left > 0 and task is None and not (left < SCANS_PER_COMMIT and is_time_up()):
-            visited, task = compression.visit(draft, visits.next(min(size, left)), state)
-            visits.begin += visited
-            left, size = left - visited, size * 2
+            visited, task = compression.visit(draft, visits.next(min(visits.size, left)), state)
+            visits.advance(visited, undisturbed=task is None)
+            left -= visited
         if not visits.left:
             compression.end_pass(draft, state, owed)
         elif draft.change.pass_state is None:
@@ -417,7 +426,7 @@ class Workspace:
     ) -> None:
         """End the visit that waited for a text, unless the node has changed meanwhile."""
         node_id = finished.task.shortening.node_id
-        if visits.next(1) != [node_id] or node_id not in draft or node_id in draft.focus:
+        if not visits.left or visits.next(1)[0] != node_id or node_id not in draft or node_id in draft.focus:
             return
         node = self.store.read(lambda txn: txn.node(node_id))
         assert node is not None

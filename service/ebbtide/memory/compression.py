@@ -85,11 +85,12 @@ def _are_due(counts: Array, last_passes: Array, pass_number: int, long_term_fact
     return due
 
 
-def nodes_to_visit(network: Network, state: PassState) -> list[NodeId]:
-    """The nodes a pass still has to visit, in order. Derived: made anew when a pass resumes."""
+def nodes_to_visit(network: Network, state: PassState) -> Array:
+    """Ids of the nodes a pass still has to visit, in order. Derived: made anew when a pass resumes."""
     if state.strategy == "slots":
         visited = 0 if state.after is None else state.drawn.index(state.after[1]) + 1
-        return [n for n in state.drawn[visited:] if n in network]
+        left = np.array(state.drawn[visited:], dtype=np.int64)
+        return left[network.are_alive(left)]
     slots = network.slots
     ids, counts, last_passes = slots["id"], slots["scan_count"], slots["last_pass"]
     due = slots["alive"] & (ids < state.start_id) & (last_passes != state.number)
@@ -99,7 +100,7 @@ def nodes_to_visit(network: Network, state: PassState) -> list[NodeId]:
         due &= (counts > count) | ((counts == count) & (ids > node_id))
     places = np.flatnonzero(due)
     # Slots ascend with ids, so a stable sort by count alone gives the order by (count, id).
-    order: list[NodeId] = ids[places[np.argsort(counts[places], kind="stable")]].tolist()
+    order: Array = ids[places[np.argsort(counts[places], kind="stable")]]
     return order
 
 
@@ -110,44 +111,43 @@ def judge(draft: Draft, node_id: NodeId) -> tuple[Verdict, Shortening | None]:
     return verdict, visits.shortening(0) if verdict is Verdict.SHORTEN else None
 
 
-def visit(draft: Draft, order: Sequence[NodeId], state: PassState) -> tuple[int, Shortening | None]:
+def visit(draft: Draft, order: Sequence[NodeId] | Array, state: PassState) -> tuple[int, Shortening | None]:
     """Visit nodes in this order up to one that must be shortened; how many were visited, and what to shorten.
 
     A node to be shortened is left untouched and handed back (`finish_visit` ends its visit). Nodes that are
     gone meanwhile are passed over.
     """
     places = draft.places_of_living(order)
-    living = [order[place] for place in places]
+    living = np.asarray(order, dtype=np.int64)[places]
     visits = _Visits(draft, living)
     begun = 0
     while begun < len(living):
         event, verdict = visits.next_event(begun)
         _end_visits(draft, living[begun:event], state)
         if verdict is Verdict.SHORTEN:
-            return places[event], visits.shortening(event)
+            return int(places[event]), visits.shortening(event)
         begun = event
         if verdict is Verdict.FORGET:
-            draft.change.pass_state = passed(state, living[event], draft.scan_count(living[event]))
+            node_id = int(living[event])
+            draft.change.pass_state = passed(state, node_id, draft.scan_count(node_id))
             visits.forget(event)
             begun += 1
     return len(order), None
 
 
-def _end_visits(draft: Draft, node_ids: Sequence[NodeId], state: PassState) -> None:
+def _end_visits(draft: Draft, node_ids: Array, state: PassState) -> None:
     """Step 5 for nodes that keep what they say, and step 1 for those in focus among them."""
-    if not node_ids:
+    if not len(node_ids):
         return
     # Skipping moves the pass on too: whoever resumes it must not come by the same foci again.
-    draft.change.pass_state = passed(state, node_ids[-1], draft.scan_count(node_ids[-1]))
-    focus = draft.focus
-    scanned = [node_id for node_id in node_ids if node_id not in focus]
-    if scanned:
-        draft.scan(scanned, state.number)
+    last = int(node_ids[-1])
+    draft.change.pass_state = passed(state, last, draft.scan_count(last))
+    draft.scan(node_ids[~np.isin(node_ids, draft.focus)], state.number)
 
 
 def finish_visit(draft: Draft, node_id: NodeId, state: PassState) -> None:
     """Step 5 for a node that was to be shortened: count the scan and move the pass on."""
-    _end_visits(draft, [node_id], state)
+    _end_visits(draft, np.array([node_id]), state)
 
 
 class _Visits:
@@ -157,7 +157,7 @@ class _Visits:
     order. When one is forgotten, the verdicts of the nodes it supported are worked out again.
     """
 
-    def __init__(self, draft: Draft, order: Sequence[NodeId]) -> None:
+    def __init__(self, draft: Draft, order: Sequence[NodeId] | Array) -> None:
         self._draft = draft
         network = draft.network
         self._slots = network.slots_of(order)

@@ -46,13 +46,12 @@ class Draft:
             left_out.update(self.focus)
         return [node_id for node_id in self.network.node_ids() if node_id not in left_out]
 
-    def places_of_living(self, node_ids: Sequence[NodeId]) -> list[int]:
+    def places_of_living(self, node_ids: Sequence[NodeId] | Array) -> Array:
         """Which of these nodes live, as places in the list."""
         alive = self.network.are_alive(node_ids)
         if self._gone:
             alive &= ~np.isin(node_ids, self.network.slots["id"][list(self._gone)])
-        places: list[int] = np.flatnonzero(alive).tolist()
-        return places
+        return np.flatnonzero(alive)
 
     def scan_count(self, node_id: NodeId) -> int:
         """How often the node was scanned, this change included."""
@@ -65,10 +64,8 @@ class Draft:
     def importance(self, node_id: NodeId) -> float:
         """The support a node receives: the sum of the live links that point at it (section 2)."""
         rows = self.network.links.of_target(self.network.slot_of(node_id))
-        if not len(rows):
-            return 0.0
-        support = self._support(rows, self._scans_of(rows))
-        return fsum(support.tolist())
+        sources = self.network.links.rows["source"][rows]
+        return fsum(self._support(rows, sources, self._scans_of(sources)).tolist())
 
     def importances(self, slots: Array, rank: Array) -> Array:
         """The importance of many nodes, each at the moment when its turn comes.
@@ -83,26 +80,25 @@ class Draft:
         member[slots] = False
         table = network.links.rows
         sources, targets = table["source"][rows], table["target"][rows]
-        ranks = rank[sources]
-        support = self._support(rows, self._scans_of(rows) + ((ranks > 0) & (ranks < rank[targets])))
-        by_rank = np.bincount(rank[targets], weights=support, minlength=int(rank[slots].max()) + 1)
+        ranks, turns = rank[sources], rank[targets]
+        support = self._support(rows, sources, self._scans_of(sources) + ((ranks > 0) & (ranks < turns)))
+        by_rank = np.bincount(turns, weights=support, minlength=int(rank[slots].max()) + 1)
         importances: Array = by_rank[rank[slots]]
         return importances
 
-    def _scans_of(self, rows: Array) -> Array:
-        """Scans of the links' sources in this change."""
+    def _scans_of(self, sources: Array) -> Array:
+        """Scans of these nodes, by slot, in this change."""
         if self._scans is None:
-            return np.zeros(len(rows), dtype=np.int32)
-        more: Array = self._scans[self.network.links.rows["source"][rows]]
+            return np.zeros(len(sources), dtype=np.int32)
+        more: Array = self._scans[sources]
         return more
 
-    def _support(self, rows: Array, more_scans: Array) -> Array:
+    def _support(self, rows: Array, sources: Array, more_scans: Array) -> Array:
         """What each link gives its target: its strength if it is live, else 0."""
         network = self.network
-        sources = network.links.rows["source"][rows]
         strengths = network.links.rows["now"][rows]
-        if more_scans.any():
-            strengths = np.where(more_scans > 0, network.decayed(rows, more_scans), strengths)
+        scanned = np.flatnonzero(more_scans)
+        strengths[scanned] = network.decayed(rows[scanned], more_scans[scanned])
         alive = network.slots["alive"][sources]
         if self._absent is not None:
             alive = alive & ~self._absent[sources]
@@ -136,13 +132,15 @@ class Draft:
         if self.change.links:
             self.change.links = [link for link in self.change.links if link.source != node_id]
 
-    def scan(self, node_ids: Sequence[NodeId], pass_number: int) -> None:
+    def scan(self, node_ids: Sequence[NodeId] | Array, pass_number: int) -> None:
         """Count one scan for each: every link of these nodes decays by one step."""
         assert self.change.scanned_in in (0, pass_number), "a change belongs to one pass"
+        if not len(node_ids):
+            return
         if self._scans is None:
             self._scans = np.zeros(self.network.slots.count, dtype=np.int32)
         self._scans[self.network.slots_of(node_ids)] += 1
-        self.change.scanned.extend(node_ids)
+        self.change.scanned = np.concatenate([self.change.scanned, np.asarray(node_ids, dtype=np.int64)])
         self.change.scanned_in = pass_number
 
     def set_focus(self, focus: tuple[NodeId, ...]) -> None:

@@ -154,7 +154,7 @@ class Network:
         slot = self.slot_of(node_id)
         return slot >= 0 and bool(self.slots["alive"][slot])
 
-    def are_alive(self, node_ids: Sequence[NodeId]) -> Array:
+    def are_alive(self, node_ids: Sequence[NodeId] | Array) -> Array:
         """Which of these nodes live, one truth value each."""
         slots, known = self._slots_of(np.asarray(node_ids, dtype=np.int64))
         alive: Array = known.copy()

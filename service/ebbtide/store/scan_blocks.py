@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.store import layout
 from ebbtide.vocabulary import ScanColumns, ScanState
@@ -41,14 +42,14 @@ def columns(blocks: Iterable[tuple[bytes, bytes]]) -> ScanColumns:
     )
 
 
-def count(txn: Blocks, node_ids: Sequence[int], pass_number: int) -> None:
+def count(txn: Blocks, node_ids: Sequence[int] | NDArray[np.int64], pass_number: int) -> None:
     """Count one scan more of these nodes, in this pass."""
     for block, places in _touched(txn, node_ids):
         block["count"][places] += 1
         block["last_pass"][places] = pass_number
 
 
-def reset(txn: Blocks, node_ids: Sequence[int]) -> None:
+def reset(txn: Blocks, node_ids: Sequence[int] | NDArray[np.int64]) -> None:
     """Forget the scans of these nodes."""
     for block, places in _touched(txn, node_ids):
         block[places] = (0, 0)
@@ -60,9 +61,9 @@ def put(txn: Blocks, node_id: int, scan: ScanState) -> None:
         block[places] = (scan.count, scan.last_pass)
 
 
-def _touched(txn: Blocks, node_ids: Sequence[int]) -> Iterator[tuple[Any, Any]]:
+def _touched(txn: Blocks, node_ids: Sequence[int] | NDArray[np.int64]) -> Iterator[tuple[Any, Any]]:
     """Each block that holds some of the ids, and their places in it; written back after it was changed."""
-    ids = np.array(node_ids, dtype=np.int64)
+    ids = np.asarray(node_ids, dtype=np.int64)
     numbers = ids // layout.SCANS_PER_BLOCK
     for number in np.unique(numbers).tolist():
         key = layout.u64(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from ebbtide.memory.association import fold_relation, reach, recall
@@ -67,8 +68,8 @@ def test_a_broken_link_supports_nothing() -> None:
 def test_links_decay_with_the_scans_of_their_source() -> None:
     """Each scan of the source multiplies by decay_rate; scans of the target do nothing."""
     made = network((1, 2, "", 0.5), (2, 1, "", 0.5), decay_rate=0.5)
-    made.apply(Change(scanned=[1], scanned_in=1))
-    made.apply(Change(scanned=[1], scanned_in=2))
+    made.apply(Change(scanned=np.array([1]), scanned_in=1))
+    made.apply(Change(scanned=np.array([1]), scanned_in=2))
     assert Draft(made).importance(2) == 0.125
     assert Draft(made).importance(1) == 0.5
 
@@ -81,7 +82,7 @@ def test_leaving_focus_writes_the_links_as_one() -> None:
     assert draft.change.links == [Link(1, 2, "", 1.0, 0)]
     made.apply(draft.change)
     assert Draft(made).importance(2) == 1.0
-    made.apply(Change(scanned=[1], scanned_in=1))
+    made.apply(Change(scanned=np.array([1]), scanned_in=1))
     assert Draft(made).importance(2) == 0.5
 
 

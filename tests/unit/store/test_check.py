@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ebbtide.store import layout
@@ -54,7 +55,7 @@ def _fill(txn: Any) -> None:
             finished_passes=1,
         )
     )
-    txn.apply(Change(scanned=[1], scanned_in=1))
+    txn.apply(Change(scanned=np.array([1]), scanned_in=1))
 
 
 def _put(table: bytes, key: bytes, value: bytes) -> Callable[[Any], None]:
