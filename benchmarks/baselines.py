@@ -76,7 +76,9 @@ class PlainMemory:
 
     # --- the walk ------------------------------------------------------------------------------------
 
-    def reach(self, focus: tuple[int, ...], relations: frozenset[str], depth: int) -> dict[int, tuple[float, int]]:
+    def reach(
+        self, focus: tuple[int, ...], relations: frozenset[str], depth: int
+    ) -> dict[int, tuple[float, int]]:
         """The (negative rounded strength, position of the focus) of every node within reach."""
         reached: dict[int, tuple[float, int]] = {}
         hops_when_expanded: dict[int, int] = {}

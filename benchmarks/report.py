@@ -25,7 +25,8 @@ class Claim:
     """What is to be reached, what came out; `is_met` is None where the scale is not the one it is meant for."""
 
     wanted: str
-    reached: str
+    reached: float
+    bound: float
     is_met: bool | None
 
 
@@ -45,20 +46,18 @@ class Figure:
     note: str = ""
     points: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """By name, what is drawn: (nodes reached, ms)."""
+    is_rate: bool = False
+    """Whether more is better; the upper quantiles then tell of the best spells only."""
 
 
 def at_most(value: float, bound: float, unit: str, *, counts: bool = True, what: str = "") -> Claim:
     """The claim that a value stays within a bound."""
-    label = f"{what} " if what else ""
-    wanted, reached = f"{label}≤ {bound:g} {unit}".strip(), f"{label}{value:.3g} {unit}".strip()
-    return Claim(wanted, reached, value <= bound if counts else None)
+    return Claim(f"{what} ≤ {bound:g} {unit}".strip(), value, bound, value <= bound if counts else None)
 
 
 def at_least(value: float, bound: float, unit: str, *, counts: bool = True, what: str = "") -> Claim:
     """The claim that a value reaches a bound."""
-    label = f"{what} " if what else ""
-    wanted, reached = f"{label}≥ {bound:g} {unit}".strip(), f"{label}{value:.3g} {unit}".strip()
-    return Claim(wanted, reached, value >= bound if counts else None)
+    return Claim(f"{what} ≥ {bound:g} {unit}".strip(), value, bound, value >= bound if counts else None)
 
 
 def show(figures: Sequence[Figure], machine: Mapping[str, object], console: Console) -> None:
@@ -67,20 +66,25 @@ def show(figures: Sequence[Figure], machine: Mapping[str, object], console: Cons
     for name in ("row", "what"):
         table.add_column(name)
     for name in ("p50", "p95", "p99"):
-        table.add_column(name, justify="right")
-    for name in ("baseline: p50", "ratio", "to reach", "reached"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("baselines, p50", "ratio", "to reach"):
         table.add_column(name)
+    table.add_column("reached", no_wrap=True)
     for figure in figures:
+        ours = figure.ours
+        tail = ["", ""] if figure.is_rate else [_number(ours.p95), _number(ours.p99)]
         table.add_row(
             figure.row,
             f"{figure.what} [{figure.unit}]".replace("[", r"\["),
-            *(_number(value) for value in (figure.ours.p50, figure.ours.p95, figure.ours.p99)),
+            _number(ours.p50),
+            *tail,
             "\n".join(f"{name}: {_number(spread.p50)}" for name, spread in figure.baselines.items()),
             figure.ratio,
             "\n".join(claim.wanted for claim in figure.claims),
-            "\n".join(_verdict(claim) for claim in figure.claims),
+            "\n".join(map(_verdict, figure.claims)),
         )
     console.print(table)
+    console.print("✓ reached, ✗ not reached, · at another scale than it is meant for", style="dim")
     for figure in figures:
         extra = ", ".join(f"{name} {_number(value)}" for name, value in figure.beside.items())
         if extra or figure.note:
@@ -92,13 +96,14 @@ def show(figures: Sequence[Figure], machine: Mapping[str, object], console: Cons
 
 
 def _verdict(claim: Claim) -> str:
+    value = _number(claim.reached)
     if claim.is_met is None:
-        return f"{claim.reached} (another scale)"
-    return f"[green]{claim.reached}[/]" if claim.is_met else f"[bold red]{claim.reached} NOT MET[/]"
+        return f"[dim]· {value}[/]"
+    return f"[green]✓ {value}[/]" if claim.is_met else f"[bold red]✗ {value}[/]"
 
 
 def _number(value: float) -> str:
-    if abs(value) >= 1000:
+    if abs(value) >= 999.5:
         return f"{value:,.0f}".replace(",", " ")
     return f"{value:.3g}"
 
@@ -119,7 +124,7 @@ def write_json(document: Mapping[str, Any], path: Path) -> None:
     """Write the document, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    fresh.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
     fresh.replace(path)
 
 

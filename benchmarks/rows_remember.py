@@ -1,9 +1,9 @@
 """P4: how soon a batch is acknowledged over REST, beside what nobody can do without.
 
 An acknowledgement means that the batch is on disk. Without anything of ours that is one LMDB commit with fsync on
-the same disk, and one request that does nothing. Each round measures all three. Apart from each other: an agent that is busy already (its digest
-waits for a model server that is not there, so that nothing else is measured), and one that goes from idle to busy, which
-makes a marker durable first.
+the same disk, and one request that does nothing; each round measures all three. Apart from each other: an agent
+that is busy already (its digest waits for a model server that is not there, so that nothing else is measured), and
+one that goes from idle to busy, which makes a marker durable first.
 """
 
 from __future__ import annotations

@@ -73,9 +73,7 @@ def over_grpc(plan: Plan) -> list[Figure]:
         )
 
 
-def _compare(
-    plan: Plan, row: str, what: str, places: dict[str, tuple[str, str, str, bytes]]
-) -> list[Figure]:
+def _compare(plan: Plan, row: str, what: str, places: dict[str, tuple[str, str, str, bytes]]) -> list[Figure]:
     """Load each place in turns; `places` names ours first, then the bare server third."""
     seconds = plan.times(4, 1)
     loads: dict[str, list[Loaded]] = {name: [] for name in places}
@@ -90,7 +88,7 @@ def _compare(
     ours, impatient, bare, _ = spreads
     share = spreads[ours].p50 / spreads[bare].p50
     scale = plan.scale_for("M")
-    figure = Figure(row, f"{what} recall, {scale.name}, depth {DEPTH}", "1/s", spreads[ours])
+    figure = Figure(row, f"{what} recall, {scale.name}, depth {DEPTH}", "1/s", spreads[ours], is_rate=True)
     figure.baselines = {name: spread for name, spread in spreads.items() if name != ours}
     figure.ratio = f"{share:.0%} of {bare}"
     figure.claims = [at_least(share * 100, SHARE * 100, f"% of {bare}", counts=scale.name == "M")]
@@ -99,5 +97,5 @@ def _compare(
         "ours, ms at p95": Spread.of(load.took_ms.p95 for load in loads[ours]).p50,
         "bare, ms at p95": Spread.of(load.took_ms.p95 for load in loads[bare]).p50,
     }
-    figure.note = f"{CONNECTIONS} connections; higher is better, p95 and p99 are the upper ends of the rate"
+    figure.note = f"{CONNECTIONS} connections"
     return [figure]

@@ -25,7 +25,16 @@ import msgspec
 import numpy as np
 import zstandard
 
-from benchmarks.synthetic import DECAY_RATE, FINISHED_PASSES, RELATIONS, Array, Graph, Scale, Topology, make_graph
+from benchmarks.synthetic import (
+    DECAY_RATE,
+    FINISHED_PASSES,
+    RELATIONS,
+    Array,
+    Graph,
+    Scale,
+    Topology,
+    make_graph,
+)
 from benchmarks.texts import Writer
 from ebbtide.store import layout
 from ebbtide.store.data_directory import AgentMeta
@@ -135,7 +144,9 @@ def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) ->
     messages: list[tuple[bytes, bytes]] = []
 
     def nodes() -> Iterator[tuple[bytes, bytes]]:
-        for number, (node_id, text) in enumerate(zip(ids, Writer(seed).texts(len(ids)), strict=True), start=1):
+        for number, (node_id, text) in enumerate(
+            zip(ids, Writer(seed).texts(len(ids)), strict=True), start=1
+        ):
             said = text.content.encode()
             key = hashlib.sha256(said).digest()
             chunks[key] = compress(said)
@@ -249,5 +260,3 @@ def copied(store: Path, folder: Path) -> Path:
     place = Path(tempfile.mkdtemp(prefix="copy-", dir=folder))
     shutil.copyfile(store / "data.mdb", place / "data.mdb")
     return place
-
-

@@ -39,8 +39,34 @@ MOST_SCANS = 60
 FINISHED_PASSES = 90
 
 RELATIONS = (
-    *("", "next", "previous", "下文", "上文", "朋友", "friend", "同事", "colleague", "家人", "family", "工作", "work"),
-    *("旅行", "travel", "时间", "住在", "lives in", "喜欢", "likes", "项目", "project", "same place", "同一天"),
+    *(
+        "",
+        "next",
+        "previous",
+        "下文",
+        "上文",
+        "朋友",
+        "friend",
+        "同事",
+        "colleague",
+        "家人",
+        "family",
+        "工作",
+        "work",
+    ),
+    *(
+        "旅行",
+        "travel",
+        "时间",
+        "住在",
+        "lives in",
+        "喜欢",
+        "likes",
+        "项目",
+        "project",
+        "same place",
+        "同一天",
+    ),
 )
 FORWARD = {1: 2, 3: 4}
 """Names of neighbours: next to previous. All other names are the same in both directions."""
@@ -196,7 +222,9 @@ class Topology:
         targets = np.searchsorted(graph.ids, graph.targets)
         is_living = graph.ids[np.minimum(targets, len(graph.ids) - 1)] == graph.targets
         rows, self._targets = rows[is_living], targets[is_living]
-        worth = graph.strengths * DECAY_RATE ** (graph.scan_counts[np.searchsorted(graph.ids, graph.sources)] - graph.anchors)
+        worth = graph.strengths * DECAY_RATE ** (
+            graph.scan_counts[np.searchsorted(graph.ids, graph.sources)] - graph.anchors
+        )
         self._is_live = worth[is_living] >= BREAK_THRESHOLD
         self._starts = np.searchsorted(rows, np.arange(len(graph.ids) + 1))
         self.link_counts = np.bincount(rows, minlength=len(graph.ids))

@@ -43,7 +43,9 @@ class Text:
 class _Tongue:
     """One language: its words with and without a comma, its names, and how words are put together."""
 
-    def __init__(self, plain: Sequence[str], names: Sequence[str], space: str, marks: tuple[str, str]) -> None:
+    def __init__(
+        self, plain: Sequence[str], names: Sequence[str], space: str, marks: tuple[str, str]
+    ) -> None:
         self.space, self.marks = space, marks
         self.plain = [*plain, *names]
         self.tokens = [*self.plain, *(word + marks[0] for word in self.plain)]

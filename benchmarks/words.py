@@ -6,7 +6,12 @@ last ones in few. Names are drawn evenly from all combinations, so each stands i
 
 from __future__ import annotations
 
-ENGLISH = """
+
+def _listed(text: str) -> list[str]:
+    return text.split()
+
+
+ENGLISH = _listed("""
 the and to of a in it for was on with that we is he she at they my but have had this be from as not are you
 so were all about her his there one out when up their more been said some who if what which after will go
 time would like our day home work them new people year good just today week could also before into other
@@ -26,9 +31,9 @@ passport embassy consulate luggage hostel campsite compass tent lantern canoe pa
 thunder blizzard drought earthquake eclipse telescope comet satellite microscope enzyme protein vitamin
 marathon hurdle javelin archery chess domino puzzle origami calligraphy pottery embroidery quilt sculpture
 sonnet novel biography encyclopaedia dictionary thesaurus parliament referendum treaty ambassador archaeology
-""".split()
+""")
 
-CHINESE = """
+CHINESE = _listed("""
 的 我 是 在 了 他 她 和 一个 今天 去 有 说 我们 很 也 都 到 就 要 不 想 会 上 看 吃 家 来 好 这个 人 时候 昨天
 工作 朋友 现在 觉得 买 喜欢 那个 因为 所以 但是 下午 早上 晚上 一起 明天 公司 开会 打算 知道 孩子 妈妈 爸爸
 周末 电话 学校 老师 回家 时间 事情 问题 以后 以前 已经 开始 准备 应该 可以 非常 特别 一点 几个 最近 北京 上海
@@ -42,23 +47,23 @@ CHINESE = """
 存款 股票 基金 税单 发票 押金 搬家 装修 油漆 水管 电梯 物业 邻居 外婆 爷爷 姑姑 表哥 侄女 婚礼 请柬 喜糖 满月
 望远镜 显微镜 日食 流星 卫星 地震 台风 干旱 洪水 彩虹 灯塔 渡轮 港口 海岛 珊瑚 贝壳 陶艺 剪纸 刺绣 围棋 象棋
 射箭 马拉松 滑雪 冲浪 潜水 瑜伽 太极 考古 青铜器 兵马俑 敦煌 丝绸 瓷器 方言 成语 谜语 对联 灯笼 皮影 昆曲 京剧
-""".split()
+""")
 
-FIRST_NAMES = """
+FIRST_NAMES = _listed("""
 Clara Marek Ines Tobias Leila Oskar Priya Dmitri Amara Felix Noor Henrik Yuki Rafael Sigrid Mateo Zainab Anton
 Freya Kofi Lucia Emil Hana Bruno Salma Viktor Greta Idris Paloma Nils Odette Kwame Mirela Jonas Tamar Ciaran
 Wanda Sunil Elif Gustav
-""".split()
+""")
 
-LAST_NAMES = """
+LAST_NAMES = _listed("""
 Novak Lindqvist Okafor Moreau Tanaka Petrov Castellano Bergman Haddad Kowalski Fitzgerald Rahman Silva Jansen
 Mbeki Horvath Nakamura Delacroix Olsen Varga Quispe Ferrari Achterberg Dumitru Eriksen Sokolov Marchetti Banerjee
 Thorne Vasquez Weiss Zielinski Abernathy Calloway Drummond Estrada Galanis Huang Ivanova Juarez
-""".split()
+""")
 
 CHINESE_SURNAMES = list("王李张刘陈杨黄赵周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧")
 
-CHINESE_GIVEN_NAMES = """
+CHINESE_GIVEN_NAMES = _listed("""
 若溪 子涵 雨桐 浩然 梓萱 明远 思齐 婉清 建国 晓峰 丽华 文博 诗雨 俊杰 海燕 志强 玉兰 天佑 佳怡 云飞 静姝 立群
 秋实 春晓 慕白 念慈 承志 嘉禾 书瑶 星河
-""".split()
+""")

@@ -342,7 +342,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While jobs of the same agent wait, its slice ends after the step in hand; the pass goes on later."""
-    monkeypatch.setattr(workspace, "FEWEST_VISITS", 1)
+    monkeypatch.setattr(workspace, "SCANS_PER_COMMIT", 1)
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await initialise(service, "ann", {"long_term_factor": 0.0})
         for number in range(5):

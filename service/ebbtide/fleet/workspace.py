@@ -11,7 +11,7 @@ Jobs take what they need (`now_ms`, a time budget) as arguments: no clock, no se
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import msgspec
@@ -112,7 +112,7 @@ class Visits:
 
     order: NDArray[np.int64]
     begin: int = 0
-    size: int = FEWEST_VISITS
+    size: int = field(default_factory=lambda: FEWEST_VISITS)
     """How many are judged together next."""
 
     @property
