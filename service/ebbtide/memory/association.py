@@ -42,7 +42,10 @@ NEARLY = 1 - 2e-11
 """Worths further apart than this cannot be equal in 12 significant digits."""
 
 FIRST_TRY = 4
-"""How many times the results wanted are matched before all that is within reach: common words are found there."""
+"""How many times the results wanted are matched at first: common words are found there."""
+
+GROWTH = 4
+"""How many times as many are matched when these did not do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +245,21 @@ class _Matcher:
             places = places[~np.isin(found.slots, left_out)]
         if not self._wanted:
             return found.first(places, most)
-        tried = found.first(places, FIRST_TRY * most)
-        matching = tried[self.says(tried)]
-        if len(matching) < most and len(tried) < len(places):
-            matching = found.first(places[self.says(places)], most)
+        matching, tries = places[:0], FIRST_TRY * most
+        while len(matching) < most:
+            tried = found.first(places, tries) if self._is_worth(tries, len(places)) else places
+            matching = tried[self.says(tried)]
+            if len(tried) == len(places):
+                matching = found.first(matching, most)
+                break
+            tries *= GROWTH
         if len(matching):
             self._any = True
         return matching[:most]
+
+    def _is_worth(self, tries: int, most: int) -> bool:
+        """Whether the best so many may be tried before all: sorting and matching them must cost less."""
+        return tries < most and self._network.texts.are_few(GROWTH * tries * len(self._wanted))
 
     def says(self, places: Array) -> Array:
         """Whether each of these places matches."""

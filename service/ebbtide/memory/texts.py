@@ -18,7 +18,7 @@ APART = b"\xff"
 STRETCH = 1 << 20
 """Bytes looked through at once: the interpreter lock is held meanwhile, about half a millisecond."""
 
-BYTES_A_NODE = 1000
+BYTES_A_NODE = 400
 """Bytes of the buffer that are looked through in the time that one node is matched by itself."""
 
 LEAST_WASTE = 1 << 16
