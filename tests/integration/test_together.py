@@ -7,6 +7,7 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -152,3 +153,23 @@ async def test_commit_that_fails_is_told_to_everyone_in_it(tmp_path: Path) -> No
             await tell(service, "ann", "Fact number 4.")
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         assert [b.batch_id for b in await looking.batches(service, "ann")] == ["b1"]
+
+
+async def test_what_is_stored_is_acknowledged_whatever_comes_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking after an agent once its batch is stored may fail: that is neither an error nor leaves it lying."""
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        await tell(service, "ann", "Fact number 0.")
+        await settle(service, "ann")
+        agent = looking.opened_agent(service, "ann")
+        await eventually(lambda: agent.is_idle)
+
+        def fail() -> NoReturn:
+            monkeypatch.undo()
+            raise Unavailable("no disk", reason="STORE_UNAVAILABLE")
+
+        monkeypatch.setattr(agent.workspace, "counts", fail)
+        assert (await tell(service, "ann", "Fact number 1.")).batch_id == "b2"
+        assert (await settle(service, "ann")).digested
+        await eventually(lambda: agent.is_idle)

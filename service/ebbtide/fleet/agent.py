@@ -18,6 +18,7 @@ closed to make room.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from functools import partial
 from typing import TypeVar
 
 from ebbtide.clock import Clock
+from ebbtide.errors import EbbtideError
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.mailbox import Mailbox
@@ -172,7 +174,9 @@ class Agent:
         try:
             return job()
         finally:
-            self._settle()
+            # What is stored is stored, and is digested: a look that fails only leaves the agent busy.
+            with contextlib.suppress(EbbtideError, OSError):
+                self._settle()
             if self._has_work:
                 self._loop.call_soon_threadsafe(self._wake)
 
