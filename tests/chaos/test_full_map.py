@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -93,6 +94,37 @@ def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_pa
         states = daemon.get("full/batches?page_size=1000&state=digested").json()["batches"]
         assert [b["batch_id"] for b in states] == acknowledged
         assert all(b["node_ids"] and b["attempts"] == 0 for b in states)
+
+
+def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path) -> None:
+    """Whoever is acknowledged is stored and whoever is refused is not, whatever stands beside it in a commit.
+
+    Small batches go on while large ones beside them find no room.
+    """
+    acknowledged: list[str] = []
+    refused_beside: list[int] = []
+    with running_daemon(tmp_path / "data", TINY) as daemon:
+        daemon.remember("full", "The kettle is blue.")
+        daemon.flush("full")
+
+        def tell(number: int) -> None:
+            characters = 30_000 if number % 2 else 10
+            # What the system says makes no memories, so that only what is accepted takes room.
+            text = noise(random.Random(number), characters)
+            response = try_to_remember(daemon, "full", text, "system")
+            if response.status_code == 202:
+                acknowledged.append(response.json()["batch_id"])
+            else:
+                assert_full(response)
+                refused_beside.append(characters)
+
+        with ThreadPoolExecutor(16) as callers:
+            list(callers.map(tell, range(64)))
+        assert sorted(all_batches(daemon, "full")[1:]) == sorted(acknowledged)
+        assert len(set(acknowledged)) == len(acknowledged) >= 32
+        assert set(refused_beside) == {30_000}
+        assert daemon.flush("full")["digested"]
+        assert daemon.stop() == 0
 
 
 def test_map_grows_by_itself(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ pytestmark = pytest.mark.chaos
 ROUNDS = int(os.environ.get("EBBTIDE_KILL_ROUNDS", "20"))
 SEED = int(os.environ.get("EBBTIDE_KILL_SEED", str(random.SystemRandom().randrange(1 << 32))))
 AGENTS = ("ann", "Böb", "记忆", "dora")
+"""Agents with one client each."""
+CROWDED, CROWD = "eve", 6
+"""An agent with several clients at once, whose batches share commits."""
 NOTHING_FORGOTTEN = {"MEMORY__DECAY_RATE": "1.0", "MEMORY__MAX_OWED_PASSES": "100000", "LOG__LEVEL": "info"}
 TOLERATED = {"AGENT_CLOSING", "AGENT_NOT_FOUND", "TOO_MANY_PASSES"}
 TOKEN = re.compile(r"zq[0-9]+x[0-9]+zq")
@@ -41,7 +45,7 @@ class Said:
 
 @dataclass
 class Talker:
-    """One agent's only client: says unique things one after the other and writes down what was acknowledged."""
+    """A client of one agent: says unique things one after the other and writes down what was acknowledged."""
 
     number: int
     agent: str
@@ -140,13 +144,17 @@ def pages(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
 def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_path: Path) -> None:
     """An accepted remember is never lost and never done twice; a digest is whole or absent.
 
-    The daemon is killed at random moments under mixed load. After each kill every store holds together; in
-    the end each acknowledged message stands in exactly one memory, in order, each unacknowledged one in at
-    most one, and an idempotency key answers with its first batch, also across restarts.
+    The daemon is killed at random moments under mixed load, one agent having many clients at once. After each
+    kill every store holds together; in the end each acknowledged message stands in exactly one memory, in
+    order, each unacknowledged one in at most one, and an idempotency key answers with its first batch, also
+    across restarts.
     """
     print(f"EBBTIDE_KILL_SEED={SEED} EBBTIDE_KILL_ROUNDS={ROUNDS}")
     dice = random.Random(SEED)
-    talkers = [Talker(i, agent, random.Random(dice.random())) for i, agent in enumerate(AGENTS)]
+    talkers = [
+        Talker(i, agent, random.Random(dice.random()))
+        for i, agent in enumerate([*AGENTS, *[CROWDED] * CROWD])
+    ]
     data_dir = tmp_path / "data"
     daemon = Daemon(data_dir, NOTHING_FORGOTTEN)
     try:
@@ -171,26 +179,28 @@ def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_pa
                     if said.batch_id and "idempotency_key" in said.body:
                         talker._send(client, said)
             assert talker.faults == []
-            verify(daemon, talker)
-        for agent in AGENTS:
+        for agent in (*AGENTS, CROWDED):
+            verify(
+                daemon, agent, [said for talker in talkers if talker.agent == agent for said in talker.said]
+            )
             assert daemon.post(f"{agent}/close").status_code == 200
 
 
-def verify(daemon: Daemon, talker: Talker) -> None:
-    """Hold what the daemon has of an agent against what its client wrote down."""
-    answer = daemon.flush(talker.agent)
+def verify(daemon: Daemon, agent: str, everything: list[Said]) -> None:
+    """Hold what the daemon has of an agent against what its clients wrote down."""
+    answer = daemon.flush(agent)
     assert (answer["digested"], answer["passes_done"], answer["parked_batches"]) == (True, True, 0)
-    nodes = pages(daemon, f"{talker.agent}/nodes", "nodes")
+    nodes = pages(daemon, f"{agent}/nodes", "nodes")
     words = {node["id"]: TOKEN.findall(node["content"]) for node in nodes}
     assert all(len(found) == 1 for found in words.values()), "one memory a message"
     times = Counter(found[0] for found in words.values())
     assert max(times.values(), default=0) <= 1, "nothing is digested twice"
-    known = {token for said in talker.said for token in said.tokens}
+    known = {token for said in everything for token in said.tokens}
     assert times.keys() <= known
-    batches = {b["batch_id"]: b for b in pages(daemon, f"{talker.agent}/batches", "batches")}
-    ids = [said.batch_id for said in talker.said if said.batch_id]
+    batches = {b["batch_id"]: b for b in pages(daemon, f"{agent}/batches", "batches")}
+    ids = [said.batch_id for said in everything if said.batch_id]
     assert len(set(ids)) == len(ids), "each acknowledged batch has an id of its own"
-    for said in talker.said:
+    for said in everything:
         if said.batch_id is None:
             assert len({times[token] for token in said.tokens}) == 1, "whole or absent"
             continue
@@ -231,14 +241,27 @@ def read_trace(path: Path) -> list[Call]:
     return calls
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
-    """Between a request's arrival and its 202 its data are synced; a kill cannot show that: caches survive it."""
-    trace = tmp_path / "trace"
+@pytest.fixture
+def traced() -> tuple[str, ...]:
+    """What to put before a daemon's command so that its system calls are written to the file that is put behind."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
     watched = "fdatasync,fsync,msync,sendto,write,writev,pwrite64,pwritev,read,recvfrom,recvmsg"
     # -D: strace is the child's child, so that signals and exit codes are the daemon's own.
-    prefix = ("strace", "-D", "-f", "-y", "-s", "4000", "-e", f"trace={watched}", "-o", str(trace))
-    with running_daemon(tmp_path / "data", prefix=prefix) as daemon:
+    return ("strace", "-D", "-f", "-y", "-s", "5000", "-e", f"trace={watched}", "-o")
+
+
+def finished_calls(trace: Path) -> list[Call]:
+    """The system calls of a daemon that has ended."""
+    if "ptrace" in trace.read_text(errors="replace")[:400]:
+        pytest.skip("strace may not trace here")
+    return read_trace(trace)
+
+
+def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path, traced: tuple[str, ...]) -> None:
+    """Between a request's arrival and its 202 its data are synced; a kill cannot show that: caches survive it."""
+    trace = tmp_path / "trace"
+    with running_daemon(tmp_path / "data", prefix=(*traced, str(trace))) as daemon:
         for number in range(4):
             response = daemon.post(
                 "ann/remember",
@@ -248,9 +271,7 @@ def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
             assert response.status_code == 202
             wait_until(lambda: not any((tmp_path / "data/work").iterdir()))
         assert daemon.stop() == 0
-    if "ptrace" in trace.read_text(errors="replace")[:400]:
-        pytest.skip("strace may not trace here")
-    calls = read_trace(trace)
+    calls = finished_calls(trace)
     for number in range(4):
         mine = [c for c in calls if f"traced-{number}" in c.text]
         arrived = [c for c in mine if "POST /v1/agents/ann/remember" in c.text]
@@ -270,6 +291,37 @@ def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
     first = next(c for c in calls if "traced-0" in c.text and "HTTP/1.1 202" in c.text)
     for path in ("/agents/ann/meta.json.new>", "/agents/ann>", "/data/agents>"):
         assert any(c.name == "fsync" and path in c.text and c.ended < first.begun for c in calls), path
+
+
+def test_shared_commit_is_on_disk_before_anyone_in_it_is_acknowledged(
+    tmp_path: Path, traced: tuple[str, ...]
+) -> None:
+    """Each of many at once is answered after the pages that hold its batch, a sync and the meta page, in turn."""
+    trace = tmp_path / "trace"
+    ids = [f"traced-{number:02}" for number in range(24)]
+
+    def tell(request_id: str) -> None:
+        # The conversation's id stands in the batch's record as it is, so that its page can be told.
+        body = {"messages": [{"role": "system", "content": "Hm."}], "conversation_id": f"of-{request_id}"}
+        response = daemon.post("ann/remember", body, headers={"X-Request-Id": request_id})
+        assert response.status_code == 202
+
+    with running_daemon(tmp_path / "data", prefix=(*traced, str(trace))) as daemon:
+        daemon.remember("ann", "Fact number 0.")
+        with ThreadPoolExecutor(len(ids)) as callers:
+            list(callers.map(tell, ids))
+        assert daemon.stop() == 0
+    calls = finished_calls(trace)
+    store = [c for c in calls if "/agents/ann/data.mdb>" in c.text]
+    commits = set()
+    for request_id in ids:
+        answered = next(c for c in calls if "HTTP/1.1 202" in c.text and f"id: {request_id}" in c.text)
+        page = next(c for c in store if "write" in c.name and f"of-{request_id}" in c.text)
+        synced = next(c for c in store if c.name == "fdatasync" and c.begun > page.ended)
+        meta = next(c for c in store if c.name == "pwrite64" and c.begun > synced.ended)
+        assert meta.ended < answered.begun, request_id
+        commits.add(meta.ended)
+    assert len(commits) < len(ids), "some of them shared a commit"
 
 
 def test_killed_while_starting_and_stopping(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
+from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.segments import memory_of, told_messages, utterances
 from ebbtide.fleet.workspace import (
     DigestTask,
@@ -137,8 +138,9 @@ class Home:
             MessageRecord(0, 0, index, role, speaker, "", None, 5, "", layout.text_key(text))
             for index, (text, role, speaker) in enumerate(spoken)
         ]
-        stored, _ = self.workspace.accept(Batch(0, 5, 0, len(texts)), records, texts, b"")
-        return stored
+        [outcome] = self.workspace.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"")])
+        assert isinstance(outcome, Accepted)
+        return outcome.batch
 
     def task(self) -> DigestTask:
         """The batch to digest now."""

@@ -18,6 +18,7 @@ closed to make room.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from functools import partial
 from typing import TypeVar
 
 from ebbtide.clock import Clock
+from ebbtide.errors import EbbtideError
+from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.slice import Compressor
@@ -34,7 +37,7 @@ from ebbtide.language.retry import Asking
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import ReadTransaction
 from ebbtide.telemetry import get_log, in_background
-from ebbtide.vocabulary import AgentCounts, AgentId, Batch, MessageRecord
+from ebbtide.vocabulary import AgentCounts, AgentId, Batch
 
 T = TypeVar("T")
 
@@ -102,13 +105,17 @@ class Agent:
         """Run a job when its turn comes, within the daemon's request time-out."""
         return await self.mailbox.run(job, timeout_s=self._needs.request_timeout_s)
 
-    async def accept(
-        self, batch: Batch, records: Sequence[MessageRecord], texts: Sequence[str], body_hash: bytes
-    ) -> tuple[Batch, int]:
-        """Store a batch durably, note that there is work, wake the digest."""
-        return await self.run(
-            partial(self._make_busy, partial(self.workspace.accept, batch, records, texts, body_hash))
+    async def accept(self, arrival: Arrival) -> Accepted:
+        """Store a batch durably, note that there is work, wake the digest.
+
+        Batches that wait side by side are stored in one commit.
+        """
+        return await self.mailbox.run_together(
+            self._accept, arrival, weight=arrival.weight, timeout_s=self._needs.request_timeout_s
         )
+
+    def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+        return self._make_busy(partial(self.workspace.accept, arrivals))
 
     async def last_accepted(self) -> int:
         """Number of the latest accepted batch, 0 for none."""
@@ -167,7 +174,9 @@ class Agent:
         try:
             return job()
         finally:
-            self._settle()
+            # What is stored is stored, and is digested: a look that fails only leaves the agent busy.
+            with contextlib.suppress(EbbtideError, OSError):
+                self._settle()
             if self._has_work:
                 self._loop.call_soon_threadsafe(self._wake)
 

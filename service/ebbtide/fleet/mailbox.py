@@ -4,29 +4,57 @@ A job is a plain function; it runs on the daemon's thread pool, so that neither 
 traversal stalls the event loop. The box is bounded: beyond its size a job is refused (AGENT_BUSY). A caller
 that gives up, or whose deadline passes, before its job has begun takes the job with it; a job that has begun
 is never cut off. Nothing is awaited inside a job, so nothing slow ever holds the agent's turn.
+
+Some jobs are cheaper together: what several callers bring can be stored in one commit, which costs one fsync
+for all of them. `run_together` says so. Those that stand next to each other begin as one, in their order, up to
+a bound; whatever stands between two of them keeps its place, and each still gets an outcome of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
 from ebbtide.telemetry import in_background
 
+A = TypeVar("A")
 T = TypeVar("T")
+
+MOST_TOGETHER = 64
+"""Most jobs that run as one: with so many, the fsync they share is a small part of their work."""
+
+MOST_WEIGHT_TOGETHER = 256 << 10
+"""Most bytes that jobs which run as one may bring: a few milliseconds' work, so that the next one waits no longer."""
 
 
 class _Job:
-    __slots__ = ("begun", "fn", "future")
+    """What a caller wants done: `many` over the things that such jobs bring; alone, a function of nothing."""
 
-    def __init__(self, fn: Callable[[], Any], future: asyncio.Future[Any]) -> None:
-        self.fn = fn
-        self.future = future
+    __slots__ = ("begun", "future", "many", "thing", "weight")
+
+    def __init__(
+        self, many: Callable[[Sequence[Any]], Sequence[Any]] | None, thing: Any, weight: int
+    ) -> None:
+        self.many = many
+        self.thing = thing
+        self.weight = weight
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.begun = False
+
+    def end(self, outcome: Any) -> None:
+        """Hand the outcome to the one who asked, who may be gone."""
+        if self.future.done():
+            return
+        if isinstance(outcome, BaseException):
+            self.future.set_exception(outcome)
+            # Nobody may be there to take it; that is no reason for a warning.
+            self.future.exception()
+        else:
+            self.future.set_result(outcome)
 
 
 class Mailbox:
@@ -57,23 +85,28 @@ class Mailbox:
         Raises AGENT_BUSY when the box is full, REQUEST_TIMED_OUT when the turn does not come in time,
         AGENT_CLOSING when the agent is being closed.
         """
-        if self._closed:
-            raise Unavailable(
-                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
-            )
-        if len(self._waiting) >= self._size:
-            raise Exhausted(
-                f"{self._size} requests wait for this agent already",
-                reason="AGENT_BUSY",
-                retry_after_s=1.0,
-            )
-        job = _Job(fn, asyncio.get_running_loop().create_future())
-        self._waiting.append(job)
-        self._arrived.set()
-        result: T = await self._outcome(job, timeout_s)
+        result: T = await self._outcome(_Job(None, fn, 0), timeout_s)
+        return result
+
+    async def run_together(
+        self,
+        many: Callable[[Sequence[A]], Sequence[T | Exception]],
+        thing: A,
+        *,
+        weight: int,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Run `many` over this thing and those of its neighbours that ask for the same `many`.
+
+        It is called with the things in the order they came in, this one alone if it has no such neighbours,
+        and answers with an outcome for each: a result, or the exception that this caller gets. What it raises,
+        every one of them gets. `weight` is the work it makes, in bytes. Raises what `run` raises.
+        """
+        result: T = await self._outcome(_Job(many, thing, weight), timeout_s)
         return result
 
     async def _outcome(self, job: _Job, timeout_s: float | None) -> Any:
+        self._put(job)
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 return await asyncio.shield(job.future)
@@ -89,33 +122,73 @@ class Mailbox:
             if not job.begun and not job.future.done():
                 job.future.cancel()
 
+    def _put(self, job: _Job) -> None:
+        if self._closed:
+            raise Unavailable(
+                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
+            )
+        if len(self._waiting) >= self._size:
+            raise Exhausted(
+                f"{self._size} requests wait for this agent already",
+                reason="AGENT_BUSY",
+                retry_after_s=1.0,
+            )
+        self._waiting.append(job)
+        self._arrived.set()
+
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            while self._waiting:
-                job = self._waiting.popleft()
-                if job.future.done():
-                    continue
-                job.begun = self._busy = True
+            while jobs := self._begin():
                 try:
-                    outcome = await loop.run_in_executor(self._pool, job.fn)
+                    outcomes = await loop.run_in_executor(self._pool, _done, jobs)
                 except BaseException as error:
-                    if not job.future.done():
-                        job.future.set_exception(error)
-                        # The one who asked may be gone; that is no reason for a warning.
-                        job.future.exception()
-                else:
-                    if not job.future.done():
-                        job.future.set_result(outcome)
-                finally:
-                    self._busy = False
+                    outcomes = [error] * len(jobs)
+                self._busy = False
+                for job, outcome in zip(jobs, outcomes, strict=True):
+                    job.end(outcome)
             if self._closed:
                 return
             self._arrived.clear()
             await self._arrived.wait()
+
+    def _begin(self) -> list[_Job]:
+        """Take the job at the head, and what may run as one with it; nothing when none waits."""
+        jobs: list[_Job] = []
+        weight = 0
+        while self._waiting:
+            job = self._waiting[0]
+            if not job.future.done():
+                if jobs and not _is_another(job, jobs, weight):
+                    break
+                jobs.append(job)
+                weight += job.weight
+                job.begun = self._busy = True
+            self._waiting.popleft()
+        return jobs
 
     async def close(self) -> None:
         """Take no more jobs, finish those that wait, end the worker. Idempotent."""
         self._closed = True
         self._arrived.set()
         await self._worker
+
+
+def _is_another(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
+    """Whether a job may run as one with those before it."""
+    return (
+        job.many is not None
+        and job.many == jobs[0].many
+        and len(jobs) < MOST_TOGETHER
+        and weight + job.weight <= MOST_WEIGHT_TOGETHER
+    )
+
+
+def _done(jobs: Sequence[_Job]) -> Sequence[Any]:
+    """Do what the jobs want; runs on the pool."""
+    many = jobs[0].many
+    if many is None:
+        return [jobs[0].thing()]
+    outcomes = many([job.thing for job in jobs])
+    assert len(outcomes) == len(jobs), "an outcome for each"
+    return outcomes

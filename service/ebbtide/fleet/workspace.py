@@ -18,7 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.errors import Conflict, Exhausted, InvalidRequest, Precondition
+from ebbtide.errors import Exhausted, InvalidRequest, Precondition
+from ebbtide.fleet.arrivals import Accepted, Arrival, accept
 from ebbtide.language.port import Processed
 from ebbtide.memory import association, compression, digestion
 from ebbtide.memory.association import Answer
@@ -39,7 +40,6 @@ from ebbtide.vocabulary import (
     MessageRecord,
     NodeId,
     PassState,
-    Receipt,
     Rewrite,
     Source,
 )
@@ -212,36 +212,29 @@ class Workspace:
 
     # --- remember: the inbox -----------------------------------------------------------------------
 
-    def accept(
-        self,
-        batch: Batch,
-        records: Sequence[MessageRecord],
-        texts: Sequence[str],
-        body_hash: bytes,
-    ) -> tuple[Batch, int]:
-        """Store a batch in the inbox; the batch as stored and how many wait. Numbers are given here.
+    def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+        """Store batches in the inbox, all in one commit; what became of each.
 
-        A known idempotency key answers with the first batch; nothing is stored again.
+        Each fares as if they came one after the other: what refuses one leaves the others alone, and a key
+        finds its first batch in this commit too. When there is no room for all of them nothing is stored, and
+        then each by itself: one may be small enough.
         """
+        try:
+            return self.store.write(lambda txn: [self._accept(txn, arrival) for arrival in arrivals])
+        except Exhausted:
+            if len(arrivals) == 1:
+                raise
+        return [self._accept_alone(arrival) for arrival in arrivals]
 
-        def write(txn: WriteTransaction) -> tuple[Batch, int]:
-            counts = txn.counts()
-            if batch.idempotency_key:
-                known = txn.receipt(batch.idempotency_key)
-                if known is not None:
-                    return _replayed(txn, known, body_hash), counts.pending_batches
-            _refuse_when_full(counts, self.parameters.max_queue_size)
-            first, number = txn.next_message_number(), txn.next_batch_number()
-            numbered = msgspec.structs.replace(batch, number=number, first_message=first)
-            placed = [
-                msgspec.structs.replace(record, number=first + index, batch=number)
-                for index, record in enumerate(records)
-            ]
-            receipt = Receipt(number, body_hash) if batch.idempotency_key else None
-            stored = txn.accept(numbered, placed, list(texts), receipt)
-            return stored, counts.pending_batches + 1
+    def _accept(self, txn: WriteTransaction, arrival: Arrival) -> Accepted | Exception:
+        return accept(txn, arrival, self.parameters.max_queue_size)
 
-        return self.store.write(write)
+    def _accept_alone(self, arrival: Arrival) -> Accepted | Exception:
+        try:
+            return self.store.write(lambda txn: self._accept(txn, arrival))
+        except Exception as error:
+            # Those before it may be stored: what goes wrong from now on is this one's alone.
+            return error
 
     def next_task(self, now_ms: int) -> DigestTask | int | None:
         """The next batch to digest; how long to wait (ms) when all are put off; None when none waits."""
@@ -490,28 +483,6 @@ def _task(txn: ReadTransaction, batch: Batch) -> DigestTask:
         records.append(record)
         texts.append(text)
     return DigestTask(batch, records, texts)
-
-
-def _replayed(txn: ReadTransaction, known: Receipt, body_hash: bytes) -> Batch:
-    if known.body_hash != body_hash:
-        raise Conflict(
-            f"the idempotency key was used with another body, for batch b{known.batch}",
-            reason="IDEMPOTENCY_KEY_REUSED",
-        )
-    batch = txn.batch(known.batch)
-    assert batch is not None, "a receipt lives as long as its batch"
-    return batch
-
-
-def _refuse_when_full(counts: AgentCounts, most: int) -> None:
-    held = counts.pending_batches + counts.parked_batches
-    if held >= most:
-        raise Exhausted(
-            f"the inbox holds {counts.pending_batches} waiting and {counts.parked_batches} parked "
-            f"batches; max_queue_size is {most}; nothing was stored",
-            reason="QUEUE_FULL",
-            retry_after_s=5.0,
-        )
 
 
 def slice_source(record: MessageRecord, text: str, start: int, length: int) -> Source:

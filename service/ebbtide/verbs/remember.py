@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ebbtide.fleet.arrivals import Arrival
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
 from ebbtide.verbs.forms import Answer, Form, check_count, check_text, refuse
@@ -81,8 +82,8 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     ]
     texts = [message.content for message in command.messages]
     async with service.fleet.using(owner, create=True) as agent:
-        stored, pending = await agent.accept(batch, records, texts, _body_hash(command))
-    return Remembered(batch_id=batch_text_id(stored.number), pending_batches=pending)
+        accepted = await agent.accept(Arrival(batch, records, texts, _body_hash(command)))
+    return Remembered(batch_id=batch_text_id(accepted.batch.number), pending_batches=accepted.pending_batches)
 
 
 def check_command(command: RememberCommand, limits: LimitSettings) -> str:

@@ -1,16 +1,16 @@
-"""The mailbox: one job at a time, in order, bounded, never cut off, gone with its caller."""
+"""The mailbox: one job at a time, in order, bounded, never cut off, gone with its caller; some jobs run as one."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.fleet.mailbox import Mailbox
+from ebbtide.fleet.mailbox import MOST_TOGETHER, MOST_WEIGHT_TOGETHER, Mailbox
 from ebbtide.fleet.pulse import Pulse
 
 
@@ -104,6 +104,181 @@ async def test_a_closed_box_finishes_what_waits_and_takes_no_more(pool: ThreadPo
     with pytest.raises(Unavailable) as caught:
         await box.run(lambda: 1)
     assert caught.value.reason == "AGENT_CLOSING"
+
+
+# --- jobs that run as one ------------------------------------------------------------------------------
+
+
+class Post:
+    """What ran in a mailbox whose turn is taken until `open` is called, in groups."""
+
+    def __init__(self, pool: ThreadPoolExecutor, size: int = 1000) -> None:
+        self.box = Mailbox(pool, size=size)
+        self.ran: list[list[object]] = []
+        self._gate = threading.Event()
+        self._blocker = asyncio.create_task(self.box.run(self._gate.wait))
+
+    def store(self, things: Sequence[object]) -> list[object]:
+        """Store what several bring; an exception is its own outcome."""
+        self.ran.append(list(things))
+        return [thing if isinstance(thing, Exception) else f"{thing} stored" for thing in things]
+
+    def put(self, thing: object, *, weight: int = 1, timeout_s: float | None = None) -> asyncio.Task[object]:
+        """Bring something to be stored, together with what stands beside it."""
+        return asyncio.create_task(
+            self.box.run_together(self.store, thing, weight=weight, timeout_s=timeout_s)
+        )
+
+    def put_alone(self, thing: object) -> asyncio.Task[None]:
+        """A job of another kind."""
+        return asyncio.create_task(self.box.run(lambda: self.ran.append([thing])))
+
+    async def open(self) -> None:
+        """Let what waits begin, and wait for the end of it."""
+        await asyncio.sleep(0)
+        self._gate.set()
+        await self.box.close()
+        await self._blocker
+
+
+async def test_neighbours_run_as_one_in_their_order(pool: ThreadPoolExecutor) -> None:
+    """Jobs of the same kind that wait side by side are one call, and each caller gets its own outcome."""
+    post = Post(pool)
+    tasks = [post.put(n) for n in range(5)]
+    await post.open()
+    assert post.ran == [[0, 1, 2, 3, 4]]
+    assert await asyncio.gather(*tasks) == [f"{n} stored" for n in range(5)]
+
+
+async def test_nobody_waits_for_company(pool: ThreadPoolExecutor) -> None:
+    """A job alone begins at once, by itself."""
+    box, ran = Mailbox(pool, size=5), []
+
+    def store(things: Sequence[int]) -> Sequence[int]:
+        ran.append(list(things))
+        return things
+
+    for n in range(3):
+        assert await box.run_together(store, n, weight=1, timeout_s=1) == n
+    assert ran == [[0], [1], [2]]
+    await box.close()
+
+
+async def test_what_stands_between_keeps_its_place(pool: ThreadPoolExecutor) -> None:
+    """Neither another job nor one of another kind is overtaken by what came after it."""
+    post = Post(pool)
+
+    def erase(things: Sequence[object]) -> Sequence[object]:
+        post.ran.append(["erased", *things])
+        return things
+
+    waiting = [post.put(1), post.put(2), post.put_alone("looked"), post.put(3), post.put(4)]
+    waiting.append(asyncio.create_task(post.box.run_together(erase, 5, weight=1)))
+    waiting.append(post.put(6))
+    await post.open()
+    assert post.ran == [[1, 2], ["looked"], [3, 4], ["erased", 5], [6]]
+    await asyncio.gather(*waiting)
+
+
+async def test_an_outcome_that_is_an_error_is_one_callers_own(pool: ThreadPoolExecutor) -> None:
+    """It reaches who brought it, and its neighbours get what they came for."""
+    post = Post(pool)
+    tasks = [post.put("a"), post.put(Exhausted("no", reason="QUEUE_FULL")), post.put("b")]
+    await post.open()
+    first, refused, second = await asyncio.gather(*tasks, return_exceptions=True)
+    assert (first, second) == ("a stored", "b stored")
+    assert isinstance(refused, Exhausted)
+
+
+@pytest.mark.parametrize("outcomes", [None, []])
+async def test_what_fails_as_one_fails_for_all_of_it(pool: ThreadPoolExecutor, outcomes: object) -> None:
+    """An error raised, or an outcome missing, reaches everyone in it and nobody else; the box goes on."""
+    box, gate = Mailbox(pool, size=10), threading.Event()
+
+    def broken(things: Sequence[int]) -> list[int]:
+        if outcomes is None:
+            raise ZeroDivisionError
+        return []
+
+    blocker = asyncio.create_task(box.run(gate.wait))
+    await asyncio.sleep(0.02)
+    tasks = [asyncio.create_task(box.run_together(broken, n, weight=1)) for n in range(3)]
+    after = asyncio.create_task(box.run(lambda: 7))
+    await asyncio.sleep(0)
+    gate.set()
+    expected = ZeroDivisionError if outcomes is None else AssertionError
+    assert {type(e) for e in await asyncio.gather(*tasks, return_exceptions=True)} == {expected}
+    assert await after == 7
+    await blocker
+    await box.close()
+
+
+async def test_who_gives_up_before_it_begins_takes_only_its_own_along(pool: ThreadPoolExecutor) -> None:
+    """A caller that goes away, or whose time is up, is left out; those beside it still run as one."""
+    post = Post(pool)
+    first, gone, late, last = post.put(1), post.put(2), post.put(3, timeout_s=0.01), post.put(4)
+    await asyncio.sleep(0)
+    gone.cancel()
+    with pytest.raises(Deadline):
+        await late
+    await post.open()
+    assert post.ran == [[1, 4]]
+    assert await asyncio.gather(first, last) == ["1 stored", "4 stored"]
+
+
+async def test_who_goes_away_once_it_has_begun_harms_nobody(pool: ThreadPoolExecutor) -> None:
+    """What has begun as one is finished as one, for everyone who is still there."""
+    box, begun, gate = Mailbox(pool, size=5), threading.Event(), threading.Event()
+    blocking = threading.Event()
+    blocker = asyncio.create_task(box.run(blocking.wait))
+
+    def slow(things: Sequence[int]) -> Sequence[int]:
+        begun.set()
+        gate.wait()
+        return things
+
+    await asyncio.sleep(0.02)
+    tasks = [asyncio.create_task(box.run_together(slow, n, weight=1, timeout_s=0.05)) for n in range(3)]
+    await asyncio.sleep(0)
+    blocking.set()
+    await asyncio.get_running_loop().run_in_executor(None, begun.wait)
+    tasks[1].cancel()
+    await asyncio.sleep(0.06)
+    gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert (outcomes[0], outcomes[2]) == (0, 2)
+    assert isinstance(outcomes[1], asyncio.CancelledError)
+    await blocker
+    await box.close()
+
+
+async def test_no_more_run_as_one_than_the_bounds_allow(pool: ThreadPoolExecutor) -> None:
+    """Neither more jobs than the one bound nor more weight than the other; what is heavier runs alone."""
+    post = Post(pool)
+    many = [post.put(n) for n in range(MOST_TOGETHER + 1)]
+    await post.open()
+    assert [len(group) for group in post.ran] == [MOST_TOGETHER, 1]
+    await asyncio.gather(*many)
+    post = Post(pool)
+    half, heavy = MOST_WEIGHT_TOGETHER // 2, MOST_WEIGHT_TOGETHER * 3
+    tasks = [post.put(i, weight=weight) for i, weight in enumerate((half, half, 1, heavy, 1, half))]
+    await post.open()
+    assert post.ran == [[0, 1], [2], [3], [4, 5]]
+    await asyncio.gather(*tasks)
+
+
+async def test_each_of_those_that_run_as_one_counts_in_a_full_box(pool: ThreadPoolExecutor) -> None:
+    """The bound on the box is on callers: running as one makes no room for more of them."""
+    post = Post(pool, size=3)
+    await asyncio.sleep(0.02)
+    tasks = [post.put(n) for n in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(Exhausted) as caught:
+        await post.put(4)
+    assert caught.value.reason == "AGENT_BUSY"
+    assert post.box.waiting_count == 3
+    await post.open()
+    await asyncio.gather(*tasks)
 
 
 async def test_a_pulse_wakes_everyone_and_misses_nobody() -> None:

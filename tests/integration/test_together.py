@@ -1,0 +1,175 @@
+"""Several callers at once on one agent: one commit for those side by side, and what each of them is promised."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from ebbtide.errors import Conflict, Unavailable
+from ebbtide.fleet.agent import Agent
+from ebbtide.verbs.remember import Remembered
+from ebbtide.verbs.service import Service
+from tests.support import looking
+from tests.support.in_process import ask, service_in, settle, tell
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
+
+FOR_EVER = 3600.0
+
+
+def commits_of(agent: Agent) -> int:
+    """How many commits the agent's store has seen, by LMDB's own count."""
+    count: int = agent.workspace.store._environment.info()["last_txnid"]  # type: ignore[attr-defined]
+    return count
+
+
+@contextlib.asynccontextmanager
+async def taken(agent: Agent) -> AsyncIterator[None]:
+    """The agent's turn is taken for the length of the block: whatever is asked meanwhile waits side by side."""
+    gate = threading.Event()
+    blocker = asyncio.create_task(agent.run(lambda: gate.wait(20)))
+    await eventually(lambda: not agent.mailbox.is_idle and agent.mailbox.waiting_count == 0)
+    try:
+        yield
+    finally:
+        gate.set()
+        await blocker
+
+
+async def busy_agent(service: Service, model: ScriptedModel) -> Agent:
+    """Ann, whose digest hangs in the model, so that nothing but what a test asks reaches her store."""
+    model.always["segment"] = FOR_EVER
+    await tell(service, "ann", "Fact number 0.")
+    agent = looking.opened_agent(service, "ann")
+    await eventually(lambda: model.running == 1 and agent.mailbox.is_idle)
+    return agent
+
+
+async def queued(agent: Agent, *requests: asyncio.Task[Remembered]) -> None:
+    """Wait until they all stand in the box."""
+    await eventually(lambda: agent.mailbox.waiting_count == len(requests))
+
+
+async def test_batches_side_by_side_cost_one_commit(tmp_path: Path) -> None:
+    """Each is acknowledged with a batch of its own, in the order they came, for one commit between them."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        agent = await busy_agent(service, model)
+        before = commits_of(agent)
+        async with taken(agent):
+            requests = [asyncio.create_task(tell(service, "ann", f"Fact number {n}.")) for n in range(1, 9)]
+            await queued(agent, *requests)
+        answers = await asyncio.gather(*requests)
+        assert commits_of(agent) - before == 1
+        assert [a.batch_id for a in answers] == [f"b{n}" for n in range(2, 10)]
+        assert [a.pending_batches for a in answers] == list(range(2, 10))
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        await settle(service, "ann")
+        found = [node.content for node in await looking.nodes(service, "ann")]
+        assert found == [f"Fact number {n}." for n in range(9)]
+
+
+async def test_one_caller_alone_has_its_own_commit(tmp_path: Path) -> None:
+    """Nobody is kept waiting for company: one request after the other is one commit each."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        agent = await busy_agent(service, model)
+        before = commits_of(agent)
+        for number in range(1, 4):
+            await tell(service, "ann", f"Fact number {number}.")
+        assert commits_of(agent) - before == 3
+
+
+async def test_recall_between_two_batches_sees_what_came_before_it(tmp_path: Path) -> None:
+    """What was asked between two batches is answered between them: it counts the first and not the second."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        agent = await busy_agent(service, model)
+        async with taken(agent):
+            first = asyncio.create_task(tell(service, "ann", "Fact number 1."))
+            await queued(agent, first)
+            found = asyncio.create_task(ask(service, "ann", patience_ms=0))
+            await eventually(lambda: agent.mailbox.waiting_count == 2)
+            second = asyncio.create_task(tell(service, "ann", "Fact number 2."))
+            await eventually(lambda: agent.mailbox.waiting_count == 3)
+        assert (await first).pending_batches == 2
+        assert (await found).pending_batches == 2
+        assert (await second).pending_batches == 3
+
+
+async def test_errors_side_by_side_are_each_callers_own(tmp_path: Path) -> None:
+    """A key used for another body is refused, a replay is answered, and their neighbours are stored."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        agent = await busy_agent(service, model)
+        async with taken(agent):
+            requests = [
+                asyncio.create_task(tell(service, "ann", "Fact number 1.", idempotency_key="once")),
+                asyncio.create_task(tell(service, "ann", "Fact number 1.", idempotency_key="once")),
+                asyncio.create_task(tell(service, "ann", "Another body.", idempotency_key="once")),
+                asyncio.create_task(tell(service, "ann", "Fact number 2.")),
+            ]
+            await queued(agent, *requests)
+        first, replay, reused, last = await asyncio.gather(*requests, return_exceptions=True)
+        assert isinstance(reused, Conflict)
+        assert reused.reason == "IDEMPOTENCY_KEY_REUSED"
+        assert [a.batch_id for a in (first, replay, last) if isinstance(a, Remembered)] == ["b2", "b2", "b3"]
+        assert (await looking.info(service, "ann")).pending_batches == 3
+
+
+async def test_caller_that_goes_away_takes_only_its_own_batch_along(tmp_path: Path) -> None:
+    """Cancelled while it waits beside others, a batch is not stored, and theirs are."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        agent = await busy_agent(service, model)
+        async with taken(agent):
+            requests = [asyncio.create_task(tell(service, "ann", f"Fact number {n}.")) for n in range(1, 4)]
+            await queued(agent, *requests)
+            requests[1].cancel()
+            await asyncio.gather(requests[1], return_exceptions=True)
+        assert [(await requests[i]).batch_id for i in (0, 2)] == ["b2", "b3"]
+        assert [b.batch_id for b in await looking.batches(service, "ann")] == ["b1", "b2", "b3"]
+
+
+async def test_commit_that_fails_is_told_to_everyone_in_it(tmp_path: Path) -> None:
+    """Nobody is acknowledged, nothing is stored, and the next request is still answered."""
+    model = ScriptedModel()
+    async with service_in(tmp_path / "data", model) as service:
+        agent = await busy_agent(service, model)
+        async with taken(agent):
+            # Gone from under the job: that is an error of the whole commit.
+            agent.workspace.store.close()
+            requests = [asyncio.create_task(tell(service, "ann", f"Fact number {n}.")) for n in range(1, 4)]
+            await queued(agent, *requests)
+        outcomes = await asyncio.gather(*requests, return_exceptions=True)
+        assert {getattr(outcome, "reason", "") for outcome in outcomes} == {"AGENT_CLOSING"}
+        with pytest.raises(Unavailable):
+            await tell(service, "ann", "Fact number 4.")
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        assert [b.batch_id for b in await looking.batches(service, "ann")] == ["b1"]
+
+
+async def test_what_is_stored_is_acknowledged_whatever_comes_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking after an agent once its batch is stored may fail: that is neither an error nor leaves it lying."""
+    async with service_in(tmp_path / "data", ScriptedModel()) as service:
+        await tell(service, "ann", "Fact number 0.")
+        await settle(service, "ann")
+        agent = looking.opened_agent(service, "ann")
+        await eventually(lambda: agent.is_idle)
+
+        def fail() -> NoReturn:
+            monkeypatch.undo()
+            raise Unavailable("no disk", reason="STORE_UNAVAILABLE")
+
+        monkeypatch.setattr(agent.workspace, "counts", fail)
+        assert (await tell(service, "ann", "Fact number 1.")).batch_id == "b2"
+        assert (await settle(service, "ann")).digested
+        await eventually(lambda: agent.is_idle)
