@@ -21,6 +21,7 @@ from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.scheduler import Scheduler
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.heap import fresh_pages
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
 from ebbtide.store.data_directory import DataDirectory
@@ -183,13 +184,8 @@ class Fleet:
     def _load(
         self, agent_id: AgentId, exists: bool, overrides: dict[str, object]
     ) -> tuple[Workspace, AgentCounts]:
-        if exists:
-            store: LmdbStore = self.data.open_store(agent_id)
-        else:
-            identity = Identity(
-                agent_id, self.needs.clock.now_ms(), secrets.randbits(63), layout.FORMAT_VERSION
-            )
-            store = self.data.create_store(identity)
+        with fresh_pages():
+            store = self._store(agent_id, exists)
         try:
             workspace = Workspace(store, self.defaults)
             if not exists and overrides:
@@ -201,6 +197,13 @@ class Fleet:
         except BaseException:
             store.close()
             raise
+
+    def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
+        if exists:
+            return self.data.open_store(agent_id)
+        now_ms = self.needs.clock.now_ms()
+        identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
+        return self.data.create_store(identity)
 
     async def _reserve_room(self) -> None:
         """Take one of `max_open` places, closing the least recently used idle agent if need be."""

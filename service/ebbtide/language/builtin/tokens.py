@@ -15,6 +15,7 @@ import threading
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ebbtide.heap import fresh_pages
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
 from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJECT_VERBS, OBJECT_WHOLES
 
@@ -95,12 +96,14 @@ def _jieba() -> Any:
     """Return the one tagger, loading its dictionary at first use.
 
     It is the module itself: importing it makes a tagger, and one of our own would hold a second dictionary.
+    What the dictionary outgrows while it is built goes back to the operating system.
     """
     global _tagger
     if _tagger is None:
         with _lock:
             if _tagger is None:
-                import rjieba
+                with fresh_pages():
+                    import rjieba
 
                 for word in ADDED_WORDS:
                     rjieba.add_word(word, 3000, "n")
