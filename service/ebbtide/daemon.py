@@ -140,6 +140,7 @@ async def opened(
             needs,
             settings.memory,
             max_open=open_agent_limit(settings.fleet.max_open_agents),
+            max_resident_bytes=settings.fleet.max_resident_bytes,
             compression_concurrency=settings.fleet.compression_concurrency,
         )
         fleet.start()
