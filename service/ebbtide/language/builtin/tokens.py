@@ -3,7 +3,7 @@
 The rule guarded here: tokens are exact slices in order, and everything that must never be split
 (a URL, a path, an error code, a 《title》, a number with its unit) is one token. Han runs go to
 the segmenter's part-of-speech tagger, which is loaded once, at the first Chinese character, under
-a lock.
+a lock: its dictionary takes 30 MB, and a daemon that hears no Chinese needs none of it.
 
 Deliberately not here: what makes a good keyword.
 """
@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 import threading
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import rjieba
-
+from ebbtide.heap import fresh_pages
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
 from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJECT_VERBS, OBJECT_WHOLES
 
@@ -90,30 +89,38 @@ GREEDY = re.compile(
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
 
 _lock = threading.Lock()
-_tagger: rjieba.Jieba | None = None
+_tagger: Any = None
 
 
-def _jieba() -> rjieba.Jieba:
-    """Return the one tagger, loading its dictionary at first use."""
+def _jieba() -> Any:
+    """Return the one tagger, loading its dictionary at first use.
+
+    It is the module itself: importing it makes a tagger, and one of our own would hold a second dictionary.
+    What the dictionary outgrows while it is built goes back to the operating system.
+    """
     global _tagger
     if _tagger is None:
         with _lock:
             if _tagger is None:
-                tagger = rjieba.Jieba()
+                with fresh_pages():
+                    import rjieba
+
                 for word in ADDED_WORDS:
-                    tagger.add_word(word, 3000, "n")
-                _tagger = tagger
+                    rjieba.add_word(word, 3000, "n")
+                _tagger = rjieba
     return _tagger
 
 
 def chinese_words(text: str) -> list[str]:
     """Cut a text into words, whose concatenation is the text."""
-    return _jieba().cut(text)
+    words: list[str] = _jieba().cut(text)
+    return words
 
 
 def search_words(text: str) -> list[str]:
     """Cut a text into words and the words inside them, for looking up."""
-    return _jieba().cut_for_search(text)
+    words: list[str] = _jieba().cut_for_search(text)
+    return words
 
 
 def _tagged(text: str) -> list[tuple[str, str]]:
