@@ -104,13 +104,12 @@ class PlainMemory:
                     continue
                 worth = exact * strength
                 known = best.get(target)
-                is_nearer = known is None or hops + 1 < known[2]
-                if not is_nearer and worth > known[3] * NEARLY:
+                if known is not None and hops + 1 >= known[2] and worth > known[3] * NEARLY:
                     continue
                 label = (float(f"{worth:.12g}"), position, hops + 1, worth, target)
                 if known is None or label < known:
                     best[target] = label
-                elif not is_nearer:
+                elif hops + 1 >= known[2]:
                     continue
                 heappush(heap, label)
         return reached

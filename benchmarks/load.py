@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,10 +92,11 @@ class _Connection(asyncio.Protocol):
 async def load_http(url: str, path: str, body: bytes, seconds: float) -> Tally:
     """POST the same body over many connections."""
     place = urlsplit(url)
+    assert place.hostname is not None and place.port is not None, "a URL of a server names a port"
     request, tally = request_bytes("POST", place.netloc, path, body), Tally.of(seconds)
     loop = asyncio.get_running_loop()
     connections = [
-        (await loop.create_connection(lambda: _Connection(request, tally), place.hostname, place.port))[1]
+        (await loop.create_connection(partial(_Connection, request, tally), place.hostname, place.port))[1]
         for _ in range(CONNECTIONS)
     ]
     async with asyncio.timeout(seconds + STUCK_S):
@@ -107,7 +109,7 @@ async def load_grpc(target: str, method: str, message: bytes, seconds: float) ->
     import grpc.aio
 
     async with grpc.aio.insecure_channel(target) as channel:
-        call: Any = channel.unary_unary(method)
+        call: Any = channel.unary_unary(method)  # type: ignore[call-arg]  # bytes as they are
         tally = Tally.of(seconds)
 
         async def one() -> None:

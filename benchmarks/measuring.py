@@ -69,7 +69,7 @@ def in_turns(rounds: int, tasks: Mapping[str, Callable[[], float]]) -> dict[str,
     """The figures of each task, one a round; every other round goes backwards."""
     figures: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(rounds):
-        for name in list(tasks) if number % 2 == 0 else reversed(tasks):
+        for name in list(tasks) if number % 2 == 0 else reversed(list(tasks)):
             figures[name].append(tasks[name]())
     return figures
 

@@ -22,6 +22,8 @@ def running(
     try:
         yield daemon.start()
         daemon.stop()
+        # Beside a kept data directory it would grow from run to run.
+        daemon.log_path.unlink()
     finally:
         daemon.close()
 

@@ -7,6 +7,7 @@ server has one and the clients the other; more clients would not make any of the
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from benchmarks.bare_servers import CONSTANT_PATH, ECHO_METHOD, RECALL_METHOD, RECALL_PATH
 from benchmarks.load import CONNECTIONS, Loaded, run_load
@@ -83,7 +84,7 @@ def _compare(plan: Plan, row: str, what: str, places: dict[str, tuple[str, str, 
         return loads[name][-1].per_second
 
     rounds = plan.times(6, 1)
-    rates = in_turns(rounds, {name: (lambda name=name: task(name)) for name in places})
+    rates = in_turns(rounds, {name: partial(task, name) for name in places})
     spreads = {name: Spread.of(found) for name, found in rates.items()}
     ours, impatient, bare, _ = spreads
     share = spreads[ours].p50 / spreads[bare].p50

@@ -39,7 +39,7 @@ from benchmarks.texts import Writer
 from ebbtide.store import layout
 from ebbtide.store.data_directory import AgentMeta
 from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
+from ebbtide.store.port import Identity, WriteTransaction
 from ebbtide.vocabulary import AgentCounts, Change, MessageRecord, Node, Source
 
 GENERATOR_VERSION = 1
@@ -91,7 +91,12 @@ def write_store(path: Path, graph: Graph, seed: int) -> None:
     store = LmdbStore.create(path, _identity(path.name, seed), map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
     [focus] = Topology(graph).focus_sets(1, seed)
     change = Change(focus=focus, next_node_id=graph.next_node_id, finished_passes=FINISHED_PASSES)
-    store.write(lambda txn: (txn.set_overrides({}, DECAY_RATE), txn.apply(change)))
+
+    def begin(txn: WriteTransaction) -> None:
+        txn.set_overrides({}, DECAY_RATE)
+        txn.apply(change)
+
+    store.write(begin)
     store.close()
     with _bulk(path) as (environment, tables):
         _write_nodes(environment, tables, graph.ids.tolist(), seed)

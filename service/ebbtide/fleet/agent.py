@@ -93,6 +93,8 @@ class Agent:
             workspace, self.mailbox, needs.asking, needs.fallback, needs.clock, needs.slice_s
         )
         self._is_marked = False
+        self._inbox_is_empty = counts.pending_batches == 0
+        """As of the latest look, which is part of every job that may fill it: False where that is not known."""
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
         self._digesting = in_background(self.digest.run())
         if counts.owed_passes > 0:
@@ -139,7 +141,7 @@ class Agent:
         clock, digest = self._needs.clock, self.digest
         deadline_s = clock.monotonic_s() + patience_s
         last: int | None = None
-        while patience_s > 0:
+        while patience_s > 0 and not self._inbox_is_empty:
             progressed = digest.progressed.next_beat()
             if digest.is_held_up or self._needs.asking.troubled or digest.recent_s > patience_s:
                 return
@@ -179,6 +181,7 @@ class Agent:
             self._needs.data.mark(self.id)
             self._is_marked = True
         self._has_work = True
+        self._inbox_is_empty = False
         try:
             return job()
         finally:
@@ -204,6 +207,7 @@ class Agent:
     def _settle(self) -> None:
         counts = self.workspace.counts()
         self.counts = counts
+        self._inbox_is_empty = counts.pending_batches == 0
         self.derived_bytes = self.workspace.resident_bytes
         if counts.pending_batches == 0 and counts.owed_passes == 0:
             self._needs.data.unmark(self.id)
