@@ -2,8 +2,7 @@
 
 The rule guarded here: tokens are exact slices in order, and everything that must never be split
 (a URL, a path, an error code, a 《title》, a number with its unit) is one token. Han runs go to
-the segmenter's part-of-speech tagger, which is loaded once, at the first Chinese character, under
-a lock.
+the segmenter's part-of-speech tagger, the one of the process, with a few words of our own added.
 
 Deliberately not here: what makes a good keyword.
 """
@@ -11,7 +10,6 @@ Deliberately not here: what makes a good keyword.
 from __future__ import annotations
 
 import re
-import threading
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -89,45 +87,35 @@ GREEDY = re.compile(
 # Where the dictionary's part of speech is wrong for everyday talk.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
 
-_lock = threading.Lock()
-_tagger: rjieba.Jieba | None = None
-
-
-def _jieba() -> rjieba.Jieba:
-    """Return the one tagger, loading its dictionary at first use."""
-    global _tagger
-    if _tagger is None:
-        with _lock:
-            if _tagger is None:
-                tagger = rjieba.Jieba()
-                for word in ADDED_WORDS:
-                    tagger.add_word(word, 3000, "n")
-                _tagger = tagger
-    return _tagger
+# rjieba has read its dictionary by now, for these functions; another `Jieba()` would read it again (24 MB, and 0.1 s
+# in which nothing else runs).
+for _word in ADDED_WORDS:
+    rjieba.add_word(_word, 3000, "n")
 
 
 def chinese_words(text: str) -> list[str]:
     """Cut a text into words, whose concatenation is the text."""
-    return _jieba().cut(text)
+    words: list[str] = rjieba.cut(text)
+    return words
 
 
 def search_words(text: str) -> list[str]:
     """Cut a text into words and the words inside them, for looking up."""
-    return _jieba().cut_for_search(text)
+    words: list[str] = rjieba.cut_for_search(text)
+    return words
 
 
 def _tagged(text: str) -> list[tuple[str, str]]:
     """Tag a Han run, taking apart the guessed words that swallowed a function word (课是, 我养)."""
-    tagger = _jieba()
     pairs: list[tuple[str, str]] = []
-    for word, tag in tagger.tag(text):
-        if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
-            pairs.extend(tagger.tag(word, hmm=False))
+    for word, tag in rjieba.tag(text):
+        if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not rjieba.has_word(word):
+            pairs.extend(rjieba.tag(word, hmm=False))
         elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
             pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
         elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
             # The dictionary holds verb and object as one (吃海鲜); the object is the noun.
-            whole = tagger.has_word(word[1:])
+            whole = rjieba.has_word(word[1:])
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
         else:
             pairs.append((word, _RETAGGED.get(word, tag)))
