@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import resource
 import signal
@@ -29,6 +30,7 @@ from ebbtide.errors import Precondition
 from ebbtide.fleet.agent import AgentNeeds
 from ebbtide.fleet.digest import DigestPolicy
 from ebbtide.fleet.fleet import Fleet
+from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
@@ -103,6 +105,7 @@ async def opened(
     """The daemon without servers: every verb works on the service it yields."""
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    configure_heap()
     async with contextlib.AsyncExitStack() as life:
         data = DataDirectory(
             settings.store.data_dir,
@@ -137,6 +140,7 @@ async def opened(
             needs,
             settings.memory,
             max_open=open_agent_limit(settings.fleet.max_open_agents),
+            max_resident_bytes=settings.fleet.max_resident_bytes,
             compression_concurrency=settings.fleet.compression_concurrency,
         )
         fleet.start()
@@ -180,6 +184,9 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     Raises Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND) and OSError when a port cannot be had.
     """
     refuse_insecure_bind(settings)
+    # What was imported lives as long as the process: looking for garbage in it would hold everybody up for 0.1 s.
+    gc.collect()
+    gc.freeze()
     log = get_log("daemon")
     stop = asyncio.Event()
     async with contextlib.AsyncExitStack() as ports:

@@ -92,6 +92,9 @@ class FleetSettings(_Section):
     max_open_agents: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         0, description="Most agents open at once; 0 derives it from the file-descriptor limit."
     )
+    max_resident_bytes: Annotated[int, Field(ge=MIB, le=1 << 50)] = Field(
+        512 * MIB, description="Memory that open agents may hold together; beyond it idle ones are closed."
+    )
     mailbox_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
         1000, description="Most requests waiting for one agent; beyond it: AGENT_BUSY."
     )

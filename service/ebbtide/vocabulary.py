@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
 
@@ -109,7 +112,7 @@ _HAN = re.compile(
 
 def holds_han(text: str) -> bool:
     """Whether a Han character stands in the text: what decides between Chinese and English wording."""
-    return _HAN.search(text) is not None
+    return not text.isascii() and _HAN.search(text) is not None
 
 
 # --- what was said -------------------------------------------------------------------------------------
@@ -226,6 +229,17 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     rewrites: tuple[Rewrite, ...] = ()
 
 
+class NodeText(msgspec.Struct, frozen=True, array_like=True):
+    """The beginning of a stored node, as far as it says something; the rest of the record is not decoded."""
+
+    id: NodeId
+    content: str
+    phrase: msgspec.Raw
+    keywords: tuple[str, ...]
+    created_at_ms: int
+    original_length: int
+
+
 class ScanState(msgspec.Struct, frozen=True, array_like=True):
     """How often a node was scanned, and in which pass last (0 = never)."""
 
@@ -246,6 +260,27 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
     anchor: int
 
 
+@dataclass(frozen=True, slots=True)
+class LinkColumns:
+    """Many links as arrays, one entry a link; `relation` counts in `names`."""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    relation: NDArray[np.int64]
+    strength: NDArray[np.float64]
+    anchor: NDArray[np.int64]
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanColumns:
+    """The scan states of many nodes as arrays, one entry a node."""
+
+    node_id: NDArray[np.int64]
+    count: NDArray[np.int64]
+    last_pass: NDArray[np.int64]
+
+
 class PassState(msgspec.Struct, frozen=True, array_like=True):
     """A compression pass under way: enough to go on at any node, also after a restart.
 
@@ -264,13 +299,15 @@ class Change(msgspec.Struct):
     """How an agent's memory changes: written in one transaction, then applied to the network in memory.
 
     Order within a change: nodes are put and forgotten, then links are put, then focus, scans and passes.
-    Forgetting a node removes its outgoing links; links that point at it stay.
+    Forgetting a node removes its outgoing links; links that point at it stay. The nodes in `scanned` count one
+    scan more, in the pass `scanned_in`.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
     forgotten: list[NodeId] = msgspec.field(default_factory=list)
     links: list[Link] = msgspec.field(default_factory=list)
-    scans: dict[NodeId, ScanState] = msgspec.field(default_factory=dict)
+    scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    scanned_in: int = 0
     focus: tuple[NodeId, ...] | None = None
     next_node_id: NodeId | None = None
     owed_passes: int | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import lmdb
 import msgspec
+import numpy as np
 import pytest
 
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
@@ -119,7 +120,8 @@ def test_a_change_is_written_with_its_index_entries(store: LmdbStore) -> None:
     assert check_store(store) == []
     store.write(lambda txn: txn.apply(Change(links=[Link(1, 2, "", 0.75, 0)])))
     assert set(store.read(lambda txn: list(txn.links()))) == {*links[:2], Link(1, 2, "", 0.75, 0)}
-    store.write(lambda txn: txn.apply(Change(scans={1: ScanState(2, 2)}, finished_passes=2)))
+    store.write(lambda txn: txn.put_scans({1: ScanState(1, 1)}))
+    store.write(lambda txn: txn.apply(Change(scanned=np.array([1]), scanned_in=2, finished_passes=2)))
     assert dict(store.read(lambda txn: list(txn.scans()))) == {1: ScanState(2, 2)}
     store.write(lambda txn: txn.apply(Change(forgotten=[1])))
     assert store.read(lambda txn: list(txn.links())) == [Link(2, 1, "", 1.0, 0)]
@@ -130,7 +132,10 @@ def test_scan_counters_of_many_nodes_are_packed(store: LmdbStore) -> None:
     """A scan is a counter in a block, not a record: thousands fit in a few values."""
     nodes = [node(i) for i in range(1, 3001)]
     scans = {i: ScanState(i % 7, 7) for i in range(1, 3001)}
-    store.write(lambda txn: txn.apply(Change(nodes=nodes, scans=scans, next_node_id=3001, finished_passes=7)))
+    store.write(lambda txn: txn.apply(Change(nodes=nodes, next_node_id=3001, finished_passes=7)))
+    for times in range(1, 7):
+        scanned = [i for i, scan in scans.items() if scan.count >= times]
+        store.write(lambda txn, ids=scanned: txn.apply(Change(scanned=np.array(ids), scanned_in=7)))
     assert dict(store.read(lambda txn: list(txn.scans()))) == {i: s for i, s in scans.items() if s.count}
     assert store.read(lambda txn: sum(1 for _ in txn.items(layout.SCANS))) == 3  # type: ignore[attr-defined]
 

@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from ebbtide.fleet import slice as slices
+from ebbtide.fleet import workspace
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed
 from ebbtide.language.replies import cut_at_clause
-from ebbtide.memory.network import Draft
+from ebbtide.memory.draft import Draft
 from ebbtide.verbs.agents import close, initialise
 from ebbtide.verbs.batches import CompressCommand, compress
 from ebbtide.verbs.inspect import NodeInfo
@@ -271,7 +272,7 @@ async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
             return asyncio.sleep(FOR_EVER)
         if len(shortenings(model)) == 2:
             network = looking.opened_agent(service, "ann").workspace.network
-            counts_at_cut.append(network.nodes[1].scan.count)
+            counts_at_cut.append(network.scan_count(1))
         return "x" * target
 
     only_shortening(model, step)
@@ -337,8 +338,11 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
         assert order == ["ann", "ben"] * 3
 
 
-async def test_slice_gives_way_to_foreground_work_of_its_agent(tmp_path: Path) -> None:
+async def test_slice_gives_way_to_foreground_work_of_its_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While jobs of the same agent wait, its slice ends after the step in hand; the pass goes on later."""
+    monkeypatch.setattr(workspace, "SCANS_PER_COMMIT", 1)
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await initialise(service, "ann", {"long_term_factor": 0.0})
         for number in range(5):

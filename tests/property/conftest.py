@@ -7,10 +7,14 @@ gets is said at the test, in `ci` measure (`histories.examples(40)`), so that bo
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from ebbtide.fleet import workspace
+from ebbtide.memory import association, link_table, network, slots, texts
 
 COMMON = {
     "deadline": None,
@@ -21,6 +25,30 @@ COMMON = {
 settings.register_profile("ci", derandomize=True, database=None, max_examples=100, **COMMON)
 settings.register_profile("thorough", max_examples=1000, database=None, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+SMALL_BOUNDS = (
+    (link_table, "FEWEST_UNSORTED", 7),
+    (network, "LEAST_DEAD", 3),
+    (slots, "MANY", 5),
+    (texts, "LEAST_WASTE", 8),
+    (texts, "STRETCH", 12),
+    (texts, "BYTES_A_NODE", 12),
+    (association, "FIRST_TRY", 1),
+    (workspace, "FEWEST_VISITS", 2),
+)
+"""The engine does some things only when there is much; here they happen in memories of a dozen nodes."""
+
+
+@pytest.fixture(autouse=True, scope="package")
+def small_bounds() -> Iterator[None]:
+    """Merging, tidying and looking through begin early, so that every way through the arrays is taken."""
+    shipped = [(module, name, getattr(module, name)) for module, name, _ in SMALL_BOUNDS]
+    for module, name, value in SMALL_BOUNDS:
+        setattr(module, name, value)
+    yield
+    for module, name, value in shipped:
+        setattr(module, name, value)
+
 
 LONGEST_TEST_S = 1800
 """Time-out of one test here: a thorough run, and shrinking after a failure, take minutes."""

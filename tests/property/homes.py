@@ -212,16 +212,17 @@ def shortened(task: ShorteningTask, shorten: Shorten) -> Shortened:
 
 def snapshot(network: Network) -> dict[str, object]:
     """All that is derived, as plain values that can be compared."""
+    ids = network.node_ids()
     return {
-        "nodes": {n: (s.original_length, s.content_length, s.scan) for n, s in network.nodes.items()},
+        "nodes": {node_id: network.node(node_id) for node_id in ids},
         "links": {
-            (source, *key): (link.strength, link.anchor)
-            for source, links in network.outgoing.items()
-            for key, link in links.items()
+            (link.source, link.target, link.relation): (link.strength, link.anchor, strength)
+            for link, strength in network.all_links()
         },
-        "arriving": {(target, *key) for target, links in network.incoming.items() for key in links},
+        "arriving": {(source, n, name) for n in ids for source, name, _ in network.links_to(n)},
+        "dangling": {node_id: network.dangling(node_id) for node_id in ids},
         "focus": network.focus,
         "next": network.next_node_id,
-        "count": network.link_count,
+        "count": (network.node_count, network.link_count),
         "parameters": network.parameters,
     }

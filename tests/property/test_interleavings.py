@@ -120,7 +120,7 @@ class Interleaved(RuleBasedStateMachine):
         if self.pass_state() is None:
             return
         done = self.home.counters()[0]
-        for _ in range(2 * len(self.home.workspace.network.nodes) + 2):
+        for _ in range(2 * self.home.workspace.network.node_count + 2):
             step = self.home.step(self.finished)
             self.finished = None if step.task is None else shortened(step.task, lambda text, n: text[:n])
             if self.home.counters()[0] == done + 1:
@@ -145,14 +145,15 @@ class Interleaved(RuleBasedStateMachine):
     def network_is_sound(self) -> None:
         """Links have living sources and strengths in [0, 1]; the focus lives, once each, within its limit."""
         network = self.home.workspace.network
-        assert set(self.home.nodes()) == set(network.nodes)
+        living = set(network.node_ids())
+        assert set(self.home.nodes()) == living
         on_disk = self.home.store.read(lambda txn: list(txn.links()))
-        assert {link.source for link in on_disk} <= set(network.nodes)
-        for source, links in network.outgoing.items():
-            assert source in network.nodes
-            assert all(0.0 <= network.strength(source, link) <= 1.0 for link in links.values())
+        assert {link.source for link in on_disk} <= living
+        for link, strength in network.all_links():
+            assert link.source in living
+            assert 0.0 <= strength <= 1.0
         focus = network.focus
-        assert set(focus) <= set(network.nodes)
+        assert set(focus) <= living
         assert len(set(focus)) == len(focus) <= self.focus_bound
 
     def contents_only_shrink(self) -> None:
@@ -161,7 +162,7 @@ class Interleaved(RuleBasedStateMachine):
         for node_id, node in nodes.items():
             assert len(node.content) <= self.lengths.get(node_id, node.original_length)
             assert node_id in self.lengths or node_id > self.newest
-            assert self.home.workspace.network.nodes[node_id].content_length == len(node.content)
+            assert self.home.workspace.network.node(node_id).content_length == len(node.content)
         self.lengths = {node_id: len(node.content) for node_id, node in nodes.items()}
         self.newest = max(self.newest, self.home.workspace.network.next_node_id - 1)
 
@@ -172,13 +173,13 @@ class Interleaved(RuleBasedStateMachine):
         assert done - self.counters[0] in (0, 1)
         if state is not None:
             assert state.number == done + 1
-            made_since = [n for n in network.nodes if n >= state.start_id]
-            assert all(network.nodes[n].scan.last_pass < state.number for n in made_since)
+            made_since = network.node_ids(state.start_id)
+            assert all(network.node(n).scan.last_pass < state.number for n in made_since)
         number = done if state is None else state.number
         if number != self.pass_number:
             self.protected, self.pass_number = set(network.focus), number
         self.protected &= set(network.focus)
-        scans = {node_id: node.scan for node_id, node in network.nodes.items()}
+        scans = {node_id: network.node(node_id).scan for node_id in network.node_ids()}
         for node_id, scan in scans.items():
             before = self.scans.get(node_id, ScanState())
             if scan != before:

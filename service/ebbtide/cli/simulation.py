@@ -18,8 +18,10 @@ from ebbtide.memory.compression import (
     visit,
 )
 from ebbtide.memory.digestion import NewMemory, digest
-from ebbtide.memory.network import Draft, Network
+from ebbtide.memory.draft import Draft
+from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
+from ebbtide.vocabulary import Node, NodeId
 
 SEGMENTS = 5
 CHARACTERS = 60
@@ -88,7 +90,7 @@ def simulate(case: Case, most_passes: int) -> Curve:
     for passes in range(most_passes + 1):
         _remember(network, WARM_UP_BATCHES + 1 + passes)
         _compress(network, WARM_UP_BATCHES + 1 + passes)
-        left = {n: network.nodes[n].content_length if n in network.nodes else 0 for n in watched}
+        left = {n: network.node(n).content_length if n in network else 0 for n in watched}
         kept.append(sum(left.values()) / (SEGMENTS * CHARACTERS))
         for node_id, length in left.items():
             if length < CHARACTERS:
@@ -113,13 +115,19 @@ def _compress(network: Network, number: int) -> None:
     state = begun.pass_state
     assert state is not None
     draft = Draft(network)
-    lengths: dict[int, int] = {}
-    for node_id in nodes_to_visit(network, state):
-        shortening = visit(draft, node_id, state)
+    shortened: list[tuple[NodeId, int]] = []
+    order = nodes_to_visit(network, state)
+    while len(order):
+        visited, shortening = visit(draft, order, state)
         if shortening is not None:
-            lengths[node_id] = shortening.target
-            finish_visit(draft, node_id, state)
+            shortened.append((shortening.node_id, shortening.target))
+            finish_visit(draft, shortening.node_id, state)
+            visited += 1
+        order = order[visited:]
     end_pass(draft, state, 1)
+    draft.change.nodes = [_memory(node_id, length) for node_id, length in shortened]
     network.apply(draft.change)
-    for node_id, length in lengths.items():
-        network.nodes[node_id].content_length = length
+
+
+def _memory(node_id: NodeId, length: int) -> Node:
+    return Node(node_id, "x" * length, "", (), 0, CHARACTERS)

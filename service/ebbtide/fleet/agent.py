@@ -84,6 +84,8 @@ class Agent:
         self.last_used_s = needs.clock.monotonic_s()
         self.counts = counts
         """As of the latest look; what a listing tells of an open agent."""
+        self.derived_bytes = workspace.resident_bytes
+        """What the network holds in memory, as of the latest look."""
         self._loop = asyncio.get_running_loop()
         self._needs = needs
         self._ask_for_turn = ask_for_turn
@@ -100,6 +102,12 @@ class Agent:
     def is_idle(self) -> bool:
         """Whether nobody uses the agent and nothing is left to do for it."""
         return self.users == 0 and self.mailbox.is_idle and not self._has_work
+
+    def look(self) -> int:
+        """What the network holds in memory; looked at between two jobs only, since a job may be changing it."""
+        if self.mailbox.is_idle:
+            self.derived_bytes = self.workspace.resident_bytes
+        return self.derived_bytes
 
     async def run(self, job: Callable[[], T]) -> T:
         """Run a job when its turn comes, within the daemon's request time-out."""
@@ -196,6 +204,7 @@ class Agent:
     def _settle(self) -> None:
         counts = self.workspace.counts()
         self.counts = counts
+        self.derived_bytes = self.workspace.resident_bytes
         if counts.pending_batches == 0 and counts.owed_passes == 0:
             self._needs.data.unmark(self.id)
             self._is_marked = False

@@ -2,7 +2,8 @@
 
 An agent is opened by the first verb that needs it and stays open; when `max_open_agents` are open the least
 recently used idle one is closed to make room, and when none is idle the verb is refused (TOO_MANY_AGENTS).
-Opening, closing and erasing one agent never overlap: who comes meanwhile waits for the end of it.
+Opening, closing and erasing one agent never overlap: who comes meanwhile waits for the end of it. That open
+agents do not take too much memory either is seen to by footprint.py.
 
 At a start only agents with a work marker are opened, however many lie on disk. An agent closed by a verb rests:
 its marker stays, and its work goes on with the next verb or the next start.
@@ -18,9 +19,11 @@ from typing import Any, TypeVar
 
 from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.fleet.agent import Agent, AgentNeeds
+from ebbtide.fleet.footprint import Footprint, least_recently_used
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.scheduler import Scheduler
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.heap import fresh_pages
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
 from ebbtide.store.data_directory import DataDirectory
@@ -37,6 +40,9 @@ PAUSE_AFTER_REFUSAL_S = 2.0
 ROOM_PATIENCE_S = 2.0
 """How long an opening waits for an idle agent before it is refused."""
 
+LOADS_AT_ONCE = 4
+"""Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
+
 
 class Fleet:
     """Every agent of one daemon."""
@@ -47,6 +53,7 @@ class Fleet:
         defaults: AgentParameters,
         *,
         max_open: int,
+        max_resident_bytes: int,
         compression_concurrency: int,
     ) -> None:
         self.needs = needs
@@ -55,13 +62,15 @@ class Fleet:
         self.max_open = max_open
         self.scheduler = Scheduler(self._run_slice, concurrency=compression_concurrency)
         self._agents: dict[AgentId, Agent] = {}
+        self.footprint = Footprint(self._agents, self.close, needs.pool, max_resident_bytes)
         self._opening: dict[AgentId, asyncio.Task[bool]] = {}
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
         self._erasing: set[AgentId] = set()
         self._room = Pulse()
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
-        self._resuming: asyncio.Task[None] | None = None
+        self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
+        self._background: list[asyncio.Task[None]] = []
         self._is_stopping = False
         self._log = get_log("fleet")
 
@@ -70,7 +79,7 @@ class Fleet:
     def start(self) -> None:
         """Begin to give turns, and take up work left by an earlier life."""
         self.scheduler.start()
-        self._resuming = in_background(self._resume())
+        self._background = [in_background(self._resume()), in_background(self.footprint.keep_small())]
 
     async def _resume(self) -> None:
         marked = await self.on_pool(self.data.marked)
@@ -98,9 +107,9 @@ class Fleet:
     async def stop(self) -> None:
         """Close every agent. What waits stays in the inboxes."""
         self._is_stopping = True
-        if self._resuming is not None:
-            self._resuming.cancel()
-            await asyncio.gather(self._resuming, return_exceptions=True)
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await asyncio.gather(
             *(self.close(agent_id) for agent_id in list(self._agents)), return_exceptions=True
@@ -132,6 +141,7 @@ class Fleet:
         finally:
             agent.users -= 1
             agent.last_used_s = self.needs.clock.monotonic_s()
+            self.footprint.note(agent)
             self._room.beat()
 
     async def _open(
@@ -173,8 +183,12 @@ class Fleet:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
         await self._reserve_room()
         try:
-            workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, overrides))
-            self._agents[agent_id] = Agent(agent_id, workspace, counts, self.needs, self.scheduler.ask)
+            async with self._loading:
+                await self.footprint.close_idle()
+                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, overrides))
+            agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
+            self._agents[agent_id] = agent
+            self.footprint.note(agent)
         finally:
             self._reserved_count -= 1
         self._log.debug("agent opened", agent_id=agent_id, created=not exists)
@@ -183,13 +197,8 @@ class Fleet:
     def _load(
         self, agent_id: AgentId, exists: bool, overrides: dict[str, object]
     ) -> tuple[Workspace, AgentCounts]:
-        if exists:
-            store: LmdbStore = self.data.open_store(agent_id)
-        else:
-            identity = Identity(
-                agent_id, self.needs.clock.now_ms(), secrets.randbits(63), layout.FORMAT_VERSION
-            )
-            store = self.data.create_store(identity)
+        with fresh_pages():
+            store = self._store(agent_id, exists)
         try:
             workspace = Workspace(store, self.defaults)
             if not exists and overrides:
@@ -202,14 +211,21 @@ class Fleet:
             store.close()
             raise
 
+    def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
+        if exists:
+            return self.data.open_store(agent_id)
+        now_ms = self.needs.clock.now_ms()
+        identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
+        return self.data.create_store(identity)
+
     async def _reserve_room(self) -> None:
         """Take one of `max_open` places, closing the least recently used idle agent if need be."""
         deadline_s = self.needs.clock.monotonic_s() + ROOM_PATIENCE_S
         async with self._making_room:
             while len(self._agents) + self._reserved_count + len(self._closing) >= self.max_open:
-                idle = [agent for agent in self._agents.values() if agent.is_idle]
-                if idle:
-                    await self.close(min(idle, key=lambda agent: agent.last_used_s).id)
+                idle = least_recently_used(self._agents.values())
+                if idle is not None:
+                    await self.close(idle.id)
                     continue
                 left_s = deadline_s - self.needs.clock.monotonic_s()
                 if left_s <= 0:
@@ -231,6 +247,7 @@ class Fleet:
         agent = self._agents.pop(agent_id, None)
         if agent is None:
             return False
+        self.footprint.drop(agent_id)
         await self._guarded(agent_id, self._shut(agent))
         return True
 
@@ -264,12 +281,20 @@ class Fleet:
         def forget(_: asyncio.Task[Any]) -> None:
             if self._closing.get(agent_id) is task:
                 del self._closing[agent_id]
+            self.footprint.closed()
             self._room.beat()
 
         task.add_done_callback(forget)
         await asyncio.shield(task)
 
     # --- slices ------------------------------------------------------------------------------------
+
+    def _ask_for_turn(self, agent_id: AgentId) -> None:
+        """A digest has ended, or passes were asked for: the agent owes a pass, and may have grown."""
+        self.scheduler.ask(agent_id)
+        agent = self._agents.get(agent_id)
+        if agent is not None:
+            self.footprint.note(agent)
 
     async def _run_slice(self, key: Hashable) -> bool:
         agent = self._agents.get(AgentId(str(key)))
@@ -283,6 +308,7 @@ class Fleet:
             loop = asyncio.get_running_loop()
             loop.call_later(PAUSE_AFTER_REFUSAL_S, self.scheduler.ask, agent.id)
             return False
+        self.footprint.note(agent)
         self._room.beat()
         return owes_more
 

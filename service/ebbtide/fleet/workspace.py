@@ -10,21 +10,24 @@ Jobs take what they need (`now_ms`, a time budget) as arguments: no clock, no se
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
 from ebbtide.language.port import Processed
 from ebbtide.memory import association, compression, digestion
-from ebbtide.memory.association import Answer, Text
+from ebbtide.memory.association import Answer
 from ebbtide.memory.compression import Shortening
 from ebbtide.memory.digestion import NewMemory
-from ebbtide.memory.network import Draft, Network
+from ebbtide.memory.draft import Draft
+from ebbtide.memory.loading import load_network
+from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
 from ebbtide.vocabulary import (
@@ -43,6 +46,9 @@ from ebbtide.vocabulary import (
 
 SCANS_PER_COMMIT = 5000
 """Most visits of a pass in one commit; the mailbox is looked at in between."""
+
+FEWEST_VISITS = 64
+"""Visits judged together at first; four times as many as long as none of them needs a text."""
 
 PRUNED_PER_DIGEST = 32
 """Most statuses dropped along with a digest, so that no commit grows without bound."""
@@ -100,13 +106,37 @@ class Retention:
     older_than_ms: int
 
 
+@dataclass(slots=True)
+class Visits:
+    """The order of a pass, and how far it has come."""
+
+    order: NDArray[np.int64]
+    begin: int = 0
+    size: int = field(default_factory=lambda: FEWEST_VISITS)
+    """How many are judged together next."""
+
+    @property
+    def left(self) -> int:
+        """Nodes still to be visited."""
+        return len(self.order) - self.begin
+
+    def next(self, count: int) -> NDArray[np.int64]:
+        """The next nodes to visit, at most `count`."""
+        return self.order[self.begin : self.begin + count]
+
+    def advance(self, visited: int, *, undisturbed: bool) -> None:
+        """So many are done: judge more together as long as none of them needs a text."""
+        self.begin += visited
+        self.size = min(self.size * 4, SCANS_PER_COMMIT) if undisturbed else FEWEST_VISITS
+
+
 class Workspace:
     """One agent's store and network."""
 
     def __init__(self, store: Store, defaults: AgentParameters) -> None:
         self.store = store
         self._defaults = defaults
-        self._visits: deque[NodeId] | None = None
+        self._visits: Visits | None = None
         self.identity: Identity
         self.overrides: dict[str, object]
         self.network: Network
@@ -166,6 +196,12 @@ class Workspace:
 
         self.store.write(write)
         self.network.apply(change)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of memory that the agent's derived state holds."""
+        order = 0 if self._visits is None else self._visits.order.nbytes
+        return self.network.resident_bytes + order
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""
@@ -334,27 +370,24 @@ class Workspace:
                 return PassStep(is_idle=True)
             state = self._begin_pass(done + 1)
         if self._visits is None:
-            self._visits = deque(compression.nodes_to_visit(self.network, state))
+            self._visits = Visits(compression.nodes_to_visit(self.network, state))
         draft = Draft(self.network)
         # From here on a failed commit must not leave the order half consumed.
         visits, self._visits = self._visits, None
         if finished is not None:
             self._end_visit(draft, finished, state, visits)
         task = None
-        visited = 0
-        while visits and visited < SCANS_PER_COMMIT and not (visited and is_time_up()):
-            shortening = compression.visit(draft, visits[0], state)
-            if shortening is not None:
-                task = shortening
-                break
-            visits.popleft()
-            visited += 1
-        if not visits:
+        left = SCANS_PER_COMMIT
+        while visits.left and left > 0 and task is None and not (left < SCANS_PER_COMMIT and is_time_up()):
+            visited, task = compression.visit(draft, visits.next(min(visits.size, left)), state)
+            visits.advance(visited, undisturbed=task is None)
+            left -= visited
+        if not visits.left:
             compression.end_pass(draft, state, owed)
         elif draft.change.pass_state is None:
             draft.change.pass_state = state
         self._commit(draft.change)
-        self._visits = visits if visits else None
+        self._visits = visits if visits.left else None
         return PassStep(is_idle=False, task=None if task is None else self._shortening_task(task))
 
     def _begin_pass(self, number: int) -> PassState:
@@ -382,10 +415,11 @@ class Workspace:
         draft: Draft,
         finished: Shortened,
         state: PassState,
-        visits: deque[NodeId],
+        visits: Visits,
     ) -> None:
+        """End the visit that waited for a text, unless the node has changed meanwhile."""
         node_id = finished.task.shortening.node_id
-        if not visits or visits[0] != node_id or node_id not in draft or node_id in draft.focus:
+        if not visits.left or visits.next(1)[0] != node_id or node_id not in draft or node_id in draft.focus:
             return
         node = self.store.read(lambda txn: txn.node(node_id))
         assert node is not None
@@ -408,8 +442,8 @@ class Workspace:
                     rewrites=(*node.rewrites, rewrite)[-REWRITES_KEPT:],
                 )
             )
-        visits.popleft()
         compression.finish_visit(draft, node_id, state)
+        visits.begin += 1
 
     # --- recall ------------------------------------------------------------------------------------
 
@@ -417,28 +451,26 @@ class Workspace:
         """What the cue brings back, and how many batches were not digested yet."""
 
         def read(txn: ReadTransaction) -> tuple[Answer, AgentCounts]:
-            def text_of(node_id: NodeId) -> Text:
+            def content_of(node_id: NodeId) -> str:
                 node = txn.node(node_id)
                 assert node is not None, "the network and the store agree on who lives"
-                return Text(node.content, node.keywords)
+                return node.content
 
-            answer = association.recall(self.network, cue, text_of, self.parameters.locale)
+            answer = association.recall(self.network, cue, content_of, self.parameters.locale)
             return answer, txn.counts()
 
         return self.store.read(read)
 
 
 def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
-    network = Network(parameters)
-    for node in txn.nodes():
-        network.put_node(node)
-    for node_id, scan in txn.scans():
-        network.nodes[node_id].scan = scan
-    for link in txn.links():
-        network.put_link(link)
-    network.focus = txn.focus()
-    network.next_node_id = txn.next_node_id()
-    return network
+    return load_network(
+        parameters,
+        txn.node_texts(),
+        txn.scan_columns(),
+        txn.link_columns(),
+        txn.focus(),
+        txn.next_node_id(),
+    )
 
 
 def _task(txn: ReadTransaction, batch: Batch) -> DigestTask:

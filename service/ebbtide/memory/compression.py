@@ -15,14 +15,19 @@ passes later. What was scanned often is scanned rarely.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import floor
 from random import Random
 
+import numpy as np
+
+from ebbtide.memory.columns import Array
 from ebbtide.memory.digestion import make_room
+from ebbtide.memory.draft import Draft
 from ebbtide.memory.focus import trim_focus
-from ebbtide.memory.network import WHOLE, Draft, Network, round_strength, target_length
+from ebbtide.memory.network import Network
+from ebbtide.memory.strength import WHOLE, round_strength, target_length, target_lengths
 from ebbtide.parameters import AgentParameters
 from ebbtide.vocabulary import Change, NodeId, PassState, ScanState
 
@@ -34,6 +39,11 @@ class Verdict(Enum):
     FORGET = "forget"
     KEEP = "keep"
     SHORTEN = "shorten"
+
+
+_BY_CODE = (Verdict.SKIP, Verdict.KEEP, Verdict.FORGET, Verdict.SHORTEN)
+_CODES = {verdict: code for code, verdict in enumerate(_BY_CODE)}
+"""Verdicts as numbers; those from FORGET on are more than a scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,75 +69,159 @@ def begin_pass(network: Network, number: int, dice: Random) -> Change:
 
 
 def _draw(draft: Draft, parameters: AgentParameters, dice: Random) -> tuple[NodeId, ...]:
-    candidates = sorted(n for n in draft.network.nodes if n in draft and n not in draft.focus)
+    candidates = draft.living(outside_focus=True)
     drawn = dice.sample(candidates, min(parameters.compression_batch_size, len(candidates)))
     return tuple(sorted(drawn, key=lambda n: (round_strength(draft.importance(n)), n)))
 
 
 def is_due(scan: ScanState, pass_number: int, long_term_factor: float) -> bool:
     """Whether a node is due in this pass (5.1)."""
-    if scan.count == 0:
-        return True
-    return pass_number > scan.last_pass + floor(scan.count * long_term_factor)
+    return bool(_are_due(np.array([scan.count]), np.array([scan.last_pass]), pass_number, long_term_factor))
 
 
-def nodes_to_visit(network: Network, state: PassState) -> list[NodeId]:
-    """The nodes a pass still has to visit, in order. Derived: made anew when a pass resumes."""
-    factor, after = network.parameters.long_term_factor, state.after
+def _are_due(counts: Array, last_passes: Array, pass_number: int, long_term_factor: float) -> Array:
+    waits = np.floor(counts * long_term_factor)
+    due: Array = (counts == 0) | (pass_number > last_passes + waits)
+    return due
+
+
+def nodes_to_visit(network: Network, state: PassState) -> Array:
+    """Ids of the nodes a pass still has to visit, in order. Derived: made anew when a pass resumes."""
     if state.strategy == "slots":
-        visited = 0 if after is None else state.drawn.index(after[1]) + 1
-        return [n for n in state.drawn[visited:] if n in network.nodes]
-    due = [
-        (node.scan.count, node_id)
-        for node_id, node in network.nodes.items()
-        if node_id < state.start_id
-        and node.scan.last_pass != state.number
-        and is_due(node.scan, state.number, factor)
-    ]
-    return [key[1] for key in sorted(due) if after is None or key > after]
+        visited = 0 if state.after is None else state.drawn.index(state.after[1]) + 1
+        left = np.array(state.drawn[visited:], dtype=np.int64)
+        return left[network.are_alive(left)]
+    slots = network.slots
+    ids, counts, last_passes = slots["id"], slots["scan_count"], slots["last_pass"]
+    due = slots["alive"] & (ids < state.start_id) & (last_passes != state.number)
+    due &= _are_due(counts, last_passes, state.number, network.parameters.long_term_factor)
+    if state.after is not None:
+        count, node_id = state.after
+        due &= (counts > count) | ((counts == count) & (ids > node_id))
+    places = np.flatnonzero(due)
+    # Slots ascend with ids, so a stable sort by count alone gives the order by (count, id).
+    order: Array = ids[places[np.argsort(counts[places], kind="stable")]]
+    return order
 
 
 def judge(draft: Draft, node_id: NodeId) -> tuple[Verdict, Shortening | None]:
     """Steps 1 to 4 for one node: what is to become of it, given everything visited before."""
-    if node_id in draft.focus:
-        return Verdict.SKIP, None
-    importance = draft.importance(node_id)
-    if importance == 0:
-        return Verdict.FORGET, None
-    if importance >= WHOLE:
-        return Verdict.KEEP, None
-    parameters = draft.network.parameters
-    node = draft.network.nodes[node_id]
-    target = target_length(node.original_length, importance)
-    if target < parameters.delete_threshold:
-        return Verdict.FORGET, None
-    if target <= (1 - parameters.min_shrink) * node.content_length:
-        return Verdict.SHORTEN, Shortening(node_id, importance, target)
-    return Verdict.KEEP, None
+    visits = _Visits(draft, [node_id])
+    verdict = visits.verdict(0)
+    return verdict, visits.shortening(0) if verdict is Verdict.SHORTEN else None
 
 
-def visit(draft: Draft, node_id: NodeId, state: PassState) -> Shortening | None:
-    """Visit one node. A node to be shortened is left untouched and handed back (`finish_visit` ends it)."""
-    if node_id not in draft:
-        return None
-    verdict, shortening = judge(draft, node_id)
-    if verdict is Verdict.SHORTEN:
-        return shortening
-    if verdict is Verdict.KEEP:
-        finish_visit(draft, node_id, state)
-        return None
+def visit(draft: Draft, order: Sequence[NodeId] | Array, state: PassState) -> tuple[int, Shortening | None]:
+    """Visit nodes in this order up to one that must be shortened; how many were visited, and what to shorten.
+
+    A node to be shortened is left untouched and handed back (`finish_visit` ends its visit). Nodes that are
+    gone meanwhile are passed over.
+    """
+    places = draft.places_of_living(order)
+    living = np.asarray(order, dtype=np.int64)[places]
+    visits = _Visits(draft, living)
+    begun = 0
+    while begun < len(living):
+        event, verdict = visits.next_event(begun)
+        _end_visits(draft, living[begun:event], state)
+        if verdict is Verdict.SHORTEN:
+            return int(places[event]), visits.shortening(event)
+        begun = event
+        if verdict is Verdict.FORGET:
+            node_id = int(living[event])
+            draft.change.pass_state = passed(state, node_id, draft.scan_count(node_id))
+            visits.forget(event)
+            begun += 1
+    return len(order), None
+
+
+def _end_visits(draft: Draft, node_ids: Array, state: PassState) -> None:
+    """Step 5 for nodes that keep what they say, and step 1 for those in focus among them."""
+    if not len(node_ids):
+        return
     # Skipping moves the pass on too: whoever resumes it must not come by the same foci again.
-    draft.change.pass_state = passed(state, node_id, draft.scan_state(node_id).count)
-    if verdict is Verdict.FORGET:
-        draft.forget(node_id)
-    return None
+    last = int(node_ids[-1])
+    draft.change.pass_state = passed(state, last, draft.scan_count(last))
+    draft.scan(node_ids[~np.isin(node_ids, draft.focus)], state.number)
 
 
 def finish_visit(draft: Draft, node_id: NodeId, state: PassState) -> None:
-    """Step 5: count the scan and move the pass on."""
-    before = draft.scan_state(node_id).count
-    draft.scan(node_id, state.number)
-    draft.change.pass_state = passed(state, node_id, before)
+    """Step 5 for a node that was to be shortened: count the scan and move the pass on."""
+    _end_visits(draft, np.array([node_id]), state)
+
+
+class _Visits:
+    """Verdicts for nodes about to be visited, worked out at once as if none of them were forgotten.
+
+    Importance is taken when a node is reached, so each verdict counts the scans of those before it in this
+    order. When one is forgotten, the verdicts of the nodes it supported are worked out again.
+    """
+
+    def __init__(self, draft: Draft, order: Sequence[NodeId] | Array) -> None:
+        self._draft = draft
+        network = draft.network
+        self._slots = network.slots_of(order)
+        self._rank = np.zeros(network.slots.count, dtype=np.int32)
+        self._rank[self._slots] = np.arange(1, len(order) + 1)
+        self._importances = np.zeros(len(order))
+        self._verdicts = np.zeros(len(order), dtype=np.int8)
+        self._behind = 0
+        self._judge(np.arange(len(order)))
+
+    def _judge(self, places: Array) -> None:
+        if not len(places):
+            return
+        network, parameters = self._draft.network, self._draft.network.parameters
+        slots = self._slots[places]
+        importances = self._draft.importances(slots, self._rank)
+        self._importances[places] = importances
+        targets = target_lengths(network.slots["original_length"][slots], importances)
+        shortened = targets <= (1 - parameters.min_shrink) * network.slots["content_length"][slots]
+        in_focus = np.isin(network.slots["id"][slots], self._draft.focus)
+        conditions = (
+            (in_focus, Verdict.SKIP),
+            (importances == 0, Verdict.FORGET),
+            (importances >= WHOLE, Verdict.KEEP),
+            (targets < parameters.delete_threshold, Verdict.FORGET),
+            (shortened, Verdict.SHORTEN),
+        )
+        self._verdicts[places] = np.select(
+            [condition for condition, _ in conditions],
+            [_CODES[verdict] for _, verdict in conditions],
+            default=_CODES[Verdict.KEEP],
+        )
+
+    def next_event(self, begin: int = 0) -> tuple[int, Verdict]:
+        """The next place from `begin` on whose visit is more than a scan, and its verdict; else the end, KEEP."""
+        events = self._verdicts[begin:] >= _CODES[Verdict.FORGET]
+        place = begin + int(events.argmax()) if events.any() else len(self._verdicts)
+        if place == len(self._verdicts):
+            return place, Verdict.KEEP
+        return place, _BY_CODE[int(self._verdicts[place])]
+
+    def verdict(self, place: int) -> Verdict:
+        """What is to become of the node at this place."""
+        return _BY_CODE[int(self._verdicts[place])]
+
+    def shortening(self, place: int) -> Shortening:
+        """What the node at this place is to be shortened to."""
+        network = self._draft.network
+        slot = int(self._slots[place])
+        importance = float(self._importances[place])
+        length = int(network.slots["original_length"][slot])
+        return Shortening(int(network.slots["id"][slot]), importance, target_length(length, importance))
+
+    def forget(self, place: int) -> None:
+        """Forget the node at this place; whom it supported is judged again."""
+        network = self._draft.network
+        slot = int(self._slots[place])
+        supported = network.links.rows["target"][network.links.of_source(slot)]
+        self._draft.forget(int(network.slots["id"][slot]))
+        # Those before this place were scanned in the draft by now; their ranks would count them twice.
+        self._rank[self._slots[self._behind : place + 1]] = 0
+        self._behind = place + 1
+        later = np.unique(self._rank[supported])
+        self._judge(later[later > 0] - 1)
 
 
 def passed(state: PassState, node_id: NodeId, scan_count: int) -> PassState:

@@ -16,8 +16,9 @@ from itertools import pairwise
 from random import Random
 from typing import Literal
 
+from ebbtide.memory.draft import Draft
 from ebbtide.memory.focus import moved_focus, trim_focus
-from ebbtide.memory.network import Draft, Network
+from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.vocabulary import Change, Link, Node, NodeId, Source, holds_han
 
@@ -137,7 +138,7 @@ def make_room(draft: Draft, parameters: AgentParameters, most: int, dice: Random
     """
     if draft.node_count <= most:
         return
-    candidates = sorted(n for n in draft.network.nodes if n in draft and n not in draft.focus)
+    candidates = draft.living(outside_focus=True)
     while draft.node_count > most and candidates:
         drawn = dice.sample(candidates, min(parameters.slot_sample_size, len(candidates)))
         victim = min(drawn, key=lambda n: (draft.importance(n), n))
@@ -160,6 +161,7 @@ def _focus_links(
     relation_names: Mapping[tuple[int, int], str],
 ) -> list[Link]:
     links = []
+    anchors = {node_id: draft.scan_count(node_id) for node_id in focus}
     for index, new_partners in enumerate(partners(focus, len(ids), draft.network.parameters.focus_limit)):
         for partner in new_partners:
             name = relation_names.get((index, partner.position), "")
@@ -167,7 +169,7 @@ def _focus_links(
                 other, anchor = ids[partner.index], 0
             else:
                 assert partner.node_id is not None
-                other, anchor = partner.node_id, draft.scan_state(partner.node_id).count
+                other, anchor = partner.node_id, anchors[partner.node_id]
             links.append(Link(ids[index], other, name, 1.0, 0))
             links.append(Link(other, ids[index], name, 1.0, anchor))
     return links

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ebbtide.memory.network import Draft
+from ebbtide.memory.draft import Draft
 from ebbtide.vocabulary import NodeId
 
 

@@ -15,115 +15,243 @@ at that moment (its anchor), and
 **Forgetting leaves a trace.** A forgotten node takes its outgoing links with it. Links that pointed at it
 stay in their sources and dangle: no part in importance or search, but `dangling` tells them.
 
+**Arrays.** A node has a slot: its place in parallel arrays (`Columns`), in ascending order of ids, so that
+ordering by id is ordering by slot. A forgotten node keeps its slot as long as links may point at it. Links
+stand in a `LinkTable`, whose column `now` holds every strength ready for use; it is kept true where scan
+counts, focus or links change, so that a recall computes none. What nodes say stands in `FoldedTexts`.
+
 A `Network` is derived state: built from the store when an agent opens, changed only by `apply` after the
-change was committed. A `Draft` is a change in the making: it answers the same questions as if the change had
-been applied already, which is what a compression pass needs, where nodes visited earlier count decayed and
-nodes forgotten earlier count nothing.
+change was committed. Changes in the making are a `Draft`'s (draft.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import floor, fsum
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from ebbtide.memory.columns import Array, Columns
+from ebbtide.memory.link_table import LinkTable
+from ebbtide.memory.slots import Scratch, places_in
+from ebbtide.memory.strength import DecayTable, round_strength
+from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import NEVER_SCANNED, Change, Link, Node, NodeId, ScanState
+from ebbtide.vocabulary import (
+    Change,
+    Link,
+    Node,
+    NodeId,
+    ScanState,
+    holds_han,
+)
 
-WHOLE = 1 - 1e-9
-"""Importance from which a memory counts as fully supported (section 2: "≥ 1" means ≥ 1 - 1e-9)."""
-
-
-def target_length(original_length: int, importance: float) -> int:
-    """Characters a memory of this importance may keep (section 2)."""
-    return floor(original_length * min(importance, 1.0) + 1e-9)
-
-
-def round_strength(value: float) -> float:
-    """Rounded to 12 significant digits: two paths of equal worth must compare equal (section 6)."""
-    return float(f"{value:.11e}")
+LEAST_DEAD = 1024
+"""Forgotten slots below which dropping them is not worth it."""
 
 
-class NodeState:
+class NodeState(NamedTuple):
     """What the network knows of a node without its text. Lengths in code points."""
 
-    __slots__ = ("content_length", "original_length", "scan")
-
-    def __init__(self, original_length: int, content_length: int, scan: ScanState) -> None:
-        self.original_length = original_length
-        self.content_length = content_length
-        self.scan = scan
+    original_length: int
+    content_length: int
+    scan: ScanState
 
 
-class LinkState:
-    """A link's strength as written, and the scan count of its source at that moment."""
+class LinkState(NamedTuple):
+    """A link as it was written, and its strength now."""
 
-    __slots__ = ("anchor", "strength")
-
-    def __init__(self, strength: float, anchor: int) -> None:
-        self.strength = strength
-        self.anchor = anchor
+    link: Link
+    strength: float
 
 
 class Network:
-    """Nodes, links and focus of one agent, without texts."""
+    """Nodes, links and focus of one agent."""
 
     def __init__(self, parameters: AgentParameters) -> None:
-        self.parameters = parameters
-        self.nodes: dict[NodeId, NodeState] = {}
-        self.outgoing: dict[NodeId, dict[tuple[NodeId, str], LinkState]] = {}
-        self.incoming: dict[NodeId, dict[tuple[NodeId, str], LinkState]] = {}
+        self._parameters = parameters
+        self.decay = DecayTable(parameters.decay_rate)
+        self.slots = Columns(
+            id=np.int64,
+            alive=np.bool_,
+            original_length=np.int32,
+            content_length=np.int32,
+            scan_count=np.int32,
+            last_pass=np.int32,
+            has_han=np.bool_,
+            dangling_count=np.int32,
+        )
+        self.links = LinkTable()
+        self.texts = FoldedTexts()
         self.focus: tuple[NodeId, ...] = ()
         self.next_node_id: NodeId = 1
+        self.node_count = 0
         self.link_count = 0
+        self.relations: list[str] = []
+        self._relation_numbers: dict[str, int] = {}
+        self._scratch: Scratch | None = None
+
+    # --- slots and names ---------------------------------------------------------------------------
+
+    def slot_of(self, node_id: NodeId) -> int:
+        """The slot of a node, living or forgotten; -1 where there is none."""
+        ids = self.slots["id"]
+        count = len(ids)
+        if count and 0 <= (guess := node_id - int(ids[0])) < count and ids[guess] == node_id:
+            return guess  # nothing was ever dropped between the first node and this one
+        slot = int(np.searchsorted(ids, node_id))
+        return slot if slot < count and ids[slot] == node_id else -1
+
+    def _slots_of(self, node_ids: Array) -> tuple[Array, Array]:
+        """The slots of many nodes, and which of them have one."""
+        return places_in(self.slots["id"], node_ids)
+
+    def slots_of(self, node_ids: Sequence[NodeId] | Array) -> Array:
+        """The slots of nodes that all have one."""
+        slots, known = self._slots_of(np.asarray(node_ids, dtype=np.int64))
+        assert bool(known.all()), "the node has a slot"
+        return slots
+
+    def relation_number(self, name: str) -> int:
+        """The number a relation name stands under, given if need be."""
+        number = self._relation_numbers.setdefault(name, len(self.relations))
+        if number == len(self.relations):
+            self.relations.append(name)
+        return number
+
+    def scratch(self) -> Scratch:
+        """Zeroed arrays by slot. Whoever uses them leaves them zeroed, or calls `spoil_scratch`."""
+        if self._scratch is None or len(self._scratch.label) < self.slots.count:
+            self._scratch = Scratch.of(self.slots.capacity)
+        return self._scratch
+
+    def spoil_scratch(self) -> None:
+        """The arrays were left in disorder; make new ones next time."""
+        self._scratch = None
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes that the arrays of this network hold."""
+        scratch = 0 if self._scratch is None else 37 * len(self._scratch.label)
+        return self.slots.nbytes + self.links.nbytes + self.texts.nbytes + scratch
 
     # --- questions ---------------------------------------------------------------------------------
 
-    def strength(self, source: NodeId, link: LinkState) -> float:
-        """A link's strength now: 1.0 while its source is in focus, else decayed by the source's scans."""
-        if source in self.focus:
-            return 1.0
-        age = self.nodes[source].scan.count - link.anchor
-        return link.strength * self.parameters.decay_rate**age
+    @property
+    def parameters(self) -> AgentParameters:
+        """The agent's parameters. A new `decay_rate` needs `reanchored` links first."""
+        return self._parameters
 
-    def is_live(self, strength: float) -> bool:
-        """Whether a link of this strength still plays a part."""
-        return strength >= self.parameters.link_break_threshold
+    @parameters.setter
+    def parameters(self, parameters: AgentParameters) -> None:
+        """Put parameters in force."""
+        if parameters.decay_rate != self._parameters.decay_rate:
+            self.decay = DecayTable(parameters.decay_rate)
+            self._refresh(np.arange(self.links.rows.count))
+        self._parameters = parameters
 
-    def importance(self, node_id: NodeId) -> float:
-        """The support a node receives: the sum of the live links that point at it."""
-        return Draft(self).importance(node_id)
+    def __contains__(self, node_id: NodeId) -> bool:
+        slot = self.slot_of(node_id)
+        return slot >= 0 and bool(self.slots["alive"][slot])
+
+    def are_alive(self, node_ids: Sequence[NodeId] | Array) -> Array:
+        """Which of these nodes live, one truth value each."""
+        slots, known = self._slots_of(np.asarray(node_ids, dtype=np.int64))
+        alive: Array = known.copy()
+        alive[known] = self.slots["alive"][slots[known]]
+        return alive
+
+    def node_ids(self, start: NodeId = 0) -> list[NodeId]:
+        """Living nodes from `start` on, ascending."""
+        first = int(np.searchsorted(self.slots["id"], start))
+        found: list[int] = self.slots["id"][first:][self.slots["alive"][first:]].tolist()
+        return found
+
+    def node(self, node_id: NodeId) -> NodeState:
+        """What is known of a living node."""
+        assert node_id in self, "the node lives"
+        slot, slots = self.slot_of(node_id), self.slots
+        scan = ScanState(int(slots["scan_count"][slot]), int(slots["last_pass"][slot]))
+        return NodeState(int(slots["original_length"][slot]), int(slots["content_length"][slot]), scan)
+
+    def scan_count(self, node_id: NodeId) -> int:
+        """How often a living node was scanned."""
+        return int(self.slots["scan_count"][self.slot_of(node_id)])
+
+    def focus_slots(self) -> Array:
+        """Slots of the focus, newest first."""
+        return self.slots_of(self.focus)
+
+    def is_live(self, rows: Array) -> Array:
+        """Which links still play a part: strong enough, and their source lives."""
+        table = self.links.rows
+        alive = self.slots["alive"][table["source"][rows]]
+        live: Array = alive & (table["now"][rows] >= self._parameters.link_break_threshold)
+        return live
 
     def links_from(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """(target, relation, strength now) of every live link of the node, dangling ones included."""
-        for (target, relation), link in self.outgoing.get(node_id, {}).items():
-            strength = self.strength(node_id, link)
-            if self.is_live(strength):
-                yield target, relation, strength
+        yield from self._ends(self.links.of_source(self.slot_of(node_id)), "target")
 
     def links_to(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """(source, relation, strength now) of every live link that points at the node."""
-        for (source, relation), link in self.incoming.get(node_id, {}).items():
-            strength = self.strength(source, link)
-            if self.is_live(strength):
-                yield source, relation, strength
+        yield from self._ends(self.links.of_target(self.slot_of(node_id)), "source")
+
+    def _ends(self, rows: Array, end: str) -> Iterator[tuple[NodeId, str, float]]:
+        rows = rows[self.is_live(rows)]
+        table = self.links.rows
+        ids = self.slots["id"][table[end][rows]].tolist()
+        names = [self.relations[number] for number in table["relation"][rows].tolist()]
+        return zip(ids, names, table["now"][rows].tolist(), strict=True)
 
     def dangling(self, node_id: NodeId) -> list[tuple[NodeId, str]]:
         """(target, relation) of the node's live links to forgotten nodes: strongest, newest, then by name."""
+        slot = self.slot_of(node_id)
+        if not self.slots["dangling_count"][slot]:
+            return []
+        rows = self.links.of_source(slot)
+        rows = rows[~self.slots["alive"][self.links.rows["target"][rows]]]
         found = [
             (-round_strength(strength), -target, relation)
-            for target, relation, strength in self.links_from(node_id)
-            if target not in self.nodes
+            for target, relation, strength in self._ends(rows, "target")
         ]
         return [(-target, relation) for _, target, relation in sorted(found)]
+
+    def all_links(self) -> Iterator[LinkState]:
+        """Every link, broken and dangling ones too."""
+        rows = np.flatnonzero(self.slots["alive"][self.links.rows["source"]])
+        for link in self._as_links(rows):
+            row = self._row_of(link)
+            yield LinkState(link, float(self.links.rows["now"][row]))
+
+    def _row_of(self, link: Link) -> int:
+        rows, table = self.links.of_source(self.slot_of(link.source)), self.links.rows
+        number = self._relation_numbers[link.relation]
+        same = (table["target"][rows] == self.slot_of(link.target)) & (table["relation"][rows] == number)
+        return int(rows[same][0])
+
+    def _as_links(self, rows: Array) -> list[Link]:
+        table, ids = self.links.rows, self.slots["id"]
+        columns = (
+            ids[table["source"][rows]],
+            ids[table["target"][rows]],
+            table["relation"][rows],
+            table["written"][rows],
+            table["anchor"][rows],
+        )
+        return [
+            Link(source, target, self.relations[relation], written, anchor)
+            for source, target, relation, written, anchor in zip(*(c.tolist() for c in columns), strict=True)
+        ]
 
     # --- links written anew ------------------------------------------------------------------------
 
     def unlocked(self, leaving: Iterable[NodeId]) -> list[Link]:
         """The links of nodes that leave focus: written as 1.0 now, to decay from the next scan on."""
         return [
-            Link(source, target, relation, 1.0, self.nodes[source].scan.count)
-            for source in leaving
-            for target, relation in self.outgoing.get(source, {})
+            Link(link.source, link.target, link.relation, 1.0, self.scan_count(link.source))
+            for node_id in leaving
+            for link in self._as_links(self.links.of_source(self.slot_of(node_id)))
         ]
 
     def reanchored(self) -> list[Link]:
@@ -131,12 +259,16 @@ class Network:
 
         Links locked by focus keep what was written; they are written as 1.0 when their source leaves.
         """
+        table, slots = self.links.rows, self.slots
+        counts = slots["scan_count"][table["source"]]
+        stale = slots["alive"][table["source"]] & (table["anchor"] != counts)
+        stale &= ~np.isin(table["source"], self.focus_slots())
+        rows = np.flatnonzero(stale)
         return [
-            Link(source, target, relation, self.strength(source, link), self.nodes[source].scan.count)
-            for source, links in self.outgoing.items()
-            if source not in self.focus
-            for (target, relation), link in links.items()
-            if link.anchor != self.nodes[source].scan.count
+            Link(link.source, link.target, link.relation, strength, count)
+            for link, strength, count in zip(
+                self._as_links(rows), table["now"][rows].tolist(), counts[rows].tolist(), strict=True
+            )
         ]
 
     # --- changes, after their commit ---------------------------------------------------------------
@@ -147,107 +279,130 @@ class Network:
             self.put_node(node)
         for node_id in change.forgotten:
             self._forget(node_id)
-        for link in change.links:
-            self.put_link(link)
-        for node_id, scan in change.scans.items():
-            self.nodes[node_id].scan = scan
+        self.put_links(change.links)
+        if len(change.scanned):
+            self._scan(self.slots_of(change.scanned), change.scanned_in)
         if change.focus is not None:
-            self.focus = change.focus
+            self.set_focus(change.focus)
         if change.next_node_id is not None:
             self.next_node_id = change.next_node_id
+        self._tidy()
 
     def put_node(self, node: Node) -> None:
-        """Add a node, or take the new length of one that was rewritten."""
-        known = self.nodes.get(node.id)
-        if known is None:
-            state = NodeState(node.original_length, len(node.content), NEVER_SCANNED)
-            self.nodes[node.id] = state
-        else:
-            known.content_length = len(node.content)
+        """Add a node, or take what one says that was rewritten. New ids are higher than all before."""
+        slot = self.slot_of(node.id)
+        if slot < 0:
+            ids = self.slots["id"]
+            assert not len(ids) or node.id > ids[-1], "ids are given in ascending order"
+            slot = self.slots.append(1, id=node.id, alive=True, original_length=node.original_length)
+            self.node_count += 1
+        self.slots["content_length"][slot] = len(node.content)
+        self.slots["has_han"][slot] = holds_han(node.content)
+        self.texts.put(slot, piece_of(node.content, node.keywords))
 
-    def put_link(self, link: Link) -> None:
-        """Add a link, or give an existing one a new strength and anchor."""
-        assert link.source in self.nodes, "a link must have a living source"
-        links = self.outgoing.setdefault(link.source, {})
-        known = links.get((link.target, link.relation))
-        if known is not None:
-            known.strength, known.anchor = link.strength, link.anchor
+    def put_links(self, links: Sequence[Link]) -> None:
+        """Add links, or give existing ones a new strength and anchor; of equal ones the last counts."""
+        if not links:
             return
-        state = LinkState(link.strength, link.anchor)
-        links[link.target, link.relation] = state
-        self.incoming.setdefault(link.target, {})[link.source, link.relation] = state
-        self.link_count += 1
+        sources = self.slots_of([link.source for link in links])
+        targets = self.slots_of([link.target for link in links])
+        assert self.slots["alive"][sources].all(), "a link has a living source"
+        numbers = [self.relation_number(link.relation) for link in links]
+        ends = zip(sources.tolist(), targets.tolist(), numbers, strict=True)
+        last = {key: place for place, key in enumerate(ends)}
+        rows = np.array(self._rows_of_ends(list(last)), dtype=np.int64)
+        places = np.array(list(last.values()), dtype=np.int64)
+        new = np.flatnonzero(rows < 0)
+        added = places[new]
+        table = self.links.rows
+        first = table.append(
+            len(new), source=sources[added], target=targets[added], relation=np.array(numbers)[added]
+        )
+        rows[new] = np.arange(first, table.count)
+        table["written"][rows] = np.array([link.strength for link in links])[places]
+        table["anchor"][rows] = np.array([link.anchor for link in links])[places]
+        self.link_count += len(new)
+        dangling = sources[added][~self.slots["alive"][targets[added]]]
+        np.add.at(self.slots["dangling_count"], dangling, 1)
+        self._refresh(rows)
+
+    def _rows_of_ends(self, ends: Sequence[tuple[int, int, int]]) -> list[int]:
+        """The row of each (source, target, relation) in slots and numbers; -1 where there is no such link."""
+        known: dict[int, dict[tuple[int, int], int]] = {}
+        table = self.links.rows
+        found = []
+        for source, target, relation in ends:
+            own = known.get(source)
+            if own is None:
+                rows = self.links.of_source(source)
+                others = zip(table["target"][rows].tolist(), table["relation"][rows].tolist(), strict=True)
+                own = known[source] = dict(zip(others, rows.tolist(), strict=True))
+            found.append(own.get((target, relation), -1))
+        return found
 
     def _forget(self, node_id: NodeId) -> None:
-        del self.nodes[node_id]
-        for target, relation in self.outgoing.pop(node_id, {}):
-            arriving = self.incoming[target]
-            del arriving[node_id, relation]
-            self.link_count -= 1
-            if not arriving:
-                del self.incoming[target]
+        slot = self.slot_of(node_id)
+        self.slots["alive"][slot] = False
+        self.texts.drop(slot)
+        self.node_count -= 1
+        self.link_count -= len(self.links.of_source(slot))
+        sources = self.links.rows["source"][self.links.of_target(slot)]
+        np.add.at(self.slots["dangling_count"], sources, 1)
 
-
-class Draft:
-    """A change in the making, seen as if it had been applied."""
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self.change = Change()
-        self._gone: set[NodeId] = set()
-
-    def __contains__(self, node_id: NodeId) -> bool:
-        return node_id in self.network.nodes and node_id not in self._gone
-
-    @property
-    def node_count(self) -> int:
-        """Living nodes, those of the change included."""
-        return len(self.network.nodes) - len(self._gone) + len(self.change.nodes)
-
-    @property
-    def focus(self) -> tuple[NodeId, ...]:
-        """The focus as it will be, newest first."""
-        return self.network.focus if self.change.focus is None else self.change.focus
-
-    def scan_state(self, node_id: NodeId) -> ScanState:
-        """How often the node was scanned, this change included."""
-        return self.change.scans.get(node_id) or self.network.nodes[node_id].scan
-
-    def importance(self, node_id: NodeId) -> float:
-        """The support a node receives: the sum of the live links that point at it (section 2)."""
-        network = self.network
-        # A source that leaves focus in this very change was locked until now and is written as 1.0.
-        focus = {*network.focus, *self.focus}
-        parameters, scans, gone = network.parameters, self.change.scans, self._gone
-        rate, threshold = parameters.decay_rate, parameters.link_break_threshold
-        support = []
-        for (source, _), link in network.incoming.get(node_id, {}).items():
-            if source in gone:
-                continue
-            if source in focus:
-                support.append(1.0)
-                continue
-            scan = scans.get(source) or network.nodes[source].scan
-            strength = link.strength * rate ** (scan.count - link.anchor)
-            if strength >= threshold:
-                support.append(strength)
-        return fsum(support)
-
-    def forget(self, node_id: NodeId) -> None:
-        """The node goes, and its outgoing links with it; links that point at it stay and dangle."""
-        assert node_id in self
-        self._gone.add(node_id)
-        self.change.forgotten.append(node_id)
-        self.change.scans.pop(node_id, None)
-        if self.change.links:
-            self.change.links = [link for link in self.change.links if link.source != node_id]
-
-    def scan(self, node_id: NodeId, pass_number: int) -> None:
-        """Count one scan: every link of the node decays by one step."""
-        self.change.scans[node_id] = ScanState(self.scan_state(node_id).count + 1, pass_number)
+    def _scan(self, slots: Array, pass_number: int) -> None:
+        self.slots["scan_count"][slots] += 1
+        self.slots["last_pass"][slots] = pass_number
+        scratch = self.scratch()
+        scratch.member[slots] = True
+        member = scratch.member[: self.slots.count]
+        rows = self.links.of_sources(slots, member)
+        self._refresh(np.flatnonzero(member[self.links.rows["source"]]) if rows is None else rows)
+        scratch.member[slots] = False
 
     def set_focus(self, focus: tuple[NodeId, ...]) -> None:
-        """Replace the focus; the links of living nodes that leave it are written as 1.0."""
-        leaving = [n for n in self.network.focus if n not in focus and n in self]
-        self.change.links.extend(self.network.unlocked(leaving))
-        self.change.focus = focus
+        """Put these nodes in focus: their links are locked at 1.0, those of the others are not any more."""
+        before, self.focus = self.focus, focus
+        for slot in map(self.slot_of, {*before, *focus}):
+            if slot >= 0:
+                self._refresh(self.links.of_source(slot))
+
+    def _refresh(self, rows: Array) -> None:
+        """Make `now` true again; links of a source in focus are locked at 1.0 (section 3)."""
+        table = self.links.rows
+        sources = table["source"][rows]
+        ages = self.slots["scan_count"][sources] - table["anchor"][rows]
+        now = table["written"][rows] * self.decay.factors(ages)
+        now[np.isin(sources, self.focus_slots())] = 1.0
+        table["now"][rows] = now
+
+    def decayed(self, rows: Array, more_scans: Array) -> Array:
+        """The strength of links whose sources were scanned that much more often than `apply` has told."""
+        table = self.links.rows
+        ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows] + more_scans
+        strengths: Array = table["written"][rows] * self.decay.factors(ages)
+        return strengths
+
+    # --- keeping the arrays in shape ---------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        dead = self.slots.count - self.node_count
+        if dead > max(LEAST_DEAD, self.slots.count // 2):
+            self._drop_dead()
+        elif self.links.wants_merge:
+            alive = self.slots["alive"][self.links.rows["source"]]
+            keep = None if alive.all() else np.flatnonzero(alive)
+            self.links.merge(keep, None, self.slots.count)
+
+    def _drop_dead(self) -> None:
+        """Drop forgotten slots that no link points at, and links of forgotten nodes."""
+        table = self.links.rows
+        keep = np.flatnonzero(self.slots["alive"][table["source"]])
+        wanted = self.slots["alive"].copy()
+        wanted[table["target"][keep]] = True
+        kept = np.flatnonzero(wanted)
+        slot_of = np.zeros(self.slots.count, dtype=np.int32)
+        slot_of[kept] = np.arange(len(kept))
+        self.slots.keep(kept)
+        self.links.merge(keep, slot_of, len(kept))
+        self.texts.renumber(kept)
+        self._scratch = None

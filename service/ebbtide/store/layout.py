@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 FORMAT_VERSION: Final = 1
 """Version of the tables and codecs below; a store with a higher one is refused."""
@@ -62,17 +63,20 @@ _U64 = struct.Struct(">Q")
 _U32 = struct.Struct(">I")
 _LINK = struct.Struct(">QIdI")
 _BACKLINK = struct.Struct(">QI")
-_SCAN = struct.Struct(">II")
 
 LINK_SIZE: Final = _LINK.size
-SCAN_SIZE: Final = _SCAN.size
-EMPTY_SCAN_BLOCK: Final = bytes(SCANS_PER_BLOCK * _SCAN.size)
+LINK_ROW: Final = np.dtype(
+    [("source", ">u8"), ("target", ">u8"), ("relation", ">u4"), ("strength", ">f8"), ("anchor", ">u4")]
+)
+"""A key of LINKS and one of its values as one array element."""
+
+SCAN_ROW: Final = np.dtype([("count", ">u4"), ("last_pass", ">u4")])
+EMPTY_SCAN_BLOCK: Final = bytes(SCANS_PER_BLOCK * SCAN_ROW.itemsize)
 
 u64 = _U64.pack
 u32 = _U32.pack
 link_value = _LINK.pack
 backlink_value = _BACKLINK.pack
-scan_value = _SCAN.pack
 
 
 def from_u64(value: bytes) -> int:
@@ -93,19 +97,19 @@ def from_link_value(value: bytes) -> tuple[int, int, float, int]:
     return target, relation, strength, anchor
 
 
-def from_scan_block(value: bytes) -> list[tuple[int, int]]:
-    """(count, last pass) of every node of a block."""
-    return list(_SCAN.iter_unpack(value))
+def from_link_rows(rows: memoryview) -> np.ndarray[Any, Any]:
+    """Keys of LINKS, each followed by one of its values, as one array of LINK_ROW."""
+    return np.frombuffer(rows, dtype=LINK_ROW)
+
+
+def from_scan_block(value: bytes) -> np.ndarray[Any, Any]:
+    """The counters of every node of a block as an array of SCAN_ROW, free to be written to."""
+    return np.frombuffer(value, dtype=SCAN_ROW).copy()
 
 
 def link_prefix(target: int, relation: int) -> bytes:
     """What a link value begins with; its other fields follow."""
     return _BACKLINK.pack(target, relation)
-
-
-def scan_place(node_id: int) -> tuple[bytes, int]:
-    """(key of the block, byte offset in it) of a node's scan state."""
-    return u64(node_id // SCANS_PER_BLOCK), node_id % SCANS_PER_BLOCK * _SCAN.size
 
 
 def text_key(text: str) -> bytes:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 import zstandard
 
-from ebbtide.store import layout
+from ebbtide.store import layout, scan_blocks
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import (
     AgentCounts,
@@ -21,10 +22,13 @@ from ebbtide.vocabulary import (
     BatchState,
     Change,
     Link,
+    LinkColumns,
     MessageRecord,
     Node,
+    NodeText,
     PassState,
     Receipt,
+    ScanColumns,
     ScanState,
 )
 
@@ -39,6 +43,7 @@ class LmdbReading:
         self._txn = txn
         self._tables = tables
         self._names: dict[int, str] = {}
+        self._relation_ids: dict[str, int] = {}
 
     # --- one value ---------------------------------------------------------------------------------
 
@@ -126,6 +131,12 @@ class LmdbReading:
         for _, value in self.items(layout.NODES, layout.u64(start)):
             yield decoder.decode(value)
 
+    def node_texts(self) -> Iterator[NodeText]:
+        """What every node says, by id: a node without the rest of its record."""
+        decoder = msgspec.msgpack.Decoder(NodeText)
+        for _, value in self.items(layout.NODES):
+            yield decoder.decode(value)
+
     def links(self, start: int = 0) -> Iterator[Link]:
         """Links whose source is `start` or later, by source, target, relation id."""
         for key, value in self.items(layout.LINKS, layout.u64(start)):
@@ -143,11 +154,30 @@ class LmdbReading:
 
     def scans(self) -> Iterator[tuple[int, ScanState]]:
         """(node id, scan state) of every node that was scanned."""
-        for key, value in self.items(layout.SCANS):
-            first = layout.from_u64(key) * layout.SCANS_PER_BLOCK
-            for place, (count, last_pass) in enumerate(layout.from_scan_block(value)):
-                if count:
-                    yield first + place, ScanState(count, last_pass)
+        columns = self.scan_columns()
+        everything = (columns.node_id.tolist(), columns.count.tolist(), columns.last_pass.tolist())
+        for node_id, count, last_pass in zip(*everything, strict=True):
+            yield node_id, ScanState(count, last_pass)
+
+    def scan_columns(self) -> ScanColumns:
+        """The scan states of every node that was scanned, by id."""
+        return scan_blocks.columns(self.items(layout.SCANS))
+
+    def link_columns(self) -> LinkColumns:
+        """Every link, by source, target, relation id."""
+        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
+        sources = list(cursor.iternext_nodup(keys=True, values=False))
+        found = cursor.getmulti(sources, dupdata=True, dupfixed_bytes=layout.LINK_SIZE, keyfixed=True)
+        rows = layout.from_link_rows(found)
+        ids, relation = np.unique(rows["relation"], return_inverse=True)
+        return LinkColumns(
+            rows["source"].astype(np.int64),
+            rows["target"].astype(np.int64),
+            relation,
+            rows["strength"].astype(np.float64),
+            rows["anchor"].astype(np.int64),
+            [self.relation(relation_id) for relation_id in ids.tolist()],
+        )
 
     def first_content(self, node: Node) -> str | None:
         """What the node said when it was made; None when that text is no longer kept."""
@@ -256,7 +286,8 @@ class LmdbWriting(LmdbReading):
             self._forget(node_id)
         for link in change.links:
             self._put_link(link)
-        self.put_scans(change.scans)
+        scan_blocks.reset(self, change.forgotten)
+        scan_blocks.count(self, change.scanned, change.scanned_in)
         if change.focus is not None:
             self.put(layout.META, b"focus", layout.encode(change.focus))
         if change.next_node_id is not None:
@@ -286,7 +317,6 @@ class LmdbWriting(LmdbReading):
         if targets:
             self.delete(layout.LINKS, key)
         self.delete(layout.NODES, key)
-        self.put_scans({node_id: ScanState()})
         if node.first_key:
             self._drop_chunk(node.first_key)
 
@@ -307,6 +337,12 @@ class LmdbWriting(LmdbReading):
             )
 
     def _relation_id(self, name: str) -> int:
+        relation_id = self._relation_ids.get(name)
+        if relation_id is None:
+            relation_id = self._relation_ids[name] = self._intern(name)
+        return relation_id
+
+    def _intern(self, name: str) -> int:
         key = layout.text_key(name)
         value = self.get(layout.RELATION_IDS, key)
         if value is not None:
@@ -318,20 +354,9 @@ class LmdbWriting(LmdbReading):
         return relation_id
 
     def put_scans(self, scans: Mapping[int, ScanState]) -> None:
-        """Write scan counters into their blocks; a block of zeros goes."""
-        blocks: dict[bytes, bytearray] = {}
+        """Write scan states as they stand."""
         for node_id, scan in scans.items():
-            key, offset = layout.scan_place(node_id)
-            block = blocks.get(key)
-            if block is None:
-                block = bytearray(self.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
-                blocks[key] = block
-            block[offset : offset + layout.SCAN_SIZE] = layout.scan_value(scan.count, scan.last_pass)
-        for key, block in blocks.items():
-            if any(block):
-                self.put(layout.SCANS, key, bytes(block))
-            else:
-                self.delete(layout.SCANS, key)
+            scan_blocks.put(self, node_id, scan)
 
     # --- what was said -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ebbtide.errors import NotFound
 from ebbtide.fleet.workspace import Workspace
-from ebbtide.memory.network import Draft
+from ebbtide.memory.draft import Draft
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.paging import check_page_size, from_token, number_from_token, to_token
@@ -179,7 +179,7 @@ async def list_links(service: Service, agent_id: str, page_size: int | None, pag
 def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:
     network = workspace.network
     found: list[LinkInfo] = []
-    for source in sorted(n for n in network.outgoing if n >= start):
+    for source in network.node_ids(start):
         for index, (target, relation, strength) in enumerate(sorted(network.links_from(source))):
             if source == start and index < skip:
                 continue
@@ -191,7 +191,7 @@ def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:
                     target=node_text_id(target),
                     relation=relation,
                     strength=strength,
-                    dangling=target not in network.nodes,
+                    dangling=target not in network,
                 )
             )
     return LinkPage(links=found, next_page_token="")
@@ -213,8 +213,8 @@ def _detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeDetai
             LinkIn(source=node_text_id(source), relation=relation, strength=strength)
             for source, relation, strength in sorted(network.links_to(node.id))
         ],
-        links_out=[link for link, target in outgoing if target in network.nodes],
-        dangling=[link for link, target in outgoing if target not in network.nodes],
+        links_out=[link for link, target in outgoing if target in network],
+        dangling=[link for link, target in outgoing if target not in network],
     )
 
 
@@ -227,7 +227,7 @@ def _fields(txn: ReadTransaction, workspace: Workspace, node: Node) -> dict[str,
         "phrase": node.phrase,
         "keywords": list(node.keywords),
         "created_at": node.created_at_ms,
-        "scan_count": network.nodes[node.id].scan.count,
+        "scan_count": network.scan_count(node.id),
         "original_length": node.original_length,
         "importance": Draft(network).importance(node.id),
         "in_focus": node.id in network.focus,

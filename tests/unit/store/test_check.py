@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ebbtide.store import layout
@@ -51,10 +52,10 @@ def _fill(txn: Any) -> None:
             links=links,
             focus=(2,),
             next_node_id=3,
-            scans={1: ScanState(1, 1)},
             finished_passes=1,
         )
     )
+    txn.apply(Change(scanned=np.array([1]), scanned_in=1))
 
 
 def _put(table: bytes, key: bytes, value: bytes) -> Callable[[Any], None]:

@@ -2,7 +2,8 @@
 
 The rule guarded here: tokens are exact slices in order, and everything that must never be split
 (a URL, a path, an error code, a 《title》, a number with its unit) is one token. Han runs go to
-the segmenter's part-of-speech tagger, the one of the process, with a few words of our own added.
+the segmenter's part-of-speech tagger, which is loaded once, at the first Chinese character, under
+a lock: its dictionary takes 30 MB, and a daemon that hears no Chinese needs none of it.
 
 Deliberately not here: what makes a good keyword.
 """
@@ -10,11 +11,11 @@ Deliberately not here: what makes a good keyword.
 from __future__ import annotations
 
 import re
+import threading
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import rjieba
-
+from ebbtide.heap import fresh_pages
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
 from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJECT_VERBS, OBJECT_WHOLES
 
@@ -87,35 +88,53 @@ GREEDY = re.compile(
 # Where the dictionary's part of speech is wrong for everyday talk.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
 
-# rjieba has read its dictionary by now, for these functions; another `Jieba()` would read it again (24 MB, and 0.1 s
-# in which nothing else runs).
-for _word in ADDED_WORDS:
-    rjieba.add_word(_word, 3000, "n")
+_lock = threading.Lock()
+_tagger: Any = None
+
+
+def _jieba() -> Any:
+    """Return the one tagger, loading its dictionary at first use.
+
+    It is the module itself: importing it makes a tagger, and one of our own would hold a second dictionary.
+    What the dictionary outgrows while it is built goes back to the operating system.
+    """
+    global _tagger
+    if _tagger is None:
+        with _lock:
+            if _tagger is None:
+                with fresh_pages():
+                    import rjieba
+
+                for word in ADDED_WORDS:
+                    rjieba.add_word(word, 3000, "n")
+                _tagger = rjieba
+    return _tagger
 
 
 def chinese_words(text: str) -> list[str]:
     """Cut a text into words, whose concatenation is the text."""
-    words: list[str] = rjieba.cut(text)
+    words: list[str] = _jieba().cut(text)
     return words
 
 
 def search_words(text: str) -> list[str]:
     """Cut a text into words and the words inside them, for looking up."""
-    words: list[str] = rjieba.cut_for_search(text)
+    words: list[str] = _jieba().cut_for_search(text)
     return words
 
 
 def _tagged(text: str) -> list[tuple[str, str]]:
     """Tag a Han run, taking apart the guessed words that swallowed a function word (课是, 我养)."""
+    tagger = _jieba()
     pairs: list[tuple[str, str]] = []
-    for word, tag in rjieba.tag(text):
-        if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not rjieba.has_word(word):
-            pairs.extend(rjieba.tag(word, hmm=False))
+    for word, tag in tagger.tag(text):
+        if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
+            pairs.extend(tagger.tag(word, hmm=False))
         elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
             pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
         elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
             # The dictionary holds verb and object as one (吃海鲜); the object is the noun.
-            whole = rjieba.has_word(word[1:])
+            whole = tagger.has_word(word[1:])
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
         else:
             pairs.append((word, _RETAGGED.get(word, tag)))

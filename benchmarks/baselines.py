@@ -1,0 +1,179 @@
+"""Recall without any of our engine: best-first search with `heapq` over dictionaries.
+
+What a Python programmer would write who knows the rules (docs/memory-model.md) and holds the whole memory in
+dictionaries, strengths already decayed. It gives the same memories in the same order and the same sentences about
+what was forgotten; a benchmark that uses it compares every answer. That it is right itself is tested against the
+oracle of the property tests, which is plainer still and too slow for anything large.
+
+A path is labelled (strength rounded to 12 significant digits, position of its focus, hops, strength as it is).
+Labels never get better along a path, so nodes come off the heap in the order of their best labels. A node that
+comes off again with fewer hops is expanded again: a weaker path may reach further.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from ebbtide.parameters import AgentParameters
+from ebbtide.store.port import ReadTransaction
+from ebbtide.vocabulary import Cue, holds_han
+
+SAME_NAMES = {"previous": "上文", "next": "下文"}
+MOST_SENTENCES = 3
+NEARLY = 1 - 1e-11
+"""Strengths further apart than this cannot be equal in 12 digits; saves rounding most of them."""
+
+Links = dict[int, list[tuple[int, str, float]]]
+"""Source to (target, folded relation, strength)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAnswer:
+    """What a recall brought back."""
+
+    memories: list[tuple[int, str]]
+    once_known: list[str]
+    reached_count: int
+
+
+@dataclass(slots=True)
+class PlainMemory:
+    """A memory in dictionaries. Links carry their strength while the source is not in focus."""
+
+    threshold: float
+    contents: dict[int, str] = field(default_factory=dict)
+    keywords: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    links: Links = field(default_factory=dict)
+    lost: dict[int, list[tuple[int, str, float]]] = field(default_factory=dict)
+    """Links whose target is gone, with the relation as it is written."""
+
+    @classmethod
+    def read(cls, txn: ReadTransaction, parameters: AgentParameters) -> PlainMemory:
+        """Everything a store holds, in dictionaries."""
+        memory = cls(parameters.link_break_threshold)
+        for node in txn.nodes():
+            memory.add_node(node.id, node.content, node.keywords)
+        scan_counts = {node_id: scan.count for node_id, scan in txn.scans()}
+        rate = parameters.decay_rate
+        for link in txn.links():
+            age = scan_counts.get(link.source, 0) - link.anchor
+            memory.add_link(link.source, link.target, link.relation, link.strength * rate**age)
+        return memory
+
+    def add_node(self, node_id: int, content: str, keywords: tuple[str, ...]) -> None:
+        """Add a node; all nodes come before the first link."""
+        self.contents[node_id], self.keywords[node_id] = content, keywords
+        self.links[node_id] = []
+
+    def add_link(self, source: int, target: int, relation: str, strength: float) -> None:
+        """Add a link with its strength as of now."""
+        if target in self.contents:
+            self.links[source].append((target, _folded(relation), strength))
+        else:
+            self.lost.setdefault(source, []).append((target, relation, strength))
+
+    # --- the walk ------------------------------------------------------------------------------------
+
+    def reach(
+        self, focus: tuple[int, ...], relations: frozenset[str], depth: int
+    ) -> dict[int, tuple[float, int]]:
+        """The (negative rounded strength, position of the focus) of every node within reach."""
+        reached: dict[int, tuple[float, int]] = {}
+        hops_when_expanded: dict[int, int] = {}
+        heap = [(-1.0, position, 0, -1.0, node_id) for position, node_id in enumerate(focus)]
+        heapify(heap)
+        best = {entry[4]: entry for entry in heap}
+        while heap:
+            entry = heappop(heap)
+            rounded, position, hops, exact, node_id = entry
+            reached.setdefault(node_id, (rounded, position))
+            if hops >= hops_when_expanded.get(node_id, depth):
+                continue
+            hops_when_expanded[node_id] = hops
+            is_locked = node_id in focus
+            for target, relation, strength in self.links[node_id]:
+                if is_locked:
+                    strength = 1.0
+                elif strength < self.threshold:
+                    continue
+                if relations and relation not in relations:
+                    continue
+                if target in reached and hops + 1 >= hops_when_expanded.get(target, depth):
+                    continue
+                worth = exact * strength
+                known = best.get(target)
+                is_nearer = known is None or hops + 1 < known[2]
+                if not is_nearer and worth > known[3] * NEARLY:
+                    continue
+                label = (float(f"{worth:.12g}"), position, hops + 1, worth, target)
+                if known is None or label < known:
+                    best[target] = label
+                elif not is_nearer:
+                    continue
+                heappush(heap, label)
+        return reached
+
+    # --- the answer ----------------------------------------------------------------------------------
+
+    def recall(self, focus: tuple[int, ...], cue: Cue) -> PlainAnswer:
+        """What a cue brings back."""
+        relations = frozenset(map(_folded, cue.relations))
+        reached = self.reach(focus, relations, cue.depth)
+        order = sorted(reached, key=lambda node_id: (*reached[node_id], -node_id))
+        wanted = [keyword.casefold() for keyword in cue.keywords]
+        memories: list[tuple[int, str]] = []
+        sentences: list[str] = []
+        is_any = False
+        for node_id in order:
+            if not self._matches(node_id, wanted):
+                continue
+            is_any = True
+            if len(memories) < cue.max_results and not (relations and node_id in focus):
+                memories.append((node_id, self.contents[node_id]))
+            self._tell_lost(node_id, focus, relations, sentences)
+            if len(memories) == cue.max_results and len(sentences) == MOST_SENTENCES:
+                break
+        if not is_any:
+            for node_id in order:
+                self._tell_lost(node_id, focus, relations, sentences)
+                if len(sentences) == MOST_SENTENCES:
+                    break
+        return PlainAnswer(memories, sentences, len(reached))
+
+    def _matches(self, node_id: int, wanted: list[str]) -> bool:
+        if not wanted:
+            return True
+        content = self.contents[node_id].casefold()
+        if any(keyword in content for keyword in wanted):
+            return True
+        return any(keyword in own.casefold() for own in self.keywords[node_id] for keyword in wanted)
+
+    def _tell_lost(
+        self, node_id: int, focus: tuple[int, ...], relations: frozenset[str], sentences: list[str]
+    ) -> None:
+        """Add what a node tells of things forgotten, strongest first, each sentence once."""
+        links = []
+        for target, relation, strength in self.lost.get(node_id, ()):
+            strength = 1.0 if node_id in focus else strength
+            if strength >= self.threshold and (not relations or _folded(relation) in relations):
+                links.append((-float(f"{strength:.12g}"), -target, relation))
+        for _, _, relation in sorted(links):
+            sentence = _sentence(relation, is_chinese=holds_han(self.contents[node_id]))
+            if len(sentences) < MOST_SENTENCES and sentence not in sentences:
+                sentences.append(sentence)
+
+
+def _folded(relation: str) -> str:
+    folded = relation.casefold()
+    return SAME_NAMES.get(folded, folded)
+
+
+def _sentence(relation: str, *, is_chinese: bool) -> str:
+    name = re.sub(r"\s+", " ", relation)
+    if is_chinese:
+        return f"[记忆] 它有个{name}，但我想不起来了" if name else "[记忆] 与某个已遗忘的事物有关联"
+    if name:
+        return f'[Memory] There was something it "{name}", but I can\'t recall it'
+    return "[Memory] It was linked to something now forgotten"

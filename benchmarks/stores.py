@@ -1,0 +1,262 @@
+"""Synthetic memories on disk, written in bulk and kept for the next run.
+
+A store is filled by appending sorted entries to LMDB's tables with the codecs of `store/layout.py`, a hundred
+times faster than by digests; that it holds together like a grown one is tested with the consistency checker.
+Each node stands word for word in a message of its own. Pages come out fuller than those of a grown store, so
+what is said of sizes on disk is measured on a grown one too (`rows_footprint.py`).
+
+What was made is kept below the folder of the benchmarks, under a name that says everything it depends on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import msgspec
+import numpy as np
+import zstandard
+
+from benchmarks.synthetic import (
+    DECAY_RATE,
+    FINISHED_PASSES,
+    RELATIONS,
+    Array,
+    Graph,
+    Scale,
+    Topology,
+    make_graph,
+)
+from benchmarks.texts import Writer
+from ebbtide.store import layout
+from ebbtide.store.data_directory import AgentMeta
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import AgentCounts, Change, MessageRecord, Node, Source
+
+GENERATOR_VERSION = 1
+"""To be raised whenever the same seed gives something else."""
+
+MAP_BYTES = 1 << 36
+"""Room for any scale; only what is used takes disk."""
+
+MESSAGES_PER_BATCH = 10
+LINKS_PER_PUT = 500_000
+BEGUN_MS = 1_700_000_000_000
+
+Tables = Mapping[bytes, Any]
+Entries = Iterable[tuple[bytes, bytes]]
+
+
+def kept_store(scale: Scale, seed: int, folder: Path) -> Path:
+    """The directory of a store of this scale, made now or by an earlier run. To be copied, not changed."""
+    place = folder / f"{scale.name}-seed{seed}-format{layout.FORMAT_VERSION}-generator{GENERATOR_VERSION}"
+    if not place.exists():
+        with _made_whole(place) as fresh:
+            graph = make_graph(scale, seed)
+            graph.save(fresh / "graph.npz")
+            write_store(fresh, graph, seed)
+    return place
+
+
+def kept_graph(store: Path) -> Graph:
+    """The topology of a kept store."""
+    return Graph.load(store / "graph.npz")
+
+
+@contextlib.contextmanager
+def _made_whole(place: Path) -> Iterator[Path]:
+    """A directory that gets its name only when it is complete."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".making-", dir=place.parent))
+    try:
+        yield fresh
+        with contextlib.suppress(FileExistsError, OSError):
+            fresh.rename(place)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def write_store(path: Path, graph: Graph, seed: int) -> None:
+    """Write a memory with this topology into an empty directory."""
+    count = len(graph.ids)
+    store = LmdbStore.create(path, _identity(path.name, seed), map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
+    [focus] = Topology(graph).focus_sets(1, seed)
+    change = Change(focus=focus, next_node_id=graph.next_node_id, finished_passes=FINISHED_PASSES)
+    store.write(lambda txn: (txn.set_overrides({}, DECAY_RATE), txn.apply(change)))
+    store.close()
+    with _bulk(path) as (environment, tables):
+        _write_nodes(environment, tables, graph.ids.tolist(), seed)
+        _write_links(environment, tables, graph)
+        _append(environment, tables[layout.SCANS], _scan_blocks(graph))
+        _append(environment, tables[layout.RELATIONS], ((layout.u32(i), n.encode()) for i, n in _relations()))
+        names = sorted((layout.text_key(name), layout.u32(i)) for i, name in _relations())
+        _append(environment, tables[layout.RELATION_IDS], names)
+        numbers = {
+            b"next_message_number": count + 1,
+            b"next_batch_number": count // MESSAGES_PER_BATCH + 2,
+            b"next_relation_id": len(RELATIONS) + 1,
+        }
+        with environment.begin(write=True, db=tables[layout.META]) as txn:
+            for name, number in numbers.items():
+                txn.put(name, layout.u64(number))
+
+
+def _identity(agent_id: str, seed: int) -> Identity:
+    return Identity(agent_id, BEGUN_MS, seed, layout.FORMAT_VERSION)
+
+
+@contextlib.contextmanager
+def _bulk(path: Path) -> Iterator[tuple[Any, Tables]]:
+    """An existing store without its rules and without syncing each commit; synced once, at the end."""
+    environment = lmdb.open(
+        str(path), map_size=MAP_BYTES, max_dbs=len(layout.TABLES) + 16, sync=False, create=False
+    )
+    try:
+        yield environment, {name: environment.open_db(name, create=False) for name in layout.TABLES}
+        environment.sync(True)
+    finally:
+        environment.close()
+
+
+def _append(environment: Any, table: Any, entries: Entries) -> None:
+    """Write sorted entries at the end of a table."""
+    with environment.begin(write=True) as txn:
+        txn.cursor(db=table).putmulti(entries, dupdata=True, append=True)
+
+
+# --- nodes, and what they came from ----------------------------------------------------------------------
+
+
+def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) -> None:
+    """Each node with its message; then every text once, in the order of its key."""
+    chunks: dict[bytes, bytes] = {}
+    references: Counter[bytes] = Counter()
+    compress = zstandard.ZstdCompressor().compress
+    messages: list[tuple[bytes, bytes]] = []
+
+    def nodes() -> Iterator[tuple[bytes, bytes]]:
+        for number, (node_id, text) in enumerate(
+            zip(ids, Writer(seed).texts(len(ids)), strict=True), start=1
+        ):
+            said = text.content.encode()
+            key = hashlib.sha256(said).digest()
+            chunks[key] = compress(said)
+            references[key] += 1
+            batch, index = (number - 1) // MESSAGES_PER_BATCH + 1, (number - 1) % MESSAGES_PER_BATCH
+            told_ms = BEGUN_MS + number * 60_000
+            role = "user" if number % 2 else "assistant"
+            record = MessageRecord(number, batch, index, role, "", "", told_ms, told_ms, "talk", key)
+            messages.append((layout.u64(number), layout.encode(record)))
+            node = Node(
+                node_id,
+                text.content,
+                text.phrase,
+                text.keywords,
+                told_ms,
+                len(text.content),
+                sources=(Source(number, 0, len(said)),),
+                batch=batch,
+            )
+            yield layout.u64(node_id), layout.encode(node)
+
+    _append(environment, tables[layout.NODES], nodes())
+    _append(environment, tables[layout.MESSAGES], messages)
+    keys = sorted(chunks)
+    _append(environment, tables[layout.CHUNKS], ((key, chunks[key]) for key in keys))
+    counted = ((key, layout.u32(references[key])) for key in keys)
+    _append(environment, tables[layout.CHUNK_REFERENCES], counted)
+
+
+# --- links and scans -------------------------------------------------------------------------------------
+
+
+def _relations() -> Iterator[tuple[int, str]]:
+    """(id, name) of every relation, as they are stored."""
+    return enumerate(RELATIONS, start=1)
+
+
+def _write_links(environment: Any, tables: Tables, graph: Graph) -> None:
+    fields = [("target", ">u8"), ("relation", ">u4"), ("strength", ">f8"), ("anchor", ">u4")]
+    links = np.zeros(len(graph.sources), fields)
+    links["target"], links["relation"] = graph.targets, graph.relations + 1
+    links["strength"], links["anchor"] = graph.strengths, graph.anchors
+    assert links.itemsize == layout.LINK_SIZE
+    _append_rows(environment, tables[layout.LINKS], graph.sources, links)
+    order = np.lexsort((graph.relations, graph.sources, graph.targets))
+    back = np.zeros(len(order), [("source", ">u8"), ("relation", ">u4")])
+    back["source"], back["relation"] = graph.sources[order], graph.relations[order] + 1
+    _append_rows(environment, tables[layout.BACKLINKS], graph.targets[order], back)
+
+
+def _append_rows(environment: Any, table: Any, keys: Array, values: Array) -> None:
+    for begin in range(0, len(keys), LINKS_PER_PUT):
+        some = slice(begin, begin + LINKS_PER_PUT)
+        rows = values[some].view(f"V{values.itemsize}").tolist()
+        _append(environment, table, zip(keys[some].astype(">u8").view("V8").tolist(), rows, strict=True))
+
+
+def _scan_blocks(graph: Graph) -> Iterator[tuple[bytes, bytes]]:
+    size = layout.SCANS_PER_BLOCK
+    block_count = graph.next_node_id // size + 1
+    scans = np.zeros((block_count * size, 2), ">u4")
+    scans[graph.ids] = np.stack([graph.scan_counts, graph.last_passes], axis=1)
+    for number, block in enumerate(scans.reshape(block_count, size, 2)):
+        if block.any():
+            yield layout.u64(number), block.tobytes()
+
+
+# --- agents of a daemon ----------------------------------------------------------------------------------
+
+
+def install(store: Path, data_dir: Path, agent_id: str) -> Path:
+    """Copy a kept store into a data directory, as the memory of an agent of that name."""
+    place = data_dir / "agents" / agent_id
+    place.mkdir(parents=True)
+    shutil.copyfile(store / "data.mdb", place / "data.mdb")
+    identity = _identity(agent_id, 1)
+    with _bulk(place) as (environment, tables), environment.begin(write=True) as txn:
+        txn.put(b"identity", layout.encode(identity), db=tables[layout.META])
+    meta = AgentMeta(agent_id, layout.FORMAT_VERSION, layout.LMDB_ENGINE, BEGUN_MS, AgentCounts())
+    (place / "meta.json").write_bytes(msgspec.json.encode(meta))
+    return place
+
+
+def kept_fleet(agent_count: int, filled: Path, folder: Path) -> Path:
+    """A data directory with so many agents, one in ten a copy of `filled`, the others as good as empty."""
+    place = folder / f"fleet-{agent_count}-{filled.name}"
+    if not place.exists():
+        with _made_whole(place) as fresh:
+            empty = fresh / "empty"
+            empty.mkdir()
+            LmdbStore.create(empty, _identity("empty", 1), map_bytes=1 << 20, max_map_bytes=1 << 20).close()
+            for number in range(agent_count):
+                install(empty if number % 10 else filled, fresh, agent_name(number))
+            shutil.rmtree(empty)
+            os.sync()
+    return place
+
+
+def agent_name(number: int) -> str:
+    """The name of an agent of a kept fleet; every tenth one has memories."""
+    return f"agent-{number:05}"
+
+
+def open_store(path: Path) -> LmdbStore:
+    """A store as the daemon opens it."""
+    return LmdbStore.open(path, map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
+
+
+def copied(store: Path, folder: Path) -> Path:
+    """A copy of a kept store that may be changed."""
+    place = Path(tempfile.mkdtemp(prefix="copy-", dir=folder))
+    shutil.copyfile(store / "data.mdb", place / "data.mdb")
+    return place

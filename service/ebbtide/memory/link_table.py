@@ -1,0 +1,154 @@
+"""The links of one agent as arrays: a sorted part with an index, and a short unsorted part for what is new.
+
+A link is a row. Rows below `sorted_count` are sorted by source, so that the links of a node are one slice
+(compressed sparse rows); the rows after it are in order of arrival and found by looking through all of them,
+which costs microseconds as long as they are few. When they have grown many they are merged into the sorted
+part. An index by target, for importance, is made when it is first asked for: recall never needs it.
+
+Nodes are named by their slot here (see `network.py`), relations by their number. `now` is a link's strength at
+this moment; whoever changes a scan count or the focus keeps it true (`refresh`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ebbtide.memory.columns import Array, Columns
+
+FEWEST_UNSORTED = 1024
+"""New links are never merged before there are this many: below it looking through them costs nothing."""
+
+MOST_UNSORTED = 32_768
+"""New links are always merged when there are this many: each hop of a recall looks through them."""
+
+RADIX = 1 << 16
+
+
+class LinkTable:
+    """Rows of (source, target, relation, written, anchor, now)."""
+
+    def __init__(self) -> None:
+        self.rows = Columns(
+            source=np.int32,
+            target=np.int32,
+            relation=np.int32,
+            written=np.float64,
+            anchor=np.int32,
+            now=np.float64,
+        )
+        self.sorted_count = 0
+        self._first = np.zeros(1, dtype=np.int64)
+        """By slot: where its sorted links begin; one entry more than slots that were there at the merge."""
+        self._by_target: Array | None = None
+        self._first_by_target = np.zeros(1, dtype=np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        index = 0 if self._by_target is None else self._by_target.nbytes + self._first_by_target.nbytes
+        return self.rows.nbytes + self._first.nbytes + index
+
+    @property
+    def wants_merge(self) -> bool:
+        """Whether so many links are new that looking through them costs more than merging."""
+        unsorted = self.rows.count - self.sorted_count
+        return unsorted > min(MOST_UNSORTED, max(FEWEST_UNSORTED, self.sorted_count // 8))
+
+    # --- rows by node ------------------------------------------------------------------------------
+
+    def of_source(self, slot: int) -> Array:
+        """Rows of the links of one node."""
+        return self._rows_of(slot, "source", self._first, None)
+
+    def of_target(self, slot: int) -> Array:
+        """Rows of the links that point at one node."""
+        self._index_targets()
+        return self._rows_of(slot, "target", self._first_by_target, self._by_target)
+
+    def _rows_of(self, slot: int, end: str, first: Array, order: Array | None) -> Array:
+        rows = np.zeros(0, dtype=np.int64)
+        if slot + 1 < len(first):
+            begin, stop = int(first[slot]), int(first[slot + 1])
+            rows = np.arange(begin, stop) if order is None else order[begin:stop].astype(np.int64)
+        if self.rows.count > self.sorted_count:
+            new = np.flatnonzero(self.rows[end][self.sorted_count :] == slot)
+            if len(new):
+                rows = np.concatenate([rows, new + self.sorted_count])
+        return rows
+
+    def of_sources(self, slots: Array, is_member: Array) -> Array | None:
+        """Rows of the links of many nodes; None for "look at every row", where that is no more work.
+
+        `is_member` says the same as `slots`, by slot.
+        """
+        return self._rows_of_many(slots, is_member, "source", self._first, None)
+
+    def of_targets(self, slots: Array, is_member: Array) -> Array:
+        """Rows of the links that point at any of many nodes."""
+        self._index_targets()
+        rows = self._rows_of_many(slots, is_member, "target", self._first_by_target, self._by_target)
+        return np.flatnonzero(is_member[self.rows["target"]]) if rows is None else rows
+
+    def _rows_of_many(
+        self, slots: Array, is_member: Array, end: str, first: Array, order: Array | None
+    ) -> Array | None:
+        known = slots if len(self._first) > len(is_member) else slots[slots < len(first) - 1]
+        begins = first[known]
+        counts = first[known + 1] - begins
+        total = int(counts.sum())
+        if 2 * total > self.rows.count:
+            return None
+        ends = np.cumsum(counts)
+        rows: Array = np.arange(total) + np.repeat(begins - ends + counts, counts)
+        if order is not None:
+            rows = order[rows].astype(np.int64)
+        if self.rows.count > self.sorted_count:
+            new = np.flatnonzero(is_member[self.rows[end][self.sorted_count :]])
+            if len(new):
+                rows = np.concatenate([rows, new + self.sorted_count])
+        return rows
+
+    def _index_targets(self) -> None:
+        if self._by_target is None:
+            targets = self.rows["target"][: self.sorted_count]
+            self._by_target = _order_of(targets).astype(np.int32)
+            self._first_by_target = _starts(targets, len(self._first) - 1)
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def load(self, slot_count: int, **values: Array) -> None:
+        """Take links, in any order, as the whole table."""
+        sources = values["source"]
+        if len(sources) and np.any(sources[1:] < sources[:-1]):
+            order = _order_of(sources)
+            values = {name: column[order] for name, column in values.items()}
+        self.rows.replace(**values)
+        self.sorted_count = self.rows.count
+        self._first = _starts(self.rows["source"], slot_count)
+        self._by_target = None
+
+    def merge(self, keep: Array | None, slot_of: Array | None, slot_count: int) -> None:
+        """Sort the new links in. `keep` says which rows stay, `slot_of` maps old slots to new ones."""
+        names = ("source", "target", "relation", "written", "anchor", "now")
+        rows = self.rows if keep is None else None
+        values = {name: self.rows[name] if rows is not None else self.rows[name][keep] for name in names}
+        if slot_of is not None:
+            values["source"] = slot_of[values["source"]]
+            values["target"] = slot_of[values["target"]]
+        self.load(slot_count, **values)
+
+
+def _starts(slots: Array, slot_count: int) -> Array:
+    """Where the rows of each slot begin when rows are ordered by slot."""
+    starts = np.zeros(slot_count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(slots, minlength=slot_count), out=starts[1:])
+    return starts
+
+
+def _order_of(slots: Array) -> Array:
+    """The stable order of rows by slot: a radix sort of two digits, four times as fast as comparing."""
+    low = np.argsort((slots % RADIX).astype(np.uint16), kind="stable")
+    if not len(slots) or int(slots.max()) < RADIX:
+        return low
+    high = np.argsort((slots // RADIX).astype(np.uint16)[low], kind="stable")
+    return low[high]

@@ -1,0 +1,81 @@
+"""Building the network of an agent from its ground state, when the agent opens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ebbtide.memory.columns import Array
+from ebbtide.memory.network import Network
+from ebbtide.memory.slots import places_in
+from ebbtide.memory.texts import piece_of
+from ebbtide.parameters import AgentParameters
+from ebbtide.vocabulary import LinkColumns, Node, NodeId, NodeText, ScanColumns, holds_han
+
+
+def load_network(
+    parameters: AgentParameters,
+    nodes: Iterable[Node | NodeText],
+    scans: ScanColumns,
+    links: LinkColumns,
+    focus: tuple[NodeId, ...],
+    next_node_id: NodeId,
+) -> Network:
+    """The network that these nodes (by ascending id), scan states and links make up."""
+    network = Network(parameters)
+    _load_nodes(network, nodes, links.target)
+    places, known = places_in(network.slots["id"], scans.node_id)
+    network.slots["scan_count"][places[known]] = scans.count[known]
+    network.slots["last_pass"][places[known]] = scans.last_pass[known]
+    _load_links(network, links)
+    network.next_node_id = next_node_id
+    network.set_focus(focus)
+    return network
+
+
+def _load_nodes(network: Network, nodes: Iterable[Node | NodeText], targets: Array) -> None:
+    ids: list[int] = []
+    original_lengths: list[int] = []
+    content_lengths: list[int] = []
+    pieces: list[bytes] = []
+    chinese: list[bool] = []
+    for node in nodes:
+        ids.append(node.id)
+        original_lengths.append(node.original_length)
+        content_lengths.append(len(node.content))
+        pieces.append(piece_of(node.content, node.keywords))
+        chinese.append(holds_han(node.content))
+    living = np.array(ids, dtype=np.int64)
+    # Forgotten nodes that links point at have a slot too.
+    gone = np.unique(targets[~places_in(living, targets)[1]])
+    everyone = np.union1d(living, gone)
+    places, _ = places_in(everyone, living)
+    slots = network.slots
+    slots.append(len(everyone), id=everyone)
+    slots["alive"][places] = True
+    slots["has_han"][places] = chinese
+    slots["original_length"][places] = original_lengths
+    slots["content_length"][places] = content_lengths
+    network.texts.put_all(places, pieces, len(everyone))
+    network.node_count = len(ids)
+
+
+def _load_links(network: Network, links: LinkColumns) -> None:
+    slots, names = network.slots, links.names or [""]
+    numbers = np.array([network.relation_number(name) for name in names], dtype=np.int32)
+    source, _ = places_in(slots["id"], links.source)
+    target, _ = places_in(slots["id"], links.target)
+    ages = slots["scan_count"][source] - links.anchor
+    network.links.load(
+        slots.count,
+        source=source.astype(np.int32),
+        target=target.astype(np.int32),
+        relation=numbers[links.relation],
+        written=links.strength,
+        anchor=links.anchor,
+        now=links.strength * network.decay.factors(ages),
+    )
+    network.link_count = network.links.rows.count
+    dangling = source[~slots["alive"][target]]
+    slots["dangling_count"][:] = np.bincount(dangling, minlength=slots.count)

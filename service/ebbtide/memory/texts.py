@@ -1,0 +1,150 @@
+"""What the memories of one agent say, casefolded, in one buffer: keyword matching without decoding a node.
+
+Content and keywords of a node are one piece, fields and pieces apart by a byte that no UTF-8 text holds, so a
+keyword never matches across two of them. A node that is rewritten gets a new piece; the old one stays as waste
+until half of the buffer is waste. Bytes are compared: in UTF-8 that is the same as comparing characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ebbtide.memory.columns import Array, Columns
+
+APART = b"\xff"
+
+STRETCH = 1 << 20
+"""Bytes looked through at once: the interpreter lock is held meanwhile, about half a millisecond."""
+
+BYTES_A_NODE = 400
+"""Bytes of the buffer that are looked through in the time that one node is matched by itself."""
+
+LEAST_WASTE = 1 << 16
+"""Bytes of waste below which tidying is not worth it."""
+
+
+def folded(text: str) -> bytes:
+    """A text as it is compared."""
+    return text.casefold().encode("utf-8", "surrogatepass")
+
+
+def piece_of(content: str, keywords: Sequence[str]) -> bytes:
+    """The piece of one node."""
+    return APART.join([folded(content), *map(folded, keywords), b""])
+
+
+class FoldedTexts:
+    """Pieces by slot."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._pieces = Columns(start=np.int64, slot=np.int32)
+        self._piece_of_slot = Columns(piece=np.int32)
+        self._waste = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return len(self._buffer) + self._pieces.nbytes + self._piece_of_slot.nbytes
+
+    def put(self, slot: int, piece: bytes) -> None:
+        """Let a node say this, instead of what it said before; slots come in order."""
+        if slot < self._piece_of_slot.count:
+            self._discard(slot)
+        else:
+            self._add_slots(slot + 1)
+        self._piece_of_slot["piece"][slot] = self._pieces.count
+        self._pieces.append(1, start=len(self._buffer), slot=slot)
+        self._buffer += piece
+        if self._waste > max(LEAST_WASTE, len(self._buffer) // 2):
+            self._rearrange(np.arange(self._piece_of_slot.count))
+
+    def put_all(self, slots: Sequence[int] | Array, pieces: Iterable[bytes], slot_count: int) -> None:
+        """Take the pieces of many slots, in ascending order, as all there is."""
+        taken = list(pieces)
+        starts = np.zeros(len(taken), dtype=np.int64)
+        np.cumsum([len(piece) for piece in taken[:-1]], out=starts[1:])
+        self._buffer = bytearray().join(taken)
+        self._pieces.replace(start=starts, slot=np.asarray(slots))
+        self._piece_of_slot = Columns(piece=np.int32)
+        self._add_slots(slot_count)
+        self._piece_of_slot["piece"][slots] = np.arange(len(taken))
+
+    def _add_slots(self, slot_count: int) -> None:
+        self._piece_of_slot.append(slot_count - self._piece_of_slot.count, piece=-1)
+
+    def drop(self, slot: int) -> None:
+        """Let a node say nothing any more."""
+        self._discard(slot)
+
+    def _discard(self, slot: int) -> None:
+        begin, end = self._bounds(slot)
+        # Wiped at once: a buffer must not remember what the agent has forgotten.
+        self._buffer[begin:end] = APART * (end - begin)
+        self._waste += end - begin
+        self._piece_of_slot["piece"][slot] = -1
+
+    def _bounds(self, slot: int) -> tuple[int, int]:
+        piece = int(self._piece_of_slot["piece"][slot]) if slot < self._piece_of_slot.count else -1
+        if piece < 0:
+            return 0, 0
+        starts = self._pieces["start"]
+        end = int(starts[piece + 1]) if piece + 1 < self._pieces.count else len(self._buffer)
+        return int(starts[piece]), end
+
+    def renumber(self, old_slots: Array) -> None:
+        """Slots have moved: the new slot i is what was `old_slots[i]`."""
+        missing = int(old_slots.max(initial=-1)) + 1 - self._piece_of_slot.count
+        if missing > 0:
+            self._piece_of_slot.append(missing, piece=-1)
+        self._rearrange(old_slots)
+
+    def _rearrange(self, old_slots: Array) -> None:
+        pieces = [bytes(self._buffer[begin:end]) for begin, end in map(self._bounds, old_slots.tolist())]
+        living = [slot for slot, piece in enumerate(pieces) if piece]
+        self._waste = 0
+        self.put_all(living, (pieces[slot] for slot in living), len(old_slots))
+
+    # --- matching ----------------------------------------------------------------------------------
+
+    def are_few(self, node_count: int) -> bool:
+        """Whether matching that many nodes one by one costs less than looking through the whole buffer."""
+        return node_count * BYTES_A_NODE < len(self._buffer)
+
+    def each_saying(self, slots: Array, wanted: Sequence[bytes]) -> Array:
+        """Which of these nodes say any of the wanted words, looked at one by one."""
+        pieces = self._piece_of_slot["piece"][slots]
+        begins = self._pieces["start"][pieces]
+        last = self._pieces.count - 1
+        ends = np.where(
+            pieces == last, len(self._buffer), self._pieces["start"][np.minimum(pieces + 1, last)]
+        )
+        find = self._buffer.find
+        found = [
+            any(find(word, begin, end) >= 0 for word in wanted)
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
+        return np.array(found, dtype=np.bool_)
+
+    def saying(self, wanted: Sequence[bytes], slot_count: int) -> Array:
+        """Which nodes say any of the wanted words, by slot: one look through the whole buffer for each word."""
+        found = np.zeros(slot_count, dtype=np.bool_)
+        for word in wanted:
+            places = self._places_of(word)
+            if places:
+                pieces = np.searchsorted(self._pieces["start"], places, side="right") - 1
+                found[self._pieces["slot"][pieces]] = True
+        return found
+
+    def _places_of(self, word: bytes) -> list[int]:
+        places: list[int] = []
+        buffer, end = self._buffer, len(self._buffer)
+        for begin in range(0, end, STRETCH):
+            stop = min(end, begin + STRETCH + len(word) - 1)
+            place = buffer.find(word, begin, stop)
+            while place >= 0:
+                places.append(place)
+                place = buffer.find(word, place + 1, stop)
+        return places

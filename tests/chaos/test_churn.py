@@ -1,0 +1,42 @@
+"""Many agents opened and closed one after the other: whatever each of them takes, it gives back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.churn import OPEN_AGENT_KIB, Look, faults_of
+
+AGENTS = 800
+"""`python -m benchmarks.churn` runs through 5000, in a minute."""
+
+
+@pytest.mark.chaos
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="what is held is read from /proc")
+def test_opened_and_closed_agents_leave_nothing_behind() -> None:
+    """After hundreds of short lives there are no more descriptors, threads, tasks, objects or memory than before.
+
+    Nor does an agent that is opened again hold more than it did when it was opened first.
+    """
+    command = [sys.executable, "-m", "benchmarks.churn", "--json", "--agents", str(AGENTS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["faults"] == []
+    assert done.returncode == 0
+    assert [look["agents"] for look in seen["looks"]][-2:] == [AGENTS, AGENTS]
+    assert [look["open"] for look in seen["looks"]][-3:] == [0, 500, 0]
+
+
+def test_what_grows_is_found() -> None:
+    """Each thing that may not grow is a fault when it does, by its name."""
+    flat = Look(1000, 0, 1.0, 80.0, 10, 7, 2, 90_000)
+    assert faults_of([flat] * 4, OPEN_AGENT_KIB) == []
+    grown = Look(5000, 1, 9.0, 99.0, 11, 8, 3, 99_000)
+    found = " ".join(faults_of([flat, grown, grown, grown], OPEN_AGENT_KIB + 1))
+    for name in ("open grew", "descriptors grew", "threads grew", "tasks grew", "objects", "memory", "again"):
+        assert name in found

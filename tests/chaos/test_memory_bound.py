@@ -1,0 +1,164 @@
+"""Open agents within `fleet.max_resident_bytes`: who is closed, who is not, and that nobody notices."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from ebbtide.fleet.footprint import OPEN_AGENT_BYTES
+from ebbtide.language.port import Processed
+from ebbtide.telemetry import configure_log
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import AgentId
+from tests.support.in_process import ask, service_in, settle, tell
+from tests.support.process import running_daemon
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.chaos
+
+MIB = 1 << 20
+
+
+def is_open(service: Service, agent: str) -> bool:
+    """Whether the agent is open."""
+    return agent in {agent.id for agent in service.fleet.open_agents}
+
+
+def is_within(service: Service) -> bool:
+    """Whether open agents hold no more than they may."""
+    return not service.fleet.footprint.is_exceeded
+
+
+async def test_many_agents_stay_within_the_bound_and_nobody_notices(tmp_path: Path) -> None:
+    """However many agents are used, what is open stays within the bound; recalls are the same after a close."""
+    agents = [f"agent{number}" for number in range(60)]
+    async with service_in(tmp_path, fleet={"max_resident_bytes": 2 * MIB}) as service:
+        recalled = {}
+        for agent in agents:
+            await tell(service, agent, f"The kettle of {agent} is blue.", f"{agent} 住在青岛。")
+            await settle(service, agent)
+            recalled[agent] = (await ask(service, agent, "kettle", agent)).text
+            await eventually(lambda: is_within(service))
+            assert len(service.fleet.open_agents) <= 2 * MIB // OPEN_AGENT_BYTES
+        assert len({*recalled.values()}) == len(agents)
+        assert len(service.fleet.open_agents) > 10, "no more are closed than must be"
+        assert not is_open(service, agents[0])
+        for agent in agents:
+            assert (await ask(service, agent, "kettle", agent)).text == recalled[agent]
+        await eventually(lambda: is_within(service))
+        # All of them at once: served as well, and within the bound again in a moment.
+        await asyncio.gather(*(ask(service, agent, "kettle") for agent in agents))
+        await eventually(lambda: is_within(service))
+
+
+async def test_agents_that_grow_push_out_idle_ones(tmp_path: Path) -> None:
+    """The least recently used idle agent is closed when another grows by a digest, without any opening."""
+    async with service_in(tmp_path) as service:
+        for agent in ("first", "second", "third", "growing"):
+            await tell(service, agent, "The kettle is blue.")
+            await settle(service, agent)
+        await ask(service, "first", "kettle")
+        footprint = service.fleet.footprint
+        assert footprint.held_bytes > 4 * OPEN_AGENT_BYTES
+        footprint.most_bytes = footprint.held_bytes + 5000
+        await tell(
+            service, "growing", *(f"Cup {number} is red and spoon {number} green." for number in range(60))
+        )
+        await settle(service, "growing")
+        await eventually(lambda: is_within(service))
+        assert not is_open(service, "second"), "used longest ago"
+        assert is_open(service, "first")
+        assert is_open(service, "third")
+        assert is_open(service, "growing")
+
+
+async def test_agent_larger_than_the_bound_works(tmp_path: Path) -> None:
+    """An agent that alone is too large is served, stays open between its requests, and gives way to others."""
+    configure_log("warning", "json")
+    async with service_in(tmp_path, fleet={"max_resident_bytes": MIB}) as service:
+        with capture_logs() as lines:
+            for start in range(0, 2400, 400):
+                texts = [
+                    f"Cup {n} is red, cup {n} stands in cupboard {n}." for n in range(start, start + 400)
+                ]
+                await tell(service, "large", *texts)
+            await settle(service, "large")
+            assert service.fleet.footprint.held_bytes > MIB
+            found = (await ask(service, "large", depth=3)).text
+            assert "cup 2399" in found
+            [large] = service.fleet.open_agents
+            await tell(service, "small", "The kettle is blue.")
+            await settle(service, "small")
+            await eventually(lambda: is_within(service))
+            assert not is_open(service, "large")
+            assert (await ask(service, "large", depth=3)).text == found
+            assert [agent.id for agent in service.fleet.open_agents] == ["large"]
+            assert service.fleet.open_agents[0] is not large
+            # Only what is open counts: the one agent alone is left where it is, request after request.
+            [large] = service.fleet.open_agents
+            for _ in range(5):
+                await ask(service, "large", "cup 7")
+            assert service.fleet.open_agents == [large]
+        told = [line for line in lines if line["event"].startswith("open agents hold more")]
+        assert [line["log_level"] for line in told] == ["warning"], "told, but not each time"
+
+
+async def test_agents_in_use_or_at_work_are_never_closed(tmp_path: Path) -> None:
+    """Where nobody is idle the bound is passed, requests are served, and it is kept again once it can be."""
+    model = ScriptedModel()
+    go_on = asyncio.Event()
+
+    async def wait() -> Processed:
+        await go_on.wait()
+        return await ScriptedModel().process("The spoon is green.")
+
+    async with service_in(tmp_path, model) as service:
+        for agent in ("used", "working", "idle"):
+            await tell(service, agent, "The kettle is blue.")
+            await settle(service, agent)
+        model.always["process"] = wait
+        await tell(service, "working", "The spoon is green.")
+        service.fleet.footprint.most_bytes = 2 * OPEN_AGENT_BYTES - 1
+        async with service.fleet.using(AgentId("used")) as used:
+            await ask(service, "idle", "kettle", patience_ms=0)
+            await eventually(lambda: not is_open(service, "idle"))
+            assert not is_within(service)
+            assert (await ask(service, "working", "kettle", patience_ms=0)).text
+            await tell(service, "new", "The cup is red.")
+            assert service.fleet.open_agents[0] is used
+            assert {agent.id for agent in service.fleet.open_agents} == {"used", "working", "new"}
+        await ask(service, "working", "kettle", patience_ms=0)
+        # Now somebody is idle that was not used last.
+        await eventually(lambda: not is_open(service, "used"))
+        go_on.set()
+        assert (await settle(service, "working")).digested
+
+
+def anonymous_bytes(process_id: int) -> int:
+    """Memory of a process that is no page of a file."""
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{process_id}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_the_process_stays_as_small_as_it_says(tmp_path: Path) -> None:
+    """What the daemon takes from the machine for hundreds of agents stays near the bound, not near their sum."""
+    bound, agents = 4 * MIB, 120
+    with running_daemon(tmp_path / "data", {"FLEET__MAX_RESIDENT_BYTES": bound}) as daemon:
+        daemon.remember("first", "The kettle is blue.", "外婆住在青岛。")
+        daemon.flush("first")
+        before = anonymous_bytes(daemon.process.pid)
+        for number in range(agents):
+            daemon.remember(f"agent{number}", "The kettle is blue.")
+        for number in range(agents):
+            assert "kettle" in daemon.recall(f"agent{number}", "kettle")
+        grown = anonymous_bytes(daemon.process.pid) - before
+        print(f"grown by {grown / MIB:.1f} MiB, bound {bound / MIB:.0f} MiB")
+        assert agents * OPEN_AGENT_BYTES > 2 * bound
+        assert grown < bound + 4 * MIB

@@ -1,0 +1,57 @@
+"""How much memory a daemon takes before anybody has asked it for anything, and what that must not include."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import running_daemon
+
+MIB = 1 << 20
+IDLE_BYTES = 120 * MIB
+
+LATE = ("rjieba", "httpx", "matplotlib", "email_validator", "snowballstemmer")
+"""What only some daemons need, or no daemon at all; `import ebbtide.daemon` leaves it alone."""
+
+
+def resident_bytes(process_id: int) -> int:
+    """Memory of a process that is in use, pages of files that it has mapped included."""
+    rollup = Path(f"/proc/{process_id}/smaps_rollup").read_text()
+    found = re.search(r"^Rss:\s+(\d+) kB", rollup, re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from /proc")
+def test_idle_daemon_is_small(tmp_path: Path) -> None:
+    """A daemon that listens and has nothing to do holds at most 120 MiB, shared libraries included."""
+    with running_daemon(tmp_path / "data") as daemon:
+        assert daemon.client.get("/readyz").status_code == 200
+        held = resident_bytes(daemon.process.pid)
+        print(f"idle: {held / MIB:.1f} MiB")
+        assert held <= IDLE_BYTES
+
+
+def test_what_few_daemons_need_is_loaded_late() -> None:
+    """Starting a daemon loads no Chinese dictionary, no HTTP client, nothing that draws."""
+    code = f"import sys, ebbtide.daemon; print([name for name in {LATE!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_chinese_is_understood_by_one_dictionary() -> None:
+    """The tagger is the segmenter's own: a second one would hold its 30 MB dictionary once more."""
+    code = (
+        "import sys\n"
+        "from ebbtide.language.builtin.tokens import chinese_words\n"
+        "assert chinese_words('外婆很高兴') == ['外婆', '很', '高兴']\n"
+        "import rjieba\n"
+        "from ebbtide.language.builtin import tokens\n"
+        "print(tokens._tagger is rjieba, rjieba.has_word(tokens.ADDED_WORDS[0]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
