@@ -81,17 +81,20 @@ class PlainMemory:
     ) -> dict[int, tuple[float, int]]:
         """The (negative rounded strength, position of the focus) of every node within reach."""
         reached: dict[int, tuple[float, int]] = {}
-        hops_when_expanded: dict[int, int] = {}
+        fewest_hops: dict[int, int] = {}
         heap = [(-1.0, position, 0, -1.0, node_id) for position, node_id in enumerate(focus)]
         heapify(heap)
         best = {entry[4]: entry for entry in heap}
         while heap:
-            entry = heappop(heap)
-            rounded, position, hops, exact, node_id = entry
-            reached.setdefault(node_id, (rounded, position))
-            if hops >= hops_when_expanded.get(node_id, depth):
+            rounded, position, hops, exact, node_id = heappop(heap)
+            if node_id not in reached:
+                reached[node_id] = (rounded, position)
+            elif hops >= fewest_hops[node_id]:
                 continue
-            hops_when_expanded[node_id] = hops
+            fewest_hops[node_id] = hops
+            if hops == depth:
+                continue
+            hops += 1
             is_locked = node_id in focus
             for target, relation, strength in self.links[node_id]:
                 if is_locked:
@@ -100,16 +103,17 @@ class PlainMemory:
                     continue
                 if relations and relation not in relations:
                     continue
-                if target in reached and hops + 1 >= hops_when_expanded.get(target, depth):
+                # What came off the heap was better; only fewer hops can still be of use.
+                if fewest_hops.get(target, depth + 1) <= hops:
                     continue
                 worth = exact * strength
                 known = best.get(target)
-                if known is not None and hops + 1 >= known[2] and worth > known[3] * NEARLY:
+                if known is not None and hops >= known[2] and worth > known[3] * NEARLY:
                     continue
-                label = (float(f"{worth:.12g}"), position, hops + 1, worth, target)
+                label = (float(f"{worth:.12g}"), position, hops, worth, target)
                 if known is None or label < known:
                     best[target] = label
-                elif hops + 1 >= known[2]:
+                elif hops >= known[2]:
                     continue
                 heappush(heap, label)
         return reached
