@@ -1,0 +1,127 @@
+"""Engine and dictionaries answer the same queries in turns, and must give the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.baselines import PlainAnswer, PlainMemory
+from benchmarks.measuring import settle_garbage, timed
+from benchmarks.plan import Plan
+from benchmarks.stores import copied, open_store
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.memory.association import Answer
+from ebbtide.parameters import AgentParameters
+from ebbtide.store.port import ReadTransaction
+from ebbtide.vocabulary import Change, Cue
+from tests.support.oracle import Oracle, OracleLink, OracleNode, OracleParameters
+
+Focus = tuple[int, ...]
+
+
+class Disagreement(Exception):
+    """Engine and baseline answered the same query differently: no figure means anything then."""
+
+
+@contextmanager
+def opened(store: Path, plan: Plan) -> Iterator[Workspace]:
+    """The workspace of an agent that holds a copy of a kept store."""
+    place = open_store(copied(store, plan.work))
+    try:
+        yield Workspace(place, AgentParameters())
+    finally:
+        place.close()
+
+
+def attend(workspace: Workspace, focus: Focus) -> None:
+    """Put nodes in focus, in memory only: what recall starts from."""
+    workspace.network.apply(Change(focus=focus))
+
+
+@dataclass(slots=True)
+class Contest:
+    """The two of them, and (nodes reached, ms) of each query by who answered."""
+
+    workspace: Workspace
+    plain: PlainMemory
+    points: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: {"ours": [], "heapq": []})
+    _asked_count: int = 0
+
+    @classmethod
+    def on(cls, workspace: Workspace) -> Contest:
+        """A contest over what an agent holds."""
+        plain = workspace.store.read(lambda txn: PlainMemory.read(txn, workspace.parameters))
+        settle_garbage()
+        return cls(workspace, plain)
+
+    def ask(self, focus: Focus, cue: Cue, *, times: int = 1, counts: bool = True) -> None:
+        """Ask both, ours so many times; who begins alternates."""
+        attend(self.workspace, focus)
+        self._asked_count += 1
+        took: dict[str, list[float]] = {"ours": [], "heapq": []}
+        told: PlainAnswer | None = None
+        for turn in ("heapq", "ours") if self._asked_count % 2 else ("ours", "heapq"):
+            if turn == "heapq":
+                told, took_ms = timed(lambda: self.plain.recall(focus, cue))
+                took[turn].append(took_ms)
+                continue
+            for _ in range(times):
+                (answer, _), took_ms = timed(lambda: self.workspace.recall(cue))
+                took[turn].append(took_ms)
+        assert told is not None, "both were asked"
+        check_same(answer, told, focus, cue)
+        if counts:
+            for name, found in took.items():
+                self.points[name] += [(told.reached_count, took_ms) for took_ms in found]
+
+    def compare(self, focus: Focus, cue: Cue) -> None:
+        """Ask both, and time neither."""
+        attend(self.workspace, focus)
+        check_same(self.workspace.recall(cue)[0], self.plain.recall(focus, cue), focus, cue)
+
+
+def check_same(answer: Answer, plain: PlainAnswer, focus: Focus, cue: Cue) -> None:
+    """Disagreement unless both answers hold the same memories in the same order, and the same sentences."""
+    ours, theirs = [content for _, content in answer.memories], [content for _, content in plain.memories]
+    for place, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
+        if mine != other:
+            raise Disagreement(f"focus {focus}, {cue}: memory {place} is {mine!r}, by heapq {other!r}")
+    if len(ours) != len(theirs):
+        raise Disagreement(f"focus {focus}, {cue}: {len(ours)} memories, by heapq {len(theirs)}")
+    if list(answer.once_known) != plain.once_known:
+        raise Disagreement(f"focus {focus}, {cue}: {answer.once_known}, by heapq {plain.once_known}")
+
+
+# --- the oracle ----------------------------------------------------------------------------------------------
+
+
+def oracle_ms(store: Path, plan: Plan, cue: Cue) -> float:
+    """How long the oracle of the property tests takes for one recall; it must recall what the engine recalls."""
+    with opened(store, plan) as workspace:
+        oracle = workspace.store.read(oracle_of)
+        answer, _ = workspace.recall(cue)
+    told, took_ms = timed(lambda: oracle.recall([], [], cue.depth, cue.max_results))
+    ours = [content for _, content in answer.memories]
+    if ours != [oracle.nodes[node_id].content for node_id, _ in told.results]:
+        raise Disagreement("the engine and the oracle recall different memories")
+    if not told.text.endswith("\n---\n".join(answer.once_known)):
+        raise Disagreement("the engine and the oracle tell different things of what was forgotten")
+    return took_ms
+
+
+def oracle_of(txn: ReadTransaction) -> Oracle:
+    """What a store holds as the oracle of the property tests."""
+    oracle = Oracle(OracleParameters())
+    for node in txn.nodes():
+        oracle.nodes[node.id] = OracleNode(
+            node.content, node.content, list(node.keywords), node.original_length
+        )
+    for node_id, scan in txn.scans():
+        oracle.nodes[node_id].scan_count, oracle.nodes[node_id].last_scan_pass = scan.count, scan.last_pass
+    for link in txn.links():
+        key = (link.source, link.target, link.relation)
+        oracle.link_records[key] = OracleLink(link.strength, link.anchor)
+    oracle.focus = list(txn.focus())
+    return oracle

@@ -1,0 +1,115 @@
+"""P12: what one agent notes of another that works as hard as it can.
+
+Agent B is asked over REST, a few milliseconds apart, while agent A rests and while it digests and compresses flat
+out: its inbox never empty, passes owed at any time. Quiet and busy spells take turns in one daemon
+process, whose event loop is watched from within. What A got done stands beside the times of B.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from benchmarks.clients import KeepAlive
+from benchmarks.feeder import feeding
+from benchmarks.measuring import Spread, in_turns
+from benchmarks.plan import Plan
+from benchmarks.processes import connected, running
+from benchmarks.report import Figure, at_most
+from benchmarks.stores import install
+from benchmarks.texts import common_words
+from benchmarks.watched_daemon import MODULE, read_lags
+
+BUSY, QUIET = "agent-a", "agent-b"
+PAUSE_S = 0.004
+TIMES, LEAST_MS = 2.0, 10.0
+"""The busy p99 may be this many times the quiet one, or this many ms, whichever is larger."""
+
+
+@dataclass(slots=True)
+class Spells:
+    """What was measured in spells of one kind."""
+
+    took_ms: list[float] = field(default_factory=list)
+    moments_s: list[tuple[float, float]] = field(default_factory=list)
+
+
+def isolation(plan: Plan) -> list[Figure]:
+    """P12: recall of one agent beside another's work."""
+    scale = plan.scale_for("M")
+    store = plan.store(scale)
+    data_dir = plan.fresh("isolation")
+    for agent_id in (BUSY, QUIET):
+        install(store, data_dir, agent_id)
+    spells = {"quiet": Spells(), "busy": Spells()}
+    seconds = plan.times(8, 1)
+    plan.tell("P12")
+    with running(data_dir, module=MODULE) as daemon, connected(daemon) as asker, connected(daemon) as control:
+        # Batches bring passes faster than these can be done; none of them is to be merged or refused.
+        control.ask("PATCH", f"/v1/agents/{BUSY}", {"max_owed_passes": 100_000})
+        _ask_for(asker, 0.5, Spells())
+        before = _work_done(control)
+
+        def quiet() -> float:
+            _ask_for(asker, seconds, spells["quiet"])
+            return 0.0
+
+        def busy() -> float:
+            with _flat_out(daemon.url, control, plan.seed):
+                _ask_for(asker, seconds, spells["busy"])
+            return 0.0
+
+        in_turns(plan.times(4, 1), {"quiet": quiet, "busy": busy})
+        done = {name: count - before[name] for name, count in _work_done(control).items()}
+    lags = {
+        name: Spread.of(lag for begin, end in spell.moments_s for lag in read_lags(data_dir, begin, end))
+        for name, spell in spells.items()
+    }
+    took = {name: Spread.of(spell.took_ms) for name, spell in spells.items()}
+    bound = max(TIMES * took["quiet"].p99, LEAST_MS)
+    figure = Figure("P12", f"recall of B while A digests and compresses, {scale.name}", "ms", took["busy"])
+    figure.baselines = {"A rests": took["quiet"]}
+    figure.ratio = (
+        f"{took['busy'].p99 / took['quiet'].p99:.2f} × at p99 (quiet p99 {took['quiet'].p99:.2f} ms)"
+    )
+    figure.claims = [at_most(took["busy"].p99, round(bound, 2), "ms", what="p99")]
+    figure.beside = {f"A: {name}": count for name, count in done.items()}
+    loop = Figure("P12", "lag of the event loop meanwhile", "ms", lags["busy"], {"A rests": lags["quiet"]})
+    loop.note = f"p99 quiet {lags['quiet'].p99:.2f} ms, longest busy {lags['busy'].most:.1f} ms"
+    return [figure, loop]
+
+
+def _ask_for(client: KeepAlive, seconds: float, spells: Spells) -> None:
+    """Ask B for some time, and note how long each answer took."""
+    words = itertools.cycle(common_words())
+    begun_s = time.monotonic()
+    while (now_s := time.monotonic()) < begun_s + seconds:
+        body = {"keywords": [next(words)], "depth": 2}
+        spells.took_ms.append(client.ms("POST", f"/v1/agents/{QUIET}/recall", body))
+        time.sleep(PAUSE_S)
+    spells.moments_s.append((begun_s, now_s))
+
+
+def _work_done(client: KeepAlive) -> dict[str, float]:
+    """What A has done in its life, and what it holds."""
+    told = client.told("GET", f"/v1/agents/{BUSY}")
+    return {
+        "messages accepted": told["counts"]["messages"],
+        "passes finished": told["finished_passes"],
+        "memories more": told["counts"]["nodes"],
+    }
+
+
+@contextmanager
+def _flat_out(url: str, control: KeepAlive, seed: int) -> Iterator[None]:
+    """A has work without end for the length of the block; afterwards it is closed, and rests."""
+    # Opens A beforehand: how that is felt is not measured here.
+    control.ask("POST", f"/v1/agents/{BUSY}/compress", {"passes": 1})
+    try:
+        with feeding(url, BUSY, seed):
+            yield
+    finally:
+        control.ask("POST", f"/v1/agents/{BUSY}/close", {})
