@@ -118,6 +118,8 @@ async def opened(
         life.callback(_careful("job pool", job_pool.shutdown))
         language_pool = ThreadPoolExecutor(LANGUAGE_THREADS, "language")
         life.callback(_careful("language pool", language_pool.shutdown))
+        desk = ThreadPoolExecutor(1, "desk")
+        life.callback(_careful("desk", desk.shutdown))
         model = make(settings, language_pool)
         life.push_async_callback(model.close)
         asking = Asking(model, Gate(settings.language.model_concurrency), _patience(settings))
@@ -145,7 +147,7 @@ async def opened(
         )
         fleet.start()
         life.push_async_callback(fleet.stop)
-        service = Service(fleet, asking, settings, clock)
+        service = Service(fleet, asking, settings, clock, desk)
         try:
             yield service
         finally:

@@ -23,7 +23,7 @@ from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.segments import label_of, memory_of, told_messages, utterances
 from ebbtide.fleet.workspace import DigestTask, Draftable, Retention, Workspace
-from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, Segment, Utterance
+from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Segment, Utterance
 from ebbtide.language.retry import Asking
 from ebbtide.memory.digestion import partners
 from ebbtide.telemetry import get_log, told
@@ -52,7 +52,7 @@ class Progress:
     heard: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
-    processed: list[Processed] = field(default_factory=list)
+    drafts: list[Draftable] = field(default_factory=list)
     focus: list[tuple[NodeId, str]] | None = None
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     named_count: int = 0
@@ -216,7 +216,8 @@ class Digest:
 
     async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
         assert progress.segments is not None
-        for segment in progress.segments[len(progress.processed) :]:
+        records = [task.records[i] for i in progress.indices]
+        for segment in progress.segments[len(progress.drafts) :]:
             prefix = label_of(segment, progress.heard)
             text = prefix + segment.text
             try:
@@ -224,12 +225,9 @@ class Digest:
             except BadReply:
                 # The segment is the content, and the built-in model derives the rest.
                 processed = await self._fallback.process(text, prefix=prefix)
-            progress.processed.append(processed)
-        records = [task.records[i] for i in progress.indices]
-        return [
-            memory_of(segment, processed, progress.heard, records)
-            for segment, processed in zip(progress.segments, progress.processed, strict=True)
-        ]
+            # One at a time: all of a long batch at once would hold up everybody else.
+            progress.drafts.append(memory_of(segment, processed, progress.heard, records))
+        return progress.drafts
 
     async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
         if progress.focus is None:

@@ -490,7 +490,7 @@ def _task(txn: ReadTransaction, batch: Batch) -> DigestTask:
 
 def slice_source(record: MessageRecord, text: str, start: int, length: int) -> Source:
     """The source of a slice of a message, given in code points, as UTF-8 bytes."""
-    before = len(text[:start].encode())
+    before = start if text.isascii() else len(text[:start].encode())
     return Source(record.number, before, len(text[start : start + length].encode()))
 
 

@@ -20,12 +20,16 @@ from ebbtide.verbs.service import Service
 COMPRESSED_FROM_BYTES = 1024
 """Smaller answers are not worth a gzip header."""
 
+COMPRESSION_LEVEL = 4
+"""A quarter of the time that level 9 takes, for a twelfth more bytes."""
+
 
 def create_app(service: Service) -> ASGIApp:
     """The ASGI application on a service."""
     app = FastAPI(
         title="Ebbtide",
         version=__version__,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -35,7 +39,7 @@ def create_app(service: Service) -> ASGIApp:
     app.add_exception_handler(HTTPException, problems.on_http_exception)
     app.add_exception_handler(RequestValidationError, problems.on_validation_error)
     app.add_exception_handler(Exception, problems.on_fault)
-    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM_BYTES)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM_BYTES, compresslevel=COMPRESSION_LEVEL)
     origins = service.settings.server.cors_origins
     if origins:
         app.add_middleware(

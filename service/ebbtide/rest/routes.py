@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -16,6 +17,8 @@ from ebbtide.rest.documents import body_of
 from ebbtide.rest.problems import ErrorBody
 from ebbtide.verbs import agents, batches, inspect, recall, remember, service
 from ebbtide.verbs.forms import Answer, read_form
+
+F = TypeVar("F", bound=BaseModel)
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorBody, "description": "The request, the agent or a bound does not allow it."},
@@ -46,6 +49,16 @@ def _service(request: Request) -> service.Service:
     return found
 
 
+async def _form(request: Request, form: type[F], default: bytes = b"") -> F:
+    body = await request.body() or default
+    return await _service(request).at_desk(len(body), partial(read_form, form, body))
+
+
+async def _parameters(request: Request) -> dict[str, object]:
+    body = await request.body()
+    return await _service(request).at_desk(len(body), partial(agents.read_parameters, body))
+
+
 def _json(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(
         answer.model_dump_json(), status_code=status, headers=headers, media_type="application/json"
@@ -70,7 +83,7 @@ async def list_agents(request: Request, page_size: PageSize = None, page_token: 
 )
 async def initialise(request: Request, agent_id: str) -> Response:
     """Bring an agent into being with parameters of its own, or find that it is as asked."""
-    given = agents.read_parameters(await request.body())
+    given = await _parameters(request)
     info, is_new = await agents.initialise(_service(request), agent_id, given)
     return _json(info, 201 if is_new else 200)
 
@@ -83,7 +96,7 @@ async def initialise(request: Request, agent_id: str) -> Response:
 )
 async def update(request: Request, agent_id: str) -> Response:
     """Change parameters of an agent; null goes back to the daemon's default."""
-    given = agents.read_parameters(await request.body())
+    given = await _parameters(request)
     return _json(await agents.update(_service(request), agent_id, given))
 
 
@@ -117,10 +130,8 @@ async def close(request: Request, agent_id: str) -> Response:
 )
 async def remember_batch(request: Request, agent_id: str) -> Response:
     """Store a batch durably and acknowledge it; memories come into being soon after."""
-    command = _with_key(
-        read_form(remember.RememberCommand, await request.body()),
-        request.headers.get("idempotency-key"),
-    )
+    given = await _form(request, remember.RememberCommand)
+    command = _with_key(given, request.headers.get("idempotency-key"))
     done = await remember.remember(_service(request), agent_id, command)
     location = f"/v1/agents/{quote(agent_id, safe='')}/batches/{done.batch_id}"
     return _json(done, 202, {"Location": location})
@@ -146,7 +157,7 @@ def _with_key(command: remember.RememberCommand, header: str | None) -> remember
 )
 async def recall_memories(request: Request, agent_id: str) -> Response:
     """Recall what is near the focus and matches; `Accept: text/plain` for the bare text."""
-    command = read_form(recall.RecallCommand, await request.body() or b"{}")
+    command = await _form(request, recall.RecallCommand, b"{}")
     answer = await recall.recall(_service(request), agent_id, command)
     if prefers_text(request.headers.get("accept", "")):
         headers = {
@@ -213,7 +224,7 @@ async def retry_batch(request: Request, agent_id: str, batch_id: str) -> Respons
 )
 async def flush(request: Request, agent_id: str) -> Response:
     """Wait until what was accepted is digested, and owed passes are done if asked."""
-    command = read_form(batches.FlushCommand, await request.body() or b"{}")
+    command = await _form(request, batches.FlushCommand, b"{}")
     return _json(await batches.flush(_service(request), agent_id, command))
 
 
@@ -225,7 +236,7 @@ async def flush(request: Request, agent_id: str) -> Response:
 )
 async def compress(request: Request, agent_id: str) -> Response:
     """Owe the agent compression passes."""
-    command = read_form(batches.CompressCommand, await request.body() or b"{}")
+    command = await _form(request, batches.CompressCommand, b"{}")
     return _json(await batches.compress(_service(request), agent_id, command))
 
 

@@ -19,6 +19,7 @@ import structlog
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from pydantic import BaseModel
 
 from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, Call
@@ -31,6 +32,9 @@ from ebbtide.verbs.service import Service
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
 REQUEST_ID_KEY = "x-request-id"
+
+ITEM_BYTES = 512
+"""What an item of a listing takes to write, as so many bytes of a request take to read."""
 
 Context = Any
 """grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
@@ -73,8 +77,12 @@ class Servicer:
     async def _work(
         self, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes
     ) -> bytes:
-        answer, beside = await call(self._service, given(decoded(request_kind, body)))
-        return answered(answer_kind, answer, **beside).SerializeToString()
+        at_desk = self._service.at_desk
+        fields = await at_desk(len(body), lambda: given(decoded(request_kind, body)))
+        answer, beside = await call(self._service, fields)
+        return await at_desk(
+            _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
+        )
 
     async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[bytes]]) -> bytes:
         """Do the work of one call, within its deadline; log how it ended."""
@@ -131,6 +139,12 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
             await self._servicer.answer("", context, refuse)
 
         return grpc.stream_stream_rpc_method_handler(handle)
+
+
+def _bulk(answer: BaseModel) -> int:
+    """About how much there is to write of an answer: what it lists goes field by field, a text in one go."""
+    listed = sum(len(value) for _, value in answer if isinstance(value, list))
+    return listed * ITEM_BYTES
 
 
 def _request_id(context: Context) -> str:

@@ -10,7 +10,7 @@ from ebbtide.errors import Conflict, InvalidRequest, NotFound
 from ebbtide.fleet.agent import Agent
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, read_json, refusal
+from ebbtide.verbs.forms import Answer, read_json, refusal, without_surplus
 from ebbtide.verbs.paging import check_page_size, from_token, to_token
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import AgentCounts, node_text_id, parse_agent_id
@@ -70,7 +70,8 @@ def read_parameters(body: bytes) -> dict[str, object]:
         given = given["parameters"]
     if not isinstance(given, dict):
         raise InvalidRequest("the body: not a JSON object", reason="INVALID_JSON")
-    return given
+    known: dict[str, object] = without_surplus(given, AgentParameters)
+    return known
 
 
 def _checked(base: AgentParameters, given: Mapping[str, object]) -> AgentParameters:

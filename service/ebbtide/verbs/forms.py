@@ -1,17 +1,18 @@
 """Forms: how commands are read and refused, the same for every transport.
 
 A command is a frozen pydantic model; `read_form` takes JSON to it, strictly: no unknown fields, no text where
-a number belongs, no NaN, no lone surrogates. Whatever does not fit becomes one InvalidRequest that names each
-bad field, its value (cut) and what is allowed. Bounds that can be configured are checked by the verbs, with
-`refuse`.
+a number belongs, no NaN, no lone surrogates. Whatever does not fit becomes one InvalidRequest that names the
+first bad fields, their values (cut) and what is allowed; no more faults are looked for than are told. Bounds
+that can be configured are checked by the verbs, with `refuse`.
 """
 
 from __future__ import annotations
 
 import reprlib
-from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
+from itertools import islice
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, ValidationError, model_validator
 from pydantic_core import ErrorDetails, from_json
 
 from ebbtide.errors import FieldViolation, InvalidRequest
@@ -22,6 +23,11 @@ class Form(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_surplus(cls, given: Any) -> Any:
+        return without_surplus(given, cls)
+
 
 class Answer(BaseModel):
     """A result as it leaves."""
@@ -30,12 +36,16 @@ class Answer(BaseModel):
 
 
 F = TypeVar("F", bound=BaseModel)
+Item = TypeVar("Item")
 
 SHOWN_CHARS = 40
 """Characters of a refused value that are echoed."""
 
 MOST_VIOLATIONS = 10
 """Bad fields named in one refusal."""
+
+Several = Annotated[list[Item], FailFast()]
+"""A list that is looked at up to its first bad item: there may be a million of them, and one is told."""
 
 REASON_OF_TYPE = {
     "extra_forbidden": "UNKNOWN_FIELD",
@@ -44,6 +54,14 @@ REASON_OF_TYPE = {
     "string_too_long": "TEXT_TOO_LONG",
 }
 """What pydantic calls a fault, and what we call it. Types not listed: see `_reason`."""
+
+
+def without_surplus(given: Any, form: type[BaseModel]) -> Any:
+    """A JSON object without unknown fields beyond those that a refusal names: there may be a million of them."""
+    if not isinstance(given, dict) or len(given) <= len(form.model_fields) + MOST_VIOLATIONS:
+        return given
+    unknown = islice((name for name in given if name not in form.model_fields), MOST_VIOLATIONS)
+    return {name: given[name] for name in (*(given.keys() & form.model_fields.keys()), *unknown)}
 
 
 def read_form(form: type[F], body: bytes) -> F:

@@ -16,9 +16,10 @@ from functools import partial
 from pydantic import Field
 
 from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.workspace import Workspace
 from ebbtide.memory.wording import word_answer
 from ebbtide.settings import LimitSettings
-from ebbtide.verbs.forms import Answer, Form, check_count, check_text, refuse
+from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import Cue, parse_agent_id
 
@@ -28,12 +29,12 @@ MOST_PATIENCE_MS = 30_000
 class RecallCommand(Form):
     """A cue."""
 
-    keywords: list[str] = Field(
+    keywords: Several[str] = Field(
         default_factory=list,
         description="A memory matches when any of them occurs in it; none matches everything in reach.",
         examples=[["Lisbon"]],
     )
-    relations: list[str] = Field(
+    relations: Several[str] = Field(
         default_factory=list,
         description="Follow only links of these names; focus nodes are then no results.",
         examples=[[]],
@@ -72,12 +73,14 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         patience_ms = service.settings.fleet.recall_patience_ms
     async with service.fleet.using(owner) as agent:
         await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
-        answer, counts = await agent.run(partial(agent.workspace.recall, _cue(agent, command)))
-        text = word_answer(
-            (content for _, content in answer.memories),
-            answer.once_known,
-            agent.workspace.parameters.locale,
-        )
+        return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
+
+
+def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
+    """The job: ten thousand memories are worded here too, where nobody but this agent waits for it."""
+    answer, counts = workspace.recall(cue)
+    contents = (content for _, content in answer.memories)
+    text = word_answer(contents, answer.once_known, workspace.parameters.locale)
     return Recalled(text=text, pending_batches=counts.pending_batches, parked_batches=counts.parked_batches)
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
 
-from ebbtide.fleet.arrivals import Arrival
+from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, Arrival
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
-from ebbtide.verbs.forms import Answer, Form, check_count, check_text, refuse
+from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import Batch, MessageRecord, batch_text_id, parse_agent_id
 
@@ -40,7 +41,7 @@ class MessageForm(Form):
 class RememberCommand(Form):
     """A batch: one unit of the memory's time."""
 
-    messages: list[MessageForm] = Field(description="The messages, in order; 1-1000.")
+    messages: Several[MessageForm] = Field(description="The messages, in order; 1-1000.")
     conversation_id: str | None = Field(None, description="Groups batches of one conversation.")
     metadata: dict[str, Any] | None = Field(
         None, description="Free fields kept with the batch; at most 4 KiB as JSON."
@@ -65,8 +66,18 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     nothing is stored.
     """
     owner = parse_agent_id(agent_id)
-    metadata = check_command(command, service.settings.limits)
-    now_ms = service.clock.now_ms()
+    size = sum(len(message.content) + MESSAGE_WEIGHT for message in command.messages)
+    arrival = await service.at_desk(
+        size, partial(prepared, command, service.settings.limits, service.clock.now_ms())
+    )
+    async with service.fleet.using(owner, create=True) as agent:
+        accepted = await agent.accept(arrival)
+    return Remembered(batch_id=batch_text_id(accepted.batch.number), pending_batches=accepted.pending_batches)
+
+
+def prepared(command: RememberCommand, limits: LimitSettings, now_ms: int) -> Arrival:
+    """A command as it goes to its agent; refused when it is outside the limits."""
+    metadata = check_command(command, limits)
     batch = Batch(
         number=0,
         accepted_at_ms=now_ms,
@@ -81,9 +92,7 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
         for index, message in enumerate(command.messages)
     ]
     texts = [message.content for message in command.messages]
-    async with service.fleet.using(owner, create=True) as agent:
-        accepted = await agent.accept(Arrival(batch, records, texts, _body_hash(command)))
-    return Remembered(batch_id=batch_text_id(accepted.batch.number), pending_batches=accepted.pending_batches)
+    return Arrival(batch, records, texts, body_hash(command) if command.idempotency_key else b"")
 
 
 def check_command(command: RememberCommand, limits: LimitSettings) -> str:
@@ -107,15 +116,23 @@ def check_command(command: RememberCommand, limits: LimitSettings) -> str:
 
 
 def _metadata_json(metadata: Mapping[str, Any] | None, most: int) -> str:
+    """The metadata as JSON, written no further than it may go."""
     if metadata is None:
         return ""
+    parts: list[str] = []
+    size = 0
     try:
-        encoded = json.dumps(metadata, ensure_ascii=False, allow_nan=False).encode()
+        for part in _METADATA_JSON.iterencode(metadata):
+            parts.append(part)
+            size += len(part.encode())
+            if size > most:
+                refuse("metadata", f"more than {most} bytes", f"at most {most} bytes", "METADATA_TOO_LARGE")
     except ValueError:
         refuse("metadata", "infinity", "numbers that JSON can write")
-    if len(encoded) > most:
-        refuse("metadata", f"{len(encoded)} bytes", f"at most {most} bytes", "METADATA_TOO_LARGE")
-    return encoded.decode()
+    return "".join(parts)
+
+
+_METADATA_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def _record(message: MessageForm, index: int, conversation_id: str, now_ms: int) -> MessageRecord:
@@ -133,6 +150,20 @@ def _record(message: MessageForm, index: int, conversation_id: str, now_ms: int)
     )
 
 
-def _body_hash(command: RememberCommand) -> bytes:
-    body = command.model_dump(exclude={"idempotency_key"})
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).digest()
+def body_hash(command: RememberCommand) -> bytes:
+    """What stands for a command beside its idempotency key: a hash of its JSON, fields sorted, without the key.
+
+    It is kept with the receipt, so it may not change from version to version. Taken message by message: the JSON
+    of a large one in one go would hold everybody up.
+    """
+    digest = hashlib.sha256(
+        f'{{"conversation_id": {json.dumps(command.conversation_id)}, "messages": ['.encode()
+    )
+    for index, message in enumerate(command.messages):
+        digest.update((", " if index else "").encode() + _sorted_json(message.model_dump()))
+    digest.update(b'], "metadata": ' + _sorted_json(command.metadata) + b"}")
+    return digest.digest()
+
+
+def _sorted_json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()

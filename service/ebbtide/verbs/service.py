@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field
 
@@ -12,6 +15,11 @@ from ebbtide.fleet.fleet import Fleet
 from ebbtide.language.retry import Asking
 from ebbtide.settings import Settings
 from ebbtide.verbs.forms import Answer
+
+T = TypeVar("T")
+
+LARGE_BYTES = 64 << 10
+"""From this size on a request is read beside the event loop; below, the way there and back takes longer than that."""
 
 
 @dataclass(slots=True)
@@ -22,8 +30,19 @@ class Service:
     asking: Asking
     settings: Settings
     clock: Clock
+    desk: Executor
+    """One thread, for what grows with the size of a request: reading it, and writing what is as large."""
     is_accepting: bool = True
     """Whether requests are taken; off from the moment a stop begins."""
+
+    async def at_desk(self, size: int, work: Callable[[], T]) -> T:
+        """Do work that takes as long as something is large: here and now, or beside the event loop from LARGE_BYTES on.
+
+        One such work at a time, so that however many large requests come, no agent's job waits for a thread.
+        """
+        if size < LARGE_BYTES:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self.desk, work)
 
 
 class TaskTally(Answer):

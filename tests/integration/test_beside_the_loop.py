@@ -1,0 +1,240 @@
+"""What takes as long as something is large is done beside the event loop, and no more of it than is needed.
+
+Nothing here is timed: the thread that does the work is looked at, or how often something is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.verbs.forms import MOST_VIOLATIONS
+from ebbtide.verbs.remember import MessageForm, RememberCommand, body_hash
+from ebbtide.verbs.service import LARGE_BYTES
+from tests.support import looking
+from tests.support.callers import grpc_in, rest_in
+from tests.support.in_process import ask, service_in, settle, tell
+from tests.support.scripted_model import ScriptedModel
+
+AGENT = "/v1/agents/ann"
+LARGE = {"messages": [{"role": "system", "content": "The kettle is blue. " * (LARGE_BYTES // 16)}]}
+SMALL = {"messages": [{"role": "system", "content": "The kettle is blue."}]}
+NUMEROUS = {"messages": [{"role": "system", "content": "Hm."}] * 1000}
+
+
+@pytest.fixture
+def threads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], list[str]]:
+    """Names of the threads on which a module's function is called from now on."""
+
+    def watch(module: str, name: str) -> list[str]:
+        found: list[str] = []
+        place = importlib.import_module(module)
+        inner = getattr(place, name)
+
+        def noted(*given: Any, **more: Any) -> Any:
+            found.append(threading.current_thread().name)
+            return inner(*given, **more)
+
+        monkeypatch.setattr(place, name, noted)
+        return found
+
+    return watch
+
+
+def at_desk(names: list[str]) -> set[bool]:
+    """Whether things were done at the desk, and not on the event loop."""
+    return {name.startswith("desk") for name in names}
+
+
+@pytest.mark.parametrize(
+    ("body", "read_beside", "prepared_beside"),
+    [(SMALL, False, False), (LARGE, True, True), (NUMEROUS, False, True)],
+    ids=["small", "large", "numerous"],
+)
+async def test_large_body_is_read_beside_the_loop(
+    tmp_path: Path,
+    threads_of: Callable[[str, str], list[str]],
+    body: Any,
+    read_beside: bool,
+    prepared_beside: bool,
+) -> None:
+    """A body from LARGE_BYTES on is decoded and validated at the desk, and so are many messages prepared."""
+    decoding = threads_of("ebbtide.verbs.forms", "from_json")
+    preparing = threads_of("ebbtide.verbs.remember", "text_key")
+    async with rest_in(tmp_path) as call:
+        assert (await call("POST", f"{AGENT}/remember", body)).status_code == 202
+        assert at_desk(decoding) == {read_beside}
+        assert at_desk(preparing) == {prepared_beside}
+
+
+async def test_large_body_that_is_refused_is_read_beside_the_loop_too(
+    tmp_path: Path, threads_of: Callable[[str, str], list[str]]
+) -> None:
+    """What is wrong with a large body is found at the desk, and is told as of a small one."""
+    decoding = threads_of("ebbtide.verbs.forms", "from_json")
+    async with rest_in(tmp_path) as call:
+        body = {"messages": [*LARGE["messages"], {"role": "nobody", "content": "x"}]}
+        assert await call.refused("POST", f"{AGENT}/remember", body) == "INVALID_VALUE"
+        assert await call.refused("PUT", AGENT, {"x" * LARGE_BYTES: 1}) == "UNKNOWN_FIELD"
+        assert at_desk(decoding) == {True}
+
+
+async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_loop(
+    tmp_path: Path, threads_of: Callable[[str, str], list[str]]
+) -> None:
+    """A request from LARGE_BYTES on is read at the desk; so is a listing of many written; a small one is not."""
+    reading = threads_of("ebbtide.rpc.servicer", "decoded")
+    writing = threads_of("ebbtide.rpc.servicer", "answered")
+    async with grpc_in(tmp_path) as call:
+        assert (await call("POST", f"{AGENT}/remember", LARGE)).status_code == 202
+        assert (at_desk(reading), at_desk(writing)) == ({True}, {False})
+        lines = {"messages": [{"role": "user", "content": f"Fact number {n} is known."} for n in range(300)]}
+        assert (await call("POST", f"{AGENT}/remember", lines)).status_code == 202
+        assert (await call("POST", f"{AGENT}/flush", {})).status_code == 200
+        reading.clear()
+        writing.clear()
+        nodes = (await call("GET", f"{AGENT}/nodes", params={"page_size": 1000})).json()["nodes"]
+        assert len(nodes) >= 150
+        assert (at_desk(reading), at_desk(writing)) == ({False}, {True})
+
+
+async def test_openapi_document_is_made_once_beside_the_loop(
+    tmp_path: Path, threads_of: Callable[[str, str], list[str]]
+) -> None:
+    """Making it takes long, so it is made at the desk, at the first request for it."""
+    making = threads_of("ebbtide.rest.documents", "get_openapi")
+    async with rest_in(tmp_path) as call:
+        first, second = [await call("GET", "/openapi.json") for _ in range(2)]
+        assert first.content == second.content
+        assert first.headers["content-type"] == "application/json"
+        assert at_desk(making) == {True}
+        assert len(making) == 1
+
+
+async def test_answer_is_worded_in_the_agents_job(
+    tmp_path: Path, threads_of: Callable[[str, str], list[str]]
+) -> None:
+    """However many memories come back, they become text on a job's thread."""
+    wording = threads_of("ebbtide.verbs.recall", "word_answer")
+    async with service_in(tmp_path / "data") as service:
+        await tell(service, "ann", "The kettle is blue.")
+        await settle(service, "ann")
+        assert (await ask(service, "ann")).text == "[Memory] The kettle is blue."
+    assert {name.startswith("job") for name in wording} == {True}
+
+
+async def test_long_batch_becomes_memories_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two segments of a batch everyone else has a turn: no memory waits for all to be processed."""
+    model = ScriptedModel()
+    made_after: list[int] = []
+    digest = importlib.import_module("ebbtide.fleet.digest")
+    inner = digest.memory_of
+
+    def noted(*given: Any) -> Any:
+        made_after.append(model.calls["process"])
+        return inner(*given)
+
+    monkeypatch.setattr(digest, "memory_of", noted)
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", *(f"Fact number {n} is well known here." for n in range(5)))
+        await settle(service, "ann")
+        assert len(await looking.nodes(service, "ann")) == 5
+    assert made_after == [1, 2, 3, 4, 5]
+
+
+# --- no more than is needed --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "field"),
+    [
+        ("remember", {"messages": [{"role": "nobody"}] * 50_000}, "messages[0].role"),
+        ("remember", {"messages": [[]] * 200_000}, "messages[0]"),
+        ("remember", {"messages": [], **{f"k{n}": 1 for n in range(100_000)}}, "k0"),
+        ("remember", {"messages": [{f"k{n}": 1 for n in range(100_000)}]}, "messages[0].role"),
+        ("recall", {"keywords": [1] * 500_000}, "keywords[0]"),
+        ("recall", {"relations": [1] * 500_000}, "relations[0]"),
+    ],
+    ids=["messages", "no messages", "fields", "fields of a message", "keywords", "relations"],
+)
+async def test_no_more_faults_are_looked_for_than_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, body: Any, field: str
+) -> None:
+    """A body wrong in a hundred thousand places costs no more than reading it, and names the first few."""
+    faults: list[int] = []
+    forms = importlib.import_module("ebbtide.verbs.forms")
+    inner = forms.refusal
+
+    def counted(error: Any, form: Any = None) -> Any:
+        faults.append(error.error_count())
+        return inner(error, form)
+
+    monkeypatch.setattr(forms, "refusal", counted)
+    async with rest_in(tmp_path) as call:
+        response = await call("POST", f"{AGENT}/{verb}", body)
+    error = response.json()["error"]
+    assert response.status_code == 400
+    assert error["field_violations"][0]["field"] == field
+    assert len(error["field_violations"]) <= MOST_VIOLATIONS
+    # Required fields of a message, and the unknown ones that are told.
+    assert faults[0] <= MOST_VIOLATIONS + 2
+
+
+async def test_unknown_parameters_without_number_are_refused(tmp_path: Path) -> None:
+    """Known parameters are still read among them, and the first unknown ones are named."""
+    async with rest_in(tmp_path) as call:
+        given = {**{f"k{n}": 1 for n in range(100_000)}, "decay_rate": "x"}
+        response = await call("PUT", AGENT, given)
+        assert response.status_code == 400
+        fields = {v["field"] for v in response.json()["error"]["field_violations"]}
+        assert {"decay_rate", "k0", "k1"} <= fields
+        assert len(fields) == MOST_VIOLATIONS
+
+
+async def test_metadata_is_written_no_further_than_it_may_go(tmp_path: Path) -> None:
+    """Metadata of any size is refused as soon as it is known to be too large."""
+    async with rest_in(tmp_path) as call:
+        for metadata in ({"k": ["v" * 50] * 100_000}, {"k": "v" * 5000}, {"k" * 5000: 1}):
+            body = {**SMALL, "metadata": metadata}
+            assert await call.refused("POST", f"{AGENT}/remember", body) == "METADATA_TOO_LARGE"
+        exact = {"k": "v" * (4096 - len('{"k": ""}'))}
+        assert (await call("POST", f"{AGENT}/remember", {**SMALL, "metadata": exact})).status_code == 202
+        exact["k"] += "v"
+        assert await call.refused("POST", f"{AGENT}/remember", {**SMALL, "metadata": exact})
+
+
+async def test_only_a_key_costs_a_hash(tmp_path: Path, threads_of: Callable[[str, str], list[str]]) -> None:
+    """The hash of a body stands beside an idempotency key; without a key it is not taken."""
+    hashing = threads_of("ebbtide.verbs.remember", "body_hash")
+    async with rest_in(tmp_path) as call:
+        await call("POST", f"{AGENT}/remember", SMALL)
+        assert hashing == []
+        await call("POST", f"{AGENT}/remember", {**SMALL, "idempotency_key": "k"})
+        await call("POST", f"{AGENT}/remember", LARGE, headers={"Idempotency-Key": "l"})
+        assert [at_desk([name]) for name in hashing] == [{False}, {True}]
+
+
+def test_hash_of_a_body_stays_as_it_is() -> None:
+    """Receipts on disk hold it, so every version takes the same one: of the JSON with its fields sorted."""
+    messages = [
+        MessageForm(role="user", content='a "quote"\n青岛 😀', timestamp=5, id="x", speaker="Ann"),
+        MessageForm(role="assistant", content="b"),
+    ]
+    fields = {"conversation_id": "ü", "metadata": {"b": 1, "a": [1.5, None]}}
+    for command in (
+        RememberCommand(messages=messages, idempotency_key="k", **fields),
+        RememberCommand(messages=messages[:1]),
+        RememberCommand(messages=[]),
+    ):
+        plain = command.model_dump(exclude={"idempotency_key"})
+        assert body_hash(command) == hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()
+    assert body_hash(RememberCommand(messages=messages, **fields)).hex().startswith("0f77a50e4546e385")
