@@ -1,0 +1,378 @@
+"""Ten minutes of everything at once: `make soak`, or `python -m benchmarks.soak --seconds 60`.
+
+A daemon in a process of its own, with the built-in model and room for fewer agents than there are; talkers that
+use every verb over REST and gRPC. Then everything is digested, the daemon is stopped, every store is checked, and
+the ledger is held against what the daemon says of each batch. Ends with 1 when anything does not hold.
+
+**Lost nothing** means: every acknowledged batch, and no other, is listed as digested; the messages are as many as
+were sent; and the nodes of all batches of an agent are n1, n2, n3 … with none missing and none twice, so that no
+batch became memories twice or in part.
+
+**Memory is flat** means: the median of the last quarter is that of the second quarter, plus what the memories that
+came in between account for. The agents forget fast, so that after the first quarter they forget as much as they
+take in; what is compared is memory that only the process can give back, since pages of files grow with the files.
+In a run of less than four minutes nothing has come to rest, and it is shown but not judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measuring import resident
+from benchmarks.soak_load import Call, GrpcCalls, Ledger, RestCalls, Talker, Texts
+from ebbtide.fleet.footprint import GAPS
+from ebbtide.store.check import check_store
+from ebbtide.store.lmdb_store import LmdbStore
+from tests.support.process import Daemon
+
+MIB = 1 << 20
+
+REST_TALKERS = 8
+GRPC_TALKERS = 4
+AGENTS = 50
+SETTLE_S = 300.0
+SHORTEST_JUDGED_S = 240.0
+
+NODE_BYTES = 350
+LINK_BYTES = 60
+"""What a memory and a link hold in arrays, roughly: for what is expected, not for what is measured."""
+
+GROWTH_SHARE = 0.03
+"""Share by which memory may grow beyond that: gaps in the heap."""
+
+DESCRIPTORS_OPEN_AGENT = 3
+
+SETTINGS = {
+    "MEMORY__MAX_QUEUE_SIZE": 20,
+    "MEMORY__DECAY_RATE": 0.75,
+    "STORE__BATCH_STATUS_KEEP": 1_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The daemon's process at a moment."""
+
+    at_s: float
+    resident_mib: float
+    anonymous_mib: float
+    descriptors: int
+    threads: int
+    nodes: int
+    links: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; `is_met` is None where it is shown only."""
+
+    what: str
+    wanted: str
+    reached: str
+    is_met: bool | None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a soak."""
+
+    seconds: float
+    requests: dict[str, int]
+    back_pressure: dict[str, int]
+    batches: int
+    messages: int
+    sent_again: int
+    findings: list[Finding] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def failures(self) -> list[Finding]:
+        """What does not hold."""
+        return [finding for finding in self.findings if finding.is_met is False]
+
+
+class Soak:
+    """One run against a daemon."""
+
+    def __init__(self, daemon: Daemon, agents: int, seconds: float, seed: int) -> None:
+        self.daemon = daemon
+        self.agents = [f"agent-{number}" if number % 2 else f"代理-{number}" for number in range(agents)]
+        self.ledger = Ledger()
+        self.samples: list[Sample] = []
+        self._seconds = seconds
+        self._seed = seed
+
+    async def run(self) -> Outcome:
+        """Talk, wait, hold the ledger against the daemon."""
+        descriptors = self._descriptors()
+        async with self._callers() as (rest, grpc):
+            await self._talk(rest, grpc)
+            findings = [self._no_errors()]
+            findings += await self._everything_is_there(rest)
+            findings += self._is_flat()
+            for agent in self.agents:
+                await rest("POST", f"/v1/agents/{agent}/close")
+        findings.append(await self._descriptors_are_back(descriptors))
+        ledger = self.ledger
+        messages = sum(sum(batches.values()) for batches in ledger.acknowledged.values())
+        return Outcome(
+            self._seconds,
+            dict(ledger.requests),
+            dict(ledger.back_pressure),
+            ledger.batch_count,
+            messages,
+            ledger.sent_again,
+            findings,
+            self.samples,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _callers(self) -> AsyncIterator[tuple[RestCalls, GrpcCalls]]:
+        rest, grpc = RestCalls(self.daemon.url), GrpcCalls(self.daemon.grpc_target)
+        try:
+            yield rest, grpc
+        finally:
+            await rest.close()
+            await grpc.close()
+
+    async def _talk(self, rest: Call, grpc: Call) -> None:
+        texts = Texts(self._seed)
+        callers = [rest] * REST_TALKERS + [grpc] * GRPC_TALKERS
+        for agent in self.agents:
+            response = await rest("PUT", f"/v1/agents/{agent}")
+            assert response.status_code == 201, response.text
+        watching = asyncio.create_task(self._watch(rest))
+        until_s = time.monotonic() + self._seconds
+        talkers = [
+            Talker(number, call, self.ledger, texts, self.agents, self._seed)
+            for number, call in enumerate(callers)
+        ]
+        await asyncio.gather(*(talker.talk(until_s) for talker in talkers))
+        watching.cancel()
+
+    # --- what is looked at -------------------------------------------------------------------------
+
+    def _descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
+
+    async def _watch(self, call: Call) -> None:
+        """A sample each second."""
+        begun_s = time.monotonic()
+        while True:
+            listed = (await call("GET", "/v1/agents?page_size=1000")).json()["agents"]
+            process_id = self.daemon.process.pid
+            held = resident(process_id)
+            self.samples.append(
+                Sample(
+                    round(time.monotonic() - begun_s, 1),
+                    round(held.whole, 1),
+                    round(held.anonymous, 1),
+                    self._descriptors(),
+                    len(os.listdir(f"/proc/{process_id}/task")),
+                    sum(agent["counts"]["nodes"] for agent in listed),
+                    sum(agent["counts"]["links"] for agent in listed),
+                    sum(agent["open"] for agent in listed),
+                )
+            )
+            await asyncio.sleep(1)
+
+    def _no_errors(self) -> Finding:
+        errors = self.ledger.errors
+        told = ", ".join(f"{count} x {what}" for what, count in errors.most_common(5))
+        return Finding("unexpected errors", "none", told or "none", not errors)
+
+    async def _everything_is_there(self, call: Call) -> list[Finding]:
+        """Wait until all is digested; then look at each batch of each agent."""
+        behind = await self._agents_behind(call)
+        lost, odd, messages = 0, [], 0
+        for agent in self.agents:
+            acknowledged = self.ledger.acknowledged.get(agent, {})
+            batches = await self._batches(call, agent)
+            digested = {batch["batch_id"] for batch in batches if batch["state"] == "digested"}
+            lost += len(acknowledged.keys() - digested)
+            info = (await call("GET", f"/v1/agents/{agent}")).json()
+            messages += info["counts"]["messages"] - sum(acknowledged.values())
+            odd += faults_of(agent, acknowledged, batches)
+        return [
+            Finding(
+                "digested and passes done",
+                "every agent",
+                f"all but {behind}" if behind else "yes",
+                not behind,
+            ),
+            Finding("batches lost", "0", f"{lost} of {self.ledger.batch_count}", lost == 0),
+            Finding("messages kept beyond those sent", "0", str(messages), messages == 0),
+            Finding("batches digested otherwise than once", "none", "; ".join(odd[:3]) or "none", not odd),
+        ]
+
+    async def _agents_behind(self, call: Call) -> int:
+        deadline_s = time.monotonic() + SETTLE_S
+        behind = list(self.agents)
+        while behind and time.monotonic() < deadline_s:
+            agent = behind.pop(0)
+            body = {"timeout_ms": 5000, "passes": True}
+            response = await call("POST", f"/v1/agents/{agent}/flush", body)
+            told = response.json()
+            if response.status_code != 200 or not (told["digested"] and told["passes_done"]):
+                behind.append(agent)
+        return len(behind)
+
+    async def _batches(self, call: Call, agent: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        token = ""
+        while True:
+            page = (await call("GET", f"/v1/agents/{agent}/batches?page_size=1000&page_token={token}")).json()
+            found += page["batches"]
+            token = page["next_page_token"]
+            if not token:
+                return found
+
+    def _is_flat(self) -> list[Finding]:
+        quarter = len(self.samples) // 4
+        if quarter < 2:
+            return []
+        early, late = self.samples[quarter : 2 * quarter], self.samples[-quarter:]
+        is_judged = self._seconds >= SHORTEST_JUDGED_S
+
+        def medians(name: str) -> tuple[float, float]:
+            first, last = ([float(getattr(sample, name)) for sample in part] for part in (early, late))
+            return statistics.median(first), statistics.median(last)
+
+        nodes, links = medians("nodes"), medians("links")
+        expected = GAPS * ((nodes[1] - nodes[0]) * NODE_BYTES + (links[1] - links[0]) * LINK_BYTES) / MIB
+        before, after = medians("anonymous_mib")
+        bound = before * (1 + GROWTH_SHARE) + max(0.0, expected)
+        opened = max(0.0, medians("open")[1] - medians("open")[0])
+        fds = medians("descriptors")
+        fds_bound = fds[0] + DESCRIPTORS_OPEN_AGENT * (opened + 2)
+        shown = [
+            Finding(what, "-", f"{medians(name)[0]:.0f} → {medians(name)[1]:.0f}", None)
+            for what, name in (
+                ("memories living", "nodes"),
+                ("links", "links"),
+                ("agents open", "open"),
+                ("resident, pages of files included, MiB", "resident_mib"),
+                ("threads", "threads"),
+            )
+        ]
+        memory = Finding(
+            "memory, second quarter → last, MiB",
+            f"≤ {bound:.1f} ({expected:+.1f} for memories)",
+            f"{before:.1f} → {after:.1f}",
+            after <= bound if is_judged else None,
+        )
+        descriptors = Finding(
+            "descriptors, second quarter → last",
+            f"≤ {fds_bound:.0f}",
+            f"{fds[0]:.0f} → {fds[1]:.0f}",
+            fds[1] <= fds_bound if is_judged else None,
+        )
+        return [memory, descriptors, *shown]
+
+    async def _descriptors_are_back(self, before: int) -> Finding:
+        """With every agent closed and every connection gone, as many are open as at the start."""
+        for _ in range(100):
+            if self._descriptors() <= before:
+                break
+            await asyncio.sleep(0.1)
+        after = self._descriptors()
+        return Finding("descriptors with all agents closed", f"≤ {before}", str(after), after <= before)
+
+
+def faults_of(agent: str, acknowledged: dict[str, int], batches: Sequence[dict[str, Any]]) -> list[str]:
+    """What shows that a batch was digested twice, in part, under another name or not at all."""
+    faults = [f"{agent}: {b['batch_id']} is {b['state']}" for b in batches if b["state"] != "digested"]
+    told = {batch["batch_id"]: batch["message_count"] for batch in batches}
+    if told.keys() - acknowledged.keys():
+        faults.append(f"{agent}: {len(told.keys() - acknowledged.keys())} batches nobody sent")
+    faults += [f"{agent}: {b} has other messages" for b, n in acknowledged.items() if told.get(b, n) != n]
+    nodes = sorted(int(node_id[1:]) for batch in batches for node_id in batch["node_ids"])
+    if nodes != list(range(1, len(nodes) + 1)):
+        faults.append(f"{agent}: nodes of its batches are not n1 to n{len(nodes)}")
+    return faults
+
+
+def inconsistencies(data_dir: Path) -> list[str]:
+    """What the checker finds in the stores of a directory that no daemon holds."""
+    found = []
+    for path in sorted((data_dir / "agents").glob("*/data.mdb")):
+        store = LmdbStore.open(path.parent, map_bytes=1 << 20, max_map_bytes=1 << 34)
+        try:
+            found += [f"{path.parent.name}: {finding}" for finding in check_store(store)]
+        finally:
+            store.close()
+    return found
+
+
+def soak(data_dir: Path, seconds: float, agents: int = AGENTS, seed: int = 1) -> Outcome:
+    """Start a daemon, soak it, stop it, check what it leaves."""
+    # Room for fewer than there are: some are always being closed for others.
+    daemon = Daemon(data_dir, {**SETTINGS, "FLEET__MAX_OPEN_AGENTS": max(2, agents * 4 // 5)})
+    try:
+        daemon.start()
+        assert daemon.client.get("/healthz").status_code == 200
+        outcome = asyncio.run(Soak(daemon, agents, seconds, seed).run())
+        code = daemon.stop()
+    finally:
+        daemon.close()
+    failed = [line for line in daemon.log.splitlines() if '"level": "error"' in line]
+    found = inconsistencies(data_dir)
+    outcome.findings += [
+        Finding("exit code after SIGTERM", "0", str(code), code == 0),
+        Finding("errors in the log", "none", failed[0][:200] if failed else "none", not failed),
+        Finding("inconsistencies in stores", "none", "; ".join(found[:3]) or "none", not found),
+    ]
+    return outcome
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """A table on the terminal."""
+    asked = ", ".join(f"{count} {name}" for name, count in sorted(outcome.requests.items()))
+    waited = ", ".join(f"{count} {name}" for name, count in sorted(outcome.back_pressure.items())) or "never"
+    table = Table(title=f"Ebbtide: {outcome.seconds:g} s of everything at once", title_justify="left")
+    for name in ("what", "to hold", "seen", ""):
+        table.add_column(name)
+    table.add_row("requests", "", asked, "")
+    table.add_row("acknowledged", "", f"{outcome.batches} batches of {outcome.messages} messages", "")
+    table.add_row("sent once more under the same key", "", str(outcome.sent_again), "")
+    table.add_row("told to wait", "", waited, "")
+    for finding in outcome.findings:
+        mark = {True: "[green]yes[/]", False: "[red]NO[/]", None: ""}[finding.is_met]
+        table.add_row(finding.what, finding.wanted, finding.reached, mark)
+    console.print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--agents", type=int, default=AGENTS)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="write everything that was seen to this file")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="ebbtide-soak-") as place:
+        outcome = soak(Path(place) / "data", chosen.seconds, chosen.agents, chosen.seed)
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps(asdict(outcome), indent=1), encoding="utf-8")
+    show(outcome, Console())
+    return 1 if outcome.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

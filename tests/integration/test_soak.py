@@ -1,0 +1,46 @@
+"""The soak in short: what must hold exactly does after some seconds as it does after ten minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.soak import faults_of, soak
+
+SECONDS = 12.0
+AGENTS = 12
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="processes are looked at in /proc")
+def test_everything_at_once_loses_nothing(tmp_path: Path) -> None:
+    """Under a mixed load over both transports no request fails, no batch is lost or digested twice, stores are whole.
+
+    Whether memory stays flat takes minutes to tell: `make soak`.
+    """
+    outcome = soak(tmp_path / "data", SECONDS, AGENTS)
+    assert outcome.failures == []
+    assert outcome.batches >= AGENTS
+    assert set(outcome.requests) == {"RestCalls", "GrpcCalls"}
+    judged = {finding.what for finding in outcome.findings if finding.is_met}
+    assert judged >= {"batches lost", "batches digested otherwise than once", "inconsistencies in stores"}
+
+
+BATCH: dict[str, Any] = {"batch_id": "b1", "state": "digested", "message_count": 2, "node_ids": ["n1", "n2"]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"state": "parked"}, "b1 is parked"),
+        ({"message_count": 3}, "b1 has other messages"),
+        ({"batch_id": "b2"}, "1 batches nobody sent"),
+        ({"node_ids": ["n1", "n1"]}, "not n1 to n2"),
+        ({"node_ids": ["n1", "n3"]}, "not n1 to n2"),
+    ],
+)
+def test_what_is_not_as_it_was_sent_is_found(changed: dict[str, Any], fault: str) -> None:
+    """A batch that is set aside, changed, invented, or became memories twice or in part, is a fault."""
+    assert faults_of("ann", {"b1": 2}, [BATCH]) == []
+    assert any(fault in found for found in faults_of("ann", {"b1": 2}, [{**BATCH, **changed}]))

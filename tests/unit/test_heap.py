@@ -1,0 +1,87 @@
+"""What the C library is told about its heap is what it then does."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from ebbtide.heap import configure_heap, fresh_pages, give_back
+
+MIB = 1 << 20
+
+LIBRARY = ctypes.CDLL(None)
+
+pytestmark = pytest.mark.skipif(not hasattr(LIBRARY, "mallinfo2"), reason="this is told to glibc only")
+
+
+FIELDS = ("arena", "ordblks", "smblks", "hblks", "hblkhd")
+FURTHER_FIELDS = ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+
+
+class Tally(ctypes.Structure):
+    """`struct mallinfo2`, as in <malloc.h>."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in (*FIELDS, *FURTHER_FIELDS))
+
+
+def pieces_from_the_system() -> int:
+    """How many allocations come straight from the operating system."""
+    LIBRARY.mallinfo2.restype = Tally
+    count: int = LIBRARY.mallinfo2().hblks
+    return count
+
+
+def allocate(size: int) -> int:
+    """So many bytes, all of them written to."""
+    LIBRARY.malloc.restype = ctypes.c_void_p
+    address: int = LIBRARY.malloc(ctypes.c_size_t(size))
+    ctypes.memset(address, 1, size)
+    return address
+
+
+def free(address: int) -> None:
+    """Let go of an allocation."""
+    LIBRARY.free(ctypes.c_void_p(address))
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is no page of a file."""
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{os.getpid()}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def test_what_is_large_is_fresh_within_the_block_only() -> None:
+    """Within `fresh_pages`, also after an inner block has ended, 2 MB come from the operating system; else not."""
+    configure_heap()
+    free(allocate(2 * MIB))
+    before = pieces_from_the_system()
+    usual = allocate(2 * MIB)
+    assert pieces_from_the_system() == before
+    with fresh_pages():
+        with fresh_pages():
+            pass
+        fresh = allocate(2 * MIB)
+        assert pieces_from_the_system() == before + 1
+    free(fresh)
+    assert pieces_from_the_system() == before
+    again = allocate(2 * MIB)
+    assert pieces_from_the_system() == before
+    free(usual)
+    free(again)
+
+
+def test_what_is_free_goes_back_when_asked_for() -> None:
+    """Free memory between pieces in use stays with the process until `give_back`."""
+    configure_heap()
+    pieces = [allocate(MIB) for _ in range(64)]
+    for piece in pieces[:-1]:
+        free(piece)
+    held = resident_bytes()
+    give_back()
+    assert resident_bytes() < held - 50 * MIB
+    free(pieces[-1])
