@@ -245,7 +245,8 @@ class DataDirectory:
 
     def unmark(self, agent_id: AgentId) -> None:
         """Note that the agent is idle. Not synced: a stale marker is harmless."""
-        (self.work / directory_name(agent_id)).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (self.work / directory_name(agent_id)).unlink(missing_ok=True)
 
     def marked(self) -> list[AgentId]:
         """The agents that may have work in hand. Only markers of agents that are gone are removed."""

@@ -132,3 +132,10 @@ def test_stale_markers_are_dropped(data: DataDirectory) -> None:
     (data.work / "ghost").touch()
     assert data.marked() == []
     assert list(data.work.iterdir()) == []
+
+
+def test_a_marker_that_cannot_be_removed_is_harmless(data: DataDirectory) -> None:
+    """A stale marker costs one look at the next start; it must not end whatever found the agent idle."""
+    (data.work / directory_name(ANN)).mkdir()
+    data.unmark(ANN)
+    assert (data.work / directory_name(ANN)).exists()
