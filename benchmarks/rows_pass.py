@@ -9,7 +9,9 @@ dropped and filled anew in order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import lmdb
@@ -20,6 +22,7 @@ from benchmarks.plan import Plan
 from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stores import MAP_BYTES, copied, open_store
 from benchmarks.synthetic import DECAY_RATE
+from ebbtide.fleet.slice import JOB_BUDGET_S
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
@@ -69,12 +72,18 @@ def pass_ms(workspace: Workspace) -> float:
     passes = workspace.store.read(lambda txn: txn.finished_passes())
 
     def run() -> None:
-        while not (step := workspace.compress(None, lambda: False)).is_idle:
+        while not (step := workspace.compress(None, _time_of_a_step())).is_idle:
             assert step.task is None, "nothing has to be shortened"
 
     _, took_ms = timed(run)
     assert workspace.store.read(lambda txn: txn.finished_passes()) == passes + 1
     return took_ms
+
+
+def _time_of_a_step() -> Callable[[], bool]:
+    """Says when a step has had the time that it gets in the daemon."""
+    end_s = perf_counter() + JOB_BUDGET_S
+    return lambda: perf_counter() >= end_s
 
 
 def _opened(path: Path) -> tuple[Any, Any]:

@@ -381,7 +381,8 @@ class Workspace:
             self._end_visit(draft, finished, state, visits)
         task = None
         left = SCANS_PER_COMMIT
-        while visits.left and left > 0 and task is None and not (left < SCANS_PER_COMMIT and is_time_up()):
+        # Asked before the first visits too, since that begins the time; these are made in any case.
+        while visits.left and left > 0 and task is None and not (is_time_up() and left < SCANS_PER_COMMIT):
             visited, task = compression.visit(draft, visits.next(min(visits.size, left)), state)
             visits.advance(visited, undisturbed=task is None)
             left -= visited
