@@ -121,11 +121,14 @@ class FoldedTexts:
         ends = np.where(
             pieces == last, len(self._buffer), self._pieces["start"][np.minimum(pieces + 1, last)]
         )
-        find = self._buffer.find
-        found = [
-            any(find(word, begin, end) >= 0 for word in wanted)
-            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
-        ]
+        find, found = self._buffer.find, []
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            for word in wanted:
+                if find(word, begin, end) >= 0:
+                    found.append(True)
+                    break
+            else:
+                found.append(False)
         return np.array(found, dtype=np.bool_)
 
     def saying(self, wanted: Sequence[bytes], slot_count: int) -> Array:
