@@ -92,7 +92,7 @@ def _cuts(text: str) -> Iterator[int]:
 def _protected_spans(text: str) -> list[Span]:
     """Find URLs, addresses, inline code and short quotations, merged into disjoint spans."""
     spans: list[Span] = []
-    for match in _PROTECTED.finditer(text):
+    for match in _PROTECTED.finditer(text) if _may_protect(text) else ():
         tail = _TRAILING.search(match.group()[-40:]) if match.group()[0] != "`" else None
         spans.append((match.start(), match.end() - (len(tail.group()) if tail else 0)))
     spans.extend(_bracket_spans(text))
@@ -106,10 +106,17 @@ def _protected_spans(text: str) -> list[Span]:
     return merged
 
 
+def _may_protect(text: str) -> bool:
+    """Tell whether a text holds what every URL, address or piece of code does: the pattern is slow."""
+    return "://" in text or "@" in text or "`" in text
+
+
 def _bracket_spans(text: str) -> Iterator[Span]:
     """Yield the short bracketed stretches. One stack for each kind, so an unmatched bracket costs
     nothing.
     """
+    if _BRACKET.search(text) is None:
+        return
     stacks: dict[str, list[int]] = {opener: [] for opener in _PAIRS.values()}
     quote = -1
     for match in _BRACKET.finditer(text):
