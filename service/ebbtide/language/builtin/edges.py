@@ -13,7 +13,7 @@ import re
 
 from ebbtide.language.builtin import words_chinese, words_english
 
-_SPACE = re.compile(r"\s+")
+_MAY_MARK = re.compile(r"[*_~`#•·>\d-]")
 _MARKUP = re.compile(r"\*\*|__|~~|^\s*(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s+|```\w*", re.MULTILINE)
 # Cut by str.strip, many times faster than a pattern that looks for the end; no white space lies above U+3000.
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
@@ -52,7 +52,9 @@ _ENGLISH_WORD = re.compile(r"([A-Za-z']+)([,!.\s]+|$)")
 
 def plain(text: str) -> str:
     """Take out markup and fold white space, so that a piece is one line of language."""
-    return _SPACE.sub(" ", _MARKUP.sub("", text)).strip()
+    if _MAY_MARK.search(text):
+        text = _MARKUP.sub("", text)
+    return " ".join(text.split())
 
 
 def trim(text: str) -> str:

@@ -59,13 +59,12 @@ _SENTENCE_END = frozenset(".!?…:。！？：;")
 
 def context(token: Token, kind: str) -> str:
     """Say what a word means for the one after it."""
+    if token.tag == "word":
+        pointing = kind == "det" and token.text.casefold() in ("that", "this", "what", "which")
+        return "that" if pointing else kind
     if token.tag == "num":
         return "num"
-    if token.text in "-–/&,":
-        return "comma"
-    if kind == "det" and token.text.casefold() in ("that", "this", "what", "which"):
-        return "that"
-    return kind
+    return "comma" if token.text in "-–/&," else kind
 
 
 def normal(text: str) -> str:

@@ -101,4 +101,4 @@ def _is_name(name: str) -> bool:
         return False
     if name.casefold() in _EMPTY or name in _STOPPED:
         return False
-    return any(char.isalpha() for char in name)
+    return name[0].isalpha() or any(char.isalpha() for char in name)

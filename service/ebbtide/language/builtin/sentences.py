@@ -151,13 +151,12 @@ def _ends_sentence(text: str, begin: int, end: int, line_start: int) -> bool:
     follower = text[end]
     mark = text[begin]
     before = text[begin - 1] if begin else " "
-    dense_before = _DENSE.match(before) is not None
     if mark in "。．｡！？۔।॥።။։؟‽":
         return follower not in "，、；：,;:"
     if mark == "…" or text.startswith("..", begin):
         return _after_ellipsis(text, end)
     if not follower.isspace():
-        return _ends_without_space(before, follower, mark, dense_before)
+        return _ends_without_space(before, follower, mark)
     upcoming = _next_visible(text, end)
     if mark in "!?":
         has_closer = text[end - 1] not in "!?"
@@ -181,12 +180,12 @@ def _after_ellipsis(text: str, end: int) -> bool:
     return follower.isspace() and (upcoming.isupper() or _DENSE.match(upcoming or " ") is not None)
 
 
-def _ends_without_space(before: str, follower: str, mark: str, dense_before: bool) -> bool:
+def _ends_without_space(before: str, follower: str, mark: str) -> bool:
     """Judge a mark with something right behind it: `走了.明天见`, `Wow!That`, but not `3.5` or
     `a.py`.
     """
     if _DENSE.match(follower):
-        return dense_before or mark in "!?"
+        return mark in "!?" or _DENSE.match(before) is not None
     if mark == ".":
         return False
     if follower.isalpha():

@@ -160,13 +160,18 @@ def tokenize(text: str) -> list[Token]:
         if kind == "space":
             continue
         start, end = match.span(kind)
-        if kind == "plain":
-            tokens.append(Token(match.group(kind), start, end, "word"))
-        elif kind == "han":
+        if kind == "han":
             at = start
-            for word, tag in _tagged(match.group(kind)):
+            for word, tag in _tagged(text[start:end]):
                 tokens.append(Token(word, at, at + len(word), tag))
                 at += len(word)
         else:
-            tokens.append(Token(match.group(kind), start, end, kind))
+            tokens.append(Token(text[start:end], start, end, "word" if kind == "plain" else kind))
     return tokens
+
+
+def tokens_within(text: str, start: int, end: int) -> list[Token]:
+    """Return the tokens of a piece of a text by itself, with their places in the whole."""
+    return [
+        Token(said, start + begin, start + stop, tag) for said, begin, stop, tag in tokenize(text[start:end])
+    ]
