@@ -216,20 +216,31 @@ class Digest:
 
     async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
         assert progress.segments is not None
+        waiting: list[tuple[str, str]] = []
         for segment in progress.segments[len(progress.processed) :]:
             prefix = label_of(segment, progress.heard)
-            text = prefix + segment.text
-            try:
-                processed = await self._asking.process(text, prefix=prefix)
-            except BadReply:
-                # The segment is the content, and the built-in model derives the rest.
-                processed = await self._fallback.process(text, prefix=prefix)
-            progress.processed.append(processed)
+            waiting.append((prefix + segment.text, prefix))
+        while waiting:
+            answers = await self._first_processed(waiting)
+            progress.processed += answers
+            del waiting[: len(answers)]
         records = [task.records[i] for i in progress.indices]
         return [
             memory_of(segment, processed, progress.heard, records)
             for segment, processed in zip(progress.segments, progress.processed, strict=True)
         ]
+
+    async def _first_processed(self, waiting: list[tuple[str, str]]) -> list[Processed]:
+        """Answers for the first of the texts: of as many as the model takes in one go, or of one."""
+        answers = await self._asking.process_many(waiting)
+        if answers:
+            return answers
+        text, prefix = waiting[0]
+        try:
+            return [await self._asking.process(text, prefix=prefix)]
+        except BadReply:
+            # The segment is the content, and the built-in model derives the rest.
+            return [await self._fallback.process(text, prefix=prefix)]
 
     async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
         if progress.focus is None:
@@ -239,19 +250,29 @@ class Digest:
         focus_limit = self._workspace.parameters.focus_limit
         everyone = partners(ids, len(drafts), focus_limit)
         old = [text for _, text in progress.focus]
-        for index in range(progress.named_count, len(drafts)):
-            others = [old[p.position] if p.index is None else texts[p.index] for p in everyone[index]]
-            if others:
-                names = await self._names(texts[index], others)
+        indices = [index for index in range(progress.named_count, len(drafts)) if everyone[index]]
+        waiting = [
+            (texts[index], [old[p.position] if p.index is None else texts[p.index] for p in everyone[index]])
+            for index in indices
+        ]
+        while waiting:
+            answers = await self._first_named(waiting)
+            for index, names in zip(indices, answers, strict=False):
                 for partner, name in zip(everyone[index], names, strict=True):
                     progress.names[index, partner.position] = name
-            progress.named_count = index + 1
+                progress.named_count = index + 1
+            del waiting[: len(answers)], indices[: len(answers)]
 
-    async def _names(self, text: str, others: list[str]) -> list[str]:
+    async def _first_named(self, waiting: list[tuple[str, list[str]]]) -> list[list[str]]:
+        """Names for the first of the memories: of as many as the model takes in one go, or of one."""
+        answers = await self._asking.relate_many(waiting)
+        if answers:
+            return answers
+        text, others = waiting[0]
         try:
-            return await self._asking.relate(text, others)
+            return [await self._asking.relate(text, others)]
         except BadReply:
-            return [""] * len(others)
+            return [[""] * len(others)]
 
     async def _put_off(self, task: DigestTask, error: str) -> None:
         attempts = task.batch.attempts + 1
