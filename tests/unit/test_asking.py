@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from ebbtide.language.gate import Gate, Priority
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment, Utterance
 from ebbtide.language.replies import checked_names, checked_processed, checked_segments, cut_at_clause
-from ebbtide.language.retry import Asking, Patience
+from ebbtide.language.retry import Asking, Patience, Tally
 from tests.support.scripted_model import ScriptedModel
 
 QUICK = Patience(timeout_s=0.2, max_retries=2, max_bad_replies=3, base_s=0.001, cap_s=0.002)
@@ -64,6 +64,56 @@ async def test_background_calls_do_not_repeat_transport_failures() -> None:
     with pytest.raises(ModelUnavailable):
         await asking(model).process("a text", priority=Priority.BACKGROUND)
     assert model.calls["process"] == 1
+
+
+class TakesMany(ScriptedModel):
+    """A scripted model that answers up to three texts in one go, as the script says."""
+
+    async def process_many(self, texts: Sequence[tuple[str, str]]) -> list[Processed]:
+        self.calls["process_many"] += 1
+        return [await self.process(text, prefix=prefix) for text, prefix in texts[:3]]
+
+
+async def test_a_model_that_takes_one_text_at_a_time_is_not_asked_for_many() -> None:
+    """Nothing is answered and nothing counted: the caller asks one by one."""
+    ask = asking(ScriptedModel())
+    assert await ask.process_many([("a text", "")]) == []
+    assert await ask.relate_many([("a text", ["another"])]) == []
+    assert ask.tallies == {}
+
+
+async def test_texts_answered_in_one_go_count_as_a_call_each() -> None:
+    """The first texts are answered, checked and counted as if they had been asked for singly."""
+    model = TakesMany()
+    ask = asking(model)
+    answers = await ask.process_many([(f"Ann: The roof number {n} leaks.", "Ann: ") for n in range(5)])
+    assert [answer.content for answer in answers] == [f"Ann: The roof number {n} leaks." for n in range(3)]
+    assert model.calls["process_many"] == 1
+    assert ask.tallies["process"] == Tally(calls=3, parsed=3)
+    assert not ask.under_way
+
+
+async def test_answers_in_one_go_end_before_the_first_unusable_one() -> None:
+    """A bad reply among many costs no other its answer; what it was about is left to be asked for singly."""
+    model = TakesMany()
+    model.script["process"].extend([lambda: Processed("fine", "", ()), lambda: Processed("", "", ())])
+    ask = asking(model)
+    assert [answer.content for answer in await ask.process_many([("fine", ""), ("bad", ""), ("c", "")])] == [
+        "fine"
+    ]
+    assert ask.tallies["process"] == Tally(calls=2, parsed=1, bad_replies=1)
+
+
+async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> None:
+    """No answer to many questions is no error yet: the count tells of it, and nothing is answered."""
+    model = TakesMany()
+    model.script["process"].append(ModelUnavailable("refused"))
+    ask = asking(model)
+    assert await ask.process_many([("a text", "")]) == []
+    assert ask.troubled
+    assert ask.tallies["process"] == Tally(calls=1, unavailable=1)
+    assert (await ask.process("a text")).content == "a text"
+    assert not ask.troubled
 
 
 async def test_foreground_goes_before_background_at_the_gate() -> None:

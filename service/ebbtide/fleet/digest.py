@@ -217,17 +217,30 @@ class Digest:
     async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
         assert progress.segments is not None
         records = [task.records[i] for i in progress.indices]
+        waiting: list[tuple[str, str]] = []
         for segment in progress.segments[len(progress.drafts) :]:
             prefix = label_of(segment, progress.heard)
-            text = prefix + segment.text
-            try:
-                processed = await self._asking.process(text, prefix=prefix)
-            except BadReply:
-                # The segment is the content, and the built-in model derives the rest.
-                processed = await self._fallback.process(text, prefix=prefix)
-            # One at a time: all of a long batch at once would hold up everybody else.
-            progress.drafts.append(memory_of(segment, processed, progress.heard, records))
+            waiting.append((prefix + segment.text, prefix))
+        while waiting:
+            answers = await self._first_processed(waiting)
+            del waiting[: len(answers)]
+            # A few at a time: all of a long batch at once would hold up everybody else.
+            for processed in answers:
+                segment = progress.segments[len(progress.drafts)]
+                progress.drafts.append(memory_of(segment, processed, progress.heard, records))
         return progress.drafts
+
+    async def _first_processed(self, waiting: list[tuple[str, str]]) -> list[Processed]:
+        """Answers for the first of the texts: of as many as the model takes in one go, or of one."""
+        answers = await self._asking.process_many(waiting)
+        if answers:
+            return answers
+        text, prefix = waiting[0]
+        try:
+            return [await self._asking.process(text, prefix=prefix)]
+        except BadReply:
+            # The segment is the content, and the built-in model derives the rest.
+            return [await self._fallback.process(text, prefix=prefix)]
 
     async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
         if progress.focus is None:
@@ -237,19 +250,29 @@ class Digest:
         focus_limit = self._workspace.parameters.focus_limit
         everyone = partners(ids, len(drafts), focus_limit)
         old = [text for _, text in progress.focus]
-        for index in range(progress.named_count, len(drafts)):
-            others = [old[p.position] if p.index is None else texts[p.index] for p in everyone[index]]
-            if others:
-                names = await self._names(texts[index], others)
+        indices = [index for index in range(progress.named_count, len(drafts)) if everyone[index]]
+        waiting = [
+            (texts[index], [old[p.position] if p.index is None else texts[p.index] for p in everyone[index]])
+            for index in indices
+        ]
+        while waiting:
+            answers = await self._first_named(waiting)
+            for index, names in zip(indices, answers, strict=False):
                 for partner, name in zip(everyone[index], names, strict=True):
                     progress.names[index, partner.position] = name
-            progress.named_count = index + 1
+                progress.named_count = index + 1
+            del waiting[: len(answers)], indices[: len(answers)]
 
-    async def _names(self, text: str, others: list[str]) -> list[str]:
+    async def _first_named(self, waiting: list[tuple[str, list[str]]]) -> list[list[str]]:
+        """Names for the first of the memories: of as many as the model takes in one go, or of one."""
+        answers = await self._asking.relate_many(waiting)
+        if answers:
+            return answers
+        text, others = waiting[0]
         try:
-            return await self._asking.relate(text, others)
+            return [await self._asking.relate(text, others)]
         except BadReply:
-            return [""] * len(others)
+            return [[""] * len(others)]
 
     async def _put_off(self, task: DigestTask, error: str) -> None:
         attempts = task.batch.attempts + 1

@@ -9,6 +9,10 @@ A conversation too long for one request of a model is asked about in portions, e
 that its length neither runs into the time-out nor keeps others waiting. Answered portions are kept a while: an
 outage in the middle does not begin the conversation anew.
 
+A model that answers many questions in one go (`process_many`, `relate_many`: the answers to the first of them,
+as many as it likes) is asked so, where the caller has many. Each question counts as a call all the same, and
+what such an answer leaves open is asked for one by one, with patience.
+
 No place at the gate is held while pausing.
 """
 
@@ -35,6 +39,7 @@ from ebbtide.language.portions import Portion, placed
 from ebbtide.language.replies import checked_names, checked_processed, checked_segments
 
 T = TypeVar("T")
+Q = TypeVar("Q")
 
 MOST_PORTIONS_KEPT = 256
 """Answered portions of long conversations that are remembered while their digest goes on."""
@@ -122,6 +127,22 @@ class Asking:
 
         return await self._insist("process", ask, priority)
 
+    async def process_many(self, texts: Sequence[tuple[str, str]]) -> list[Processed]:
+        """Make memories of the first of some texts, each with its prefix; none where a model takes them singly."""
+
+        def checked(reply: Processed, asked: tuple[str, str]) -> Processed:
+            return checked_processed(reply, *asked, None)
+
+        return await self._first_of("process", texts, checked)
+
+    async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+        """Name the relations of the first of some nodes to their focuses; none where a model takes them singly."""
+
+        def checked(reply: list[str], asked: tuple[str, Sequence[str]]) -> list[str]:
+            return checked_names(reply, len(asked[1]))
+
+        return await self._first_of("relate", questions, checked)
+
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Name relations; see the port."""
 
@@ -169,6 +190,29 @@ class Asking:
                 self.troubled = False
                 tally.parsed += 1
                 return answer
+
+    async def _first_of(self, task: str, questions: Sequence[Q], checked: Callable[[T, Q], T]) -> list[T]:
+        """The answers of a model that takes many questions in one go, up to the first one it fails at."""
+        many: Callable[[Sequence[Q]], Awaitable[list[T]]] | None = getattr(self.model, f"{task}_many", None)
+        if many is None:
+            return []
+        tally = self.tallies.setdefault(task, Tally())
+        answers: list[T] = []
+        try:
+            attempt.set(0)
+            replies = await self._once(tally, lambda: many(questions), Priority.FOREGROUND)
+            for number, (reply, asked) in enumerate(zip(replies, questions, strict=False)):
+                tally.calls += number > 0
+                answers.append(checked(reply, asked))
+        except ModelUnavailable:
+            self.troubled = True
+            tally.unavailable += 1
+            return []
+        except BadReply:
+            tally.bad_replies += 1
+        self.troubled = False
+        tally.parsed += len(answers)
+        return answers
 
     async def _once(self, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
         async with self.gate.passing(priority):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 
 import numpy as np
@@ -35,17 +36,17 @@ def load_network(
 
 
 def _load_nodes(network: Network, nodes: Iterable[Node | NodeText], targets: Array) -> None:
-    ids: list[int] = []
-    original_lengths: list[int] = []
-    content_lengths: list[int] = []
-    pieces: list[bytes] = []
-    chinese: list[bool] = []
+    # Packed as they come: lists of a million objects would cost more than the network itself.
+    ids, starts = array("q"), array("q")
+    original_lengths, content_lengths, chinese = array("i"), array("i"), bytearray()
+    buffer = bytearray()
     for node in nodes:
         ids.append(node.id)
         original_lengths.append(node.original_length)
         content_lengths.append(len(node.content))
-        pieces.append(piece_of(node.content, node.keywords))
         chinese.append(holds_han(node.content))
+        starts.append(len(buffer))
+        buffer += piece_of(node.content, node.keywords)
     living = np.array(ids, dtype=np.int64)
     # Forgotten nodes that links point at have a slot too.
     gone = np.unique(targets[~places_in(living, targets)[1]])
@@ -54,10 +55,10 @@ def _load_nodes(network: Network, nodes: Iterable[Node | NodeText], targets: Arr
     slots = network.slots
     slots.append(len(everyone), id=everyone)
     slots["alive"][places] = True
-    slots["has_han"][places] = chinese
+    slots["has_han"][places] = np.frombuffer(chinese, dtype=np.bool_)
     slots["original_length"][places] = original_lengths
     slots["content_length"][places] = content_lengths
-    network.texts.put_all(places, pieces, len(everyone))
+    network.texts.load(buffer, places, np.array(starts, dtype=np.int64), len(everyone))
     network.node_count = len(ids)
 
 

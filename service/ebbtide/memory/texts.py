@@ -7,7 +7,7 @@ until half of the buffer is waste. Bytes are compared: in UTF-8 that is the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -61,16 +61,13 @@ class FoldedTexts:
         if self._waste > max(LEAST_WASTE, len(self._buffer) // 2):
             self._rearrange(np.arange(self._piece_of_slot.count))
 
-    def put_all(self, slots: Sequence[int] | Array, pieces: Iterable[bytes], slot_count: int) -> None:
-        """Take the pieces of many slots, in ascending order, as all there is."""
-        taken = list(pieces)
-        starts = np.zeros(len(taken), dtype=np.int64)
-        np.cumsum([len(piece) for piece in taken[:-1]], out=starts[1:])
-        self._buffer = bytearray().join(taken)
-        self._pieces.replace(start=starts, slot=np.asarray(slots))
+    def load(self, buffer: bytearray, slots: Array, starts: Array, slot_count: int) -> None:
+        """Take a buffer of pieces as all there is: whose they are, ascending, and where each begins."""
+        self._buffer, self._waste = buffer, 0
+        self._pieces.replace(start=starts, slot=slots)
         self._piece_of_slot = Columns(piece=np.int32)
         self._add_slots(slot_count)
-        self._piece_of_slot["piece"][slots] = np.arange(len(taken))
+        self._piece_of_slot["piece"][slots] = np.arange(len(slots))
 
     def _add_slots(self, slot_count: int) -> None:
         self._piece_of_slot.append(slot_count - self._piece_of_slot.count, piece=-1)
@@ -102,10 +99,13 @@ class FoldedTexts:
         self._rearrange(old_slots)
 
     def _rearrange(self, old_slots: Array) -> None:
-        pieces = [bytes(self._buffer[begin:end]) for begin, end in map(self._bounds, old_slots.tolist())]
-        living = [slot for slot, piece in enumerate(pieces) if piece]
-        self._waste = 0
-        self.put_all(living, (pieces[slot] for slot in living), len(old_slots))
+        buffer, slots, starts = bytearray(), [], []
+        for slot, (begin, end) in enumerate(map(self._bounds, old_slots.tolist())):
+            if end > begin:
+                slots.append(slot)
+                starts.append(len(buffer))
+                buffer += self._buffer[begin:end]
+        self.load(buffer, np.array(slots, dtype=np.int32), np.array(starts, dtype=np.int64), len(old_slots))
 
     # --- matching ----------------------------------------------------------------------------------
 

@@ -7,17 +7,22 @@ pronouns, rephrase, know anything about the world.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from functools import partial
+from itertools import accumulate
 from typing import TypeVar
 
 from ebbtide.language.builtin.model import process
-from ebbtide.language.builtin.relations import relate
+from ebbtide.language.builtin.relations import relate, relate_many
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import ModelState, Processed, Segment, Utterance
 
 T = TypeVar("T")
+
+CHARS_AT_ONCE = 3000
+"""Characters of the texts answered in one go: about ten milliseconds of work, after which others have their turn."""
 
 
 class BuiltinModel:
@@ -40,6 +45,16 @@ class BuiltinModel:
         """What two texts both speak of, or nothing."""
         return await self._run(partial(relate, node, focuses))
 
+    async def process_many(self, texts: Sequence[tuple[str, str]]) -> list[Processed]:
+        """What `process` answers to the first of the texts, each with its prefix."""
+        first = texts[: _at_once(text for text, _ in texts)]
+        return await self._run(lambda: [process(text, prefix, None) for text, prefix in first])
+
+    async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+        """What `relate` answers to the first of the questions, each a node with its focuses."""
+        first = questions[: _at_once(node for node, _ in questions)]
+        return await self._run(partial(relate_many, first))
+
     async def state(self) -> ModelState:
         """Always there."""
         return ModelState("builtin", self.name, True)
@@ -49,3 +64,8 @@ class BuiltinModel:
 
     async def _run(self, fn: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, fn)
+
+
+def _at_once(texts: Iterable[str]) -> int:
+    """How many of the first texts are answered in one go: at least one, however long."""
+    return max(1, bisect_right(list(accumulate(map(len, texts))), CHARS_AT_ONCE))

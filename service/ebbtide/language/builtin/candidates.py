@@ -36,7 +36,8 @@ def _find(text: str) -> list[Candidate]:
     found = [_fixed(token) for token in tokens if token.tag in _FIXED]
     found += chinese_candidates(text, tokens)
     found += english_candidates(text, tokens)
-    found += [_quoted(match) for match in _QUOTED.finditer(text)]
+    if _QUOTE.search(text):
+        found += [_quoted(match) for match in _QUOTED.finditer(text)]
     found.sort(key=lambda candidate: (candidate.start, -candidate.end, -candidate.weight))
     return _without_contained(found)
 
@@ -67,6 +68,7 @@ _QUOTED = re.compile(
     r"(?:\s(?:[A-Z0-9][\w'’-]{0,20}|of|the|and|in|to|a|for|on|at|with|from)){0,6}[!?]?[\"”]"
     r"|[\"“「『][\u4e00-\u9fff]{2,12}[\"”」』]"
 )
+_QUOTE = re.compile('["“「『]')
 _FIXED = {
     "title": ("title", 2.8),
     "url": ("code", 1.2),

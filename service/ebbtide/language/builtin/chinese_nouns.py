@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from ebbtide.language.builtin.chinese_names import dates_and_amounts, organisations
-from ebbtide.language.builtin.scripts import HAN, is_han, is_japanese
+from ebbtide.language.builtin.scripts import HAN, has_han, is_han, is_japanese
 from ebbtide.language.builtin.tokens import GREEDY, Candidate, Token
 from ebbtide.language.builtin.word_lists import ordered, words
 from ebbtide.language.builtin.words_chinese import (
@@ -50,6 +50,8 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     """Return noun phrases, names, dates and numbers of the Han, Kana and Hangul parts of a text."""
     if is_japanese(text):
         return [_plain(m.group(), m.start()) for m in _JAPANESE.finditer(text)]
+    if not has_han(text):
+        return [candidate for token in tokens for candidate in _single(token)]
     found = organisations(text, tokens)
     found += dates_and_amounts(text, tokens)
     tokens = _with_derived(tokens)

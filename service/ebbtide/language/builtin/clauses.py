@@ -26,8 +26,10 @@ class Clause(NamedTuple):
 
 
 _COMMA = re.compile(
-    r"[，；：]+[”’」』）)\"]*|[,;:](?=\s)|——+|\s[-–—]+\s|—"
-    r"|(?<!\sa)(?<!\b[Ee]ven)\s(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s)"
+    # The first character is a set of its own, by which a search finds it fast; the rest looks back at it.
+    r"[，；：,;:—\s](?:(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]+\s"
+    r"|(?<=\s)(?<!\sa\s)(?<!\b[Ee]ven\s)"
+    r"(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s))"
 )
 # Narrower pieces than this (two or three English words, five Han characters) are parts of a list.
 _CLAUSE_MIN = 13.0
@@ -53,6 +55,8 @@ def _within(text: str, start: int, end: int) -> list[Clause]:
             break
         pieces.append((at, match.end()))
         at = match.end()
+    if not pieces:
+        return [Clause(*_strip(text, start, end), True)]
     pieces.append((at, end))
     joined: list[tuple[int, int]] = []
     for begin, stop in pieces:

@@ -37,13 +37,14 @@ def is_courtesy(tokens: Sequence[Token]) -> bool:
     """Tell whether a clause consists of courtesies and called names alone."""
     if not tokens or len(tokens) > 2 * _WORDS_MAX:
         return False
-    said = [token for token in tokens if token.tag not in ("punct", "other")]
-    if not said or len(said) > _WORDS_MAX:
-        return False
-    return all(
-        token.tag == "punct" or _is_social(token) or _is_called(tokens, index)
-        for index, token in enumerate(tokens)
-    )
+    count = 0
+    for index, token in enumerate(tokens):
+        if token.tag == "punct":
+            continue
+        if not _is_social(token) and not _is_called(tokens, index):
+            return False
+        count += token.tag != "other"
+    return 0 < count <= _WORDS_MAX
 
 
 def _is_social(token: Token) -> bool:

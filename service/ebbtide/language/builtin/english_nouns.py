@@ -26,6 +26,7 @@ TOPICAL_WEIGHT = 0.45
 _AFTER_CALL = (
     lexicon.PRONOUNS | lexicon.DETERMINERS | lexicon.AUXILIARIES | lexicon.ADVERBS | lexicon.CONJUNCTIONS
 )
+_NOMINAL = frozenset(("noun", "name", "mod", "code"))
 _PHRASE_WORDS_MAX = 3
 _NAME_WORDS_MAX = 4
 _LENGTH_MAX = 30
@@ -44,11 +45,10 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
             kind = classify(text, tokens, index, previous)
         elif _numbers_name(text, chunk, token):
             kind = "code"
-        joined = chunk and _joins(text, chunk, token, kind)
-        if not joined:
+        if chunk and not _joins(text, chunk, token, kind):
             found.extend(_phrase_of(text, chunk))
             chunk = []
-        if kind in ("noun", "name", "mod", "code"):
+        if kind in _NOMINAL:
             chunk.append((token, kind))
         elif kind in ("verb", "adj") and len(token.text) > 3 and _is_weak(token):
             topical = normal(token.text) in lexicon.TOPICAL
@@ -89,9 +89,7 @@ def _joins(text: str, chunk: list[tuple[Token, str]], token: Token, kind: str) -
     """Tell whether a word carries on the phrase begun."""
     last, last_kind = chunk[-1]
     gap = text[last.end : token.start]
-    if kind not in ("noun", "name", "mod", "code") or not (
-        gap == " " or (gap == ". " and last.text in _TITLES)
-    ):
+    if kind not in _NOMINAL or not (gap == " " or (gap == ". " and last.text in _TITLES)):
         return False
     if token.text[0] > "\u024f":
         return False
@@ -100,6 +98,8 @@ def _joins(text: str, chunk: list[tuple[Token, str]], token: Token, kind: str) -
 
 def _phrase_of(text: str, chunk: list[tuple[Token, str]]) -> list[Candidate]:
     """Make one candidate of a run of nouns, trimmed of vague words at both ends."""
+    if not chunk:
+        return []
     words = list(chunk)
     while words and (words[-1][1] == "mod" or (_is_vague(words[-1]) and not _is_tail(words))):
         words.pop()

@@ -8,19 +8,19 @@ Deliberately not here: sentence structure. Three words of context decide everyth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.tokens import Token
 from ebbtide.language.builtin.word_lists import words
 
-_FUNCTION = lexicon.PREPOSITIONS | lexicon.CONJUNCTIONS | lexicon.ADVERBS | lexicon.AUXILIARIES
-
 _TIME = lexicon.MONTHS | lexicon.WEEKDAYS
 
 _DERIVED_ADJECTIVE = ("ful", "ous", "able", "ible", "less", "ish", "iest", "ively")
 
 _RELATIONAL = ("ic", "ive", "al", "ical", "ary", "ian", "ese")
+_PREDICATED = (*_RELATIONAL, "ant", "ent", "y")
 
 _NOUN_CONTEXT = frozenset(("det", "that", "adj", "prep", "noun", "name", "num", "mod"))
 
@@ -29,20 +29,42 @@ _CLITICS = ("'ve", "'re", "'ll", "'d", "n't")
 # Adjectives that end compounds: API key, traffic light.
 _NOUNS_BEHIND_NOUNS = words("key light total final")
 # Before an adjective or "like" these are verbs.
+_DESCRIBING = lexicon.ADJECTIVES | lexicon.ADVERBS | frozenset(("like", "as"))
 _LINKING = words("sound sounds look looks feel feels taste tastes smell smells")
+
+# The classes of the words that have one by themselves; where a word stands in several lists, the later here says.
+_CLOSED: dict[str, str] = (
+    dict.fromkeys(lexicon.ADVERBS | lexicon.AUXILIARIES, "adv")
+    | dict.fromkeys(lexicon.CONJUNCTIONS, "conj")
+    | dict.fromkeys(lexicon.PREPOSITIONS, "prep")
+    | {"to": "to"}
+    | dict.fromkeys(lexicon.MODALS, "modal")
+    | dict.fromkeys(lexicon.DETERMINERS, "det")
+    | dict.fromkeys(lexicon.PRONOUNS, "pronoun")
+    | dict.fromkeys(lexicon.PRONOUNS & lexicon.SUBJECTS, "subject")
+)
+_KNOWN = (
+    lexicon.VERBS
+    | lexicon.AMBIGUOUS
+    | lexicon.ADJECTIVES
+    | lexicon.GERUNDS
+    | lexicon.VAGUE_NOUNS
+    | frozenset(_CLOSED)
+)
+# No code: neither figures nor capitals inside.
+_PLAIN = re.compile(r"[A-Za-z][a-z'’-]*")
 
 _SENTENCE_END = frozenset(".!?…:。！？：;")
 
 
 def context(token: Token, kind: str) -> str:
     """Say what a word means for the one after it."""
+    if token.tag == "word":
+        pointing = kind == "det" and token.text.casefold() in ("that", "this", "what", "which")
+        return "that" if pointing else kind
     if token.tag == "num":
         return "num"
-    if token.text in "-–/&,":
-        return "comma"
-    if kind == "det" and token.text.casefold() in ("that", "this", "what", "which"):
-        return "that"
-    return kind
+    return "comma" if token.text in "-–/&," else kind
 
 
 def normal(text: str) -> str:
@@ -54,57 +76,31 @@ def classify(text: str, tokens: Sequence[Token], index: int, previous: str) -> s
     """Name the part of speech of one word."""
     token = tokens[index]
     word = token.text
-    lower = normal(word)
-    if any(char.isdigit() or char == "_" for char in word) or _is_camel(word):
+    if _PLAIN.fullmatch(word) is None and _is_code(word):
         return "code"
-    closed = _closed_class(lower) or ("modal" if lower.endswith(_CLITICS) else "")
-    starts = _starts_sentence(text, tokens, index)
-    if closed and not (closed == "adv" and word[0].isupper() and not starts):
+    lower = normal(word)
+    capital = word[0].isupper()
+    starts = capital and _starts_sentence(text, tokens, index)
+    closed = _CLOSED.get(lower) or ("modal" if lower.endswith(_CLITICS) else "")
+    if closed and not (closed == "adv" and capital and not starts):
         return closed
     base = lower[:-2] if lower.endswith("'s") else lower
-    if base in _TIME and (word[0].isupper() or base not in ("march", "may", "mar", "sun", "sat")):
+    if base in _TIME and (capital or base not in ("march", "may", "mar", "sun", "sat")):
         return "time"
     if word.isupper() and len(word) > 1:
-        return "name" if not _known(base) else _open_class(base, previous, tokens, index)
-    if word[0].isupper() and not starts:
+        return "name" if base not in _KNOWN else _open_class(base, previous, tokens, index)
+    if capital and not starts:
         return "name"
-    if word[0].isupper() and not _known(base) and _followed_by_name(tokens, index):
+    if capital and base not in _KNOWN and _followed_by_name(tokens, index):
         return "name"
     return _open_class(base, previous, tokens, index)
 
 
-def _is_camel(word: str) -> bool:
+def _is_code(word: str) -> bool:
+    if any(char.isdigit() or char == "_" for char in word):
+        return True
     return (
         any(char.isupper() for char in word[1:]) and any(char.islower() for char in word) and "-" not in word
-    )
-
-
-def _closed_class(lower: str) -> str:
-    if lower in lexicon.PRONOUNS:
-        return "subject" if lower in lexicon.SUBJECTS else "pronoun"
-    if lower in lexicon.DETERMINERS:
-        return "det"
-    if lower in lexicon.MODALS:
-        return "modal"
-    if lower == "to":
-        return "to"
-    if lower in lexicon.PREPOSITIONS:
-        return "prep"
-    if lower in lexicon.CONJUNCTIONS:
-        return "conj"
-    if lower in _FUNCTION:
-        return "adv"
-    return ""
-
-
-def _known(lower: str) -> bool:
-    return (
-        lower in lexicon.VERBS
-        or lower in lexicon.AMBIGUOUS
-        or lower in lexicon.ADJECTIVES
-        or lower in lexicon.GERUNDS
-        or lower in lexicon.VAGUE_NOUNS
-        or bool(_closed_class(lower))
     )
 
 
@@ -123,13 +119,13 @@ def _followed_by_name(tokens: Sequence[Token], index: int) -> bool:
     if index + 1 >= len(tokens) or tokens[index + 1].tag != "word":
         return False
     after = tokens[index + 1].text
-    return after[0].isupper() and not _closed_class(normal(after))
+    return after[0].isupper() and normal(after) not in _CLOSED
 
 
 def _next_class(tokens: Sequence[Token], index: int) -> str:
     if index + 1 >= len(tokens) or tokens[index + 1].tag != "word":
         return "break"
-    return _closed_class(normal(tokens[index + 1].text)) or "open"
+    return _CLOSED.get(normal(tokens[index + 1].text), "open")
 
 
 def _open_class(lower: str, previous: str, tokens: Sequence[Token], index: int) -> str:
@@ -170,8 +166,7 @@ def _describes(tokens: Sequence[Token], index: int) -> bool:
     """Tell whether a word says what something is like."""
     if index >= len(tokens) or tokens[index].tag != "word":
         return False
-    lower = normal(tokens[index].text)
-    return lower in lexicon.ADJECTIVES or lower in lexicon.ADVERBS or lower in ("like", "as")
+    return normal(tokens[index].text) in _DESCRIBING
 
 
 def _resolve(lower: str, previous: str, after: str) -> str:
@@ -206,7 +201,7 @@ def _by_ending(lower: str, previous: str, after: str) -> str:
         return "adj"
     if lower.endswith(_RELATIONAL) and len(lower) > 4 and after == "open":
         return "mod"
-    if previous == "adv" and after != "open" and lower.endswith((*_RELATIONAL, "ant", "ent", "y")):
+    if previous == "adv" and after != "open" and lower.endswith(_PREDICATED):
         return "adj"
     if len(lower) < 3 or (lower[0] > "\u024f" and len(lower) < 4):
         return "adv"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.clauses import clauses
 from ebbtide.language.builtin.excerpts import holds_negation
-from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.tokens import Candidate, Token, tokens_within
 from ebbtide.language.builtin.units import HARD_CONDITION
 from ebbtide.language.builtin.word_lists import words
 
@@ -31,6 +31,7 @@ _SUBJECT_KINDS = ("name", "kin", "noun", "title", "code")
 _OBJECT_KINDS = ("name", "noun", "title", "code", "number", "kin")
 # Reading further than this finds no shorter gist.
 _CLAUSES_MAX = 12
+_READ_MAX = 120
 
 
 def gist(text: str, target: int) -> str:
@@ -41,14 +42,13 @@ def gist(text: str, target: int) -> str:
         if HARD_CONDITION.match(text, clause.start) or text[clause.end - 1] in "?？":
             return ""
         inside = [c for c in found if clause.start <= c.start and c.end <= clause.end]
-        said = _say(text[clause.start : clause.end], inside, clause.start)
+        said = _say(tokens_within(text, clause.start, min(clause.end, clause.start + _READ_MAX)), inside)
         if said and len(said[1]) <= target and said[0] > best[0]:
             best = said
     return best[1]
 
 
-def _say(piece: str, found: Sequence[Candidate], offset: int) -> tuple[float, str] | None:
-    tokens = [t._replace(start=t.start + offset, end=t.end + offset) for t in tokenize(piece[:120])]
+def _say(tokens: Sequence[Token], found: Sequence[Candidate]) -> tuple[float, str] | None:
     if holds_negation(tokens) or any(_turns(token, index) for index, token in enumerate(tokens)):
         return None
     verbs = [

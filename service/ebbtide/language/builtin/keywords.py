@@ -47,7 +47,9 @@ def keywords(text: str) -> tuple[str, ...]:
     # Empty nouns only beside one that is not; alone they say nothing.
     for empty in (_EMPTY, _SOCIAL) if chosen else (_EMPTY,):
         for _, candidate in scored:
-            if len(chosen) < _KEYWORDS_GOOD and _may_fill(candidate, empty):
+            if len(chosen) >= _KEYWORDS_GOOD:
+                break
+            if _may_fill(candidate, empty):
                 _add(chosen, candidate)
     return tuple(candidate.text for candidate in chosen)
 
@@ -87,9 +89,11 @@ def _telling(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
 def stem(text: str) -> str:
     """Fold case and the plural, so that `Cats` and `cat` count as one."""
     folded = text.casefold()
+    if not folded.endswith("s"):
+        return folded
     if folded.endswith("ies") and len(folded) > 4:
         return folded[:-3] + "y"
-    if folded.endswith("s") and not folded.endswith(("ss", "us", "is")) and len(folded) > 3:
+    if not folded.endswith(("ss", "us", "is")) and len(folded) > 3:
         return folded[:-1]
     return folded
 

@@ -19,7 +19,7 @@ from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.edges import plain, without_dangling_words, without_end_mark, without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_condition_word
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
-from ebbtide.language.builtin.tokens import Candidate, Token, tokenize, tokens_of
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize, tokens_of, tokens_within
 from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, bearing, is_condition
 from ebbtide.language.builtin.words_chinese import NO_END
 from ebbtide.language.builtin.words_english import NO_END as NO_END_ENGLISH
@@ -135,7 +135,8 @@ def _score(text: str, clause: Clause, tokens: Sequence[Token], found: tuple[Cand
     score *= bearing(text[clause.start : clause.end], tokens, True)
     if is_courtesy(tokens):
         score *= 0.1
-    if not any(token.text.casefold() in _VERBAL for token in tokens) and tokens and tokens[0].tag == "word":
+    wordy = bool(tokens) and tokens[0].tag == "word"
+    if wordy and not any(token.text.casefold() in _VERBAL for token in tokens):
         score *= 0.7
     if is_condition(text[clause.start : clause.start + 16]):
         score *= 0.4
@@ -149,10 +150,7 @@ def _say(text: str, clause: Clause, found: tuple[Candidate, ...], dense: bool) -
     if whole and _fits(whole, dense):
         return whole
     offset = clause.end - len(without_opener(text[clause.start : clause.end]))
-    tokens = [
-        token._replace(start=token.start + offset, end=token.end + offset)
-        for token in tokenize(text[offset : clause.end])
-    ]
+    tokens = tokens_within(text, offset, clause.end)
     limit = _DENSE_MAX if dense else _CHARS_MAX
     words = _DENSE_MAX if dense else _WORDS_MAX
     if dense:

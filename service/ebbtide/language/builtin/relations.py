@@ -43,14 +43,27 @@ _LATIN_MIN = 2
 _EMPTY = VAGUE_ENGLISH | EMPTY_ALONE | (WEAK_NOUNS - _TELLING) | _ANYTHING_HAS
 _UNNAMING = _STOPPED | _ANYTHING_HAS
 
+_Names = dict[str, tuple[float, str]]
+
 
 def relate(node: str, focuses: Sequence[str]) -> list[str]:
     """Name the relation of `node` to each focus, or "" where they share nothing worth a name."""
-    own = _names(node)
-    return [_best_shared(own, _names(focus)) for focus in focuses]
+    return relate_many([(node, focuses)])[0]
 
 
-def _best_shared(own: dict[str, tuple[float, str]], other: dict[str, tuple[float, str]]) -> str:
+def relate_many(questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+    """Do what `relate` does for each node with its focuses, reading a text that is asked about again but once."""
+    read: dict[str, _Names] = {}
+
+    def names(text: str) -> _Names:
+        if text not in read:
+            read[text] = _names(text)
+        return read[text]
+
+    return [[_best_shared(names(node), names(focus)) for focus in focuses] for node, focuses in questions]
+
+
+def _best_shared(own: _Names, other: _Names) -> str:
     best: tuple[float, str] | None = None
     for key, (weight, name) in own.items():
         if key not in other:
@@ -61,9 +74,9 @@ def _best_shared(own: dict[str, tuple[float, str]], other: dict[str, tuple[float
     return best[1] if best else ""
 
 
-def _names(text: str) -> dict[str, tuple[float, str]]:
+def _names(text: str) -> _Names:
     """Return the possible names in a text by their folded form, in the order of the text."""
-    names: dict[str, tuple[float, str]] = {}
+    names: _Names = {}
     for candidate in candidates(text):
         if candidate.kind not in _KINDS or (candidate.weight < _SPECIFIC and candidate.text not in _TELLING):
             continue
@@ -101,4 +114,4 @@ def _is_name(name: str) -> bool:
         return False
     if name.casefold() in _EMPTY or name in _STOPPED:
         return False
-    return any(char.isalpha() for char in name)
+    return name[0].isalpha() or any(char.isalpha() for char in name)

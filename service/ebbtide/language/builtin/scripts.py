@@ -37,12 +37,17 @@ def has_word(text: str) -> bool:
 
 def dense_count(text: str) -> int:
     """Count the Han and Kana characters."""
-    return len(text) if _DENSE.sub("", text) == "" else len(_DENSE.findall(text))
+    return 0 if text.isascii() else len(_DENSE.findall(text))
+
+
+def has_han(text: str) -> bool:
+    """Tell whether a text holds any Han character."""
+    return not text.isascii() and _HAN_ONLY.search(text) is not None
 
 
 def is_han(text: str) -> bool:
     """Tell whether a text consists of Han characters only."""
-    return _HAN_ONLY.fullmatch(text) is not None
+    return not text.isascii() and _HAN_ONLY.fullmatch(text) is not None
 
 
 def width(text: str) -> float:
@@ -62,7 +67,7 @@ def is_dense(text: str) -> bool:
 
 def is_japanese(text: str) -> bool:
     """Tell whether Kana is frequent enough that Chinese word lists would only do harm."""
-    kana = len(_KANA.findall(text))
+    kana = 0 if text.isascii() else len(_KANA.findall(text))
     return kana > 0 and kana * 6 >= dense_count(text)
 
 

@@ -17,7 +17,7 @@ from ebbtide.language.builtin.condensing import condense
 from ebbtide.language.builtin.edges import without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_verb
 from ebbtide.language.builtin.scripts import is_dense, is_japanese
-from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.tokens import Candidate, Token, tokens_within
 from ebbtide.language.builtin.units import HARD_CONDITION, Unit, is_condition
 
 # A condition goes on to what it conditions behind one of these.
@@ -199,7 +199,4 @@ def _part(
 
 def _tokens(text: str, unit: Unit) -> list[Token]:
     shift = unit.end - len(without_opener(text[unit.start : unit.end]))
-    return [
-        token._replace(start=token.start + shift, end=token.end + shift)
-        for token in tokenize(text[shift : min(unit.end, shift + 1200)])
-    ]
+    return tokens_within(text, shift, min(unit.end, shift + 1200))

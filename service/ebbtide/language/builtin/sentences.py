@@ -92,7 +92,7 @@ def _cuts(text: str) -> Iterator[int]:
 def _protected_spans(text: str) -> list[Span]:
     """Find URLs, addresses, inline code and short quotations, merged into disjoint spans."""
     spans: list[Span] = []
-    for match in _PROTECTED.finditer(text):
+    for match in _PROTECTED.finditer(text) if _may_protect(text) else ():
         tail = _TRAILING.search(match.group()[-40:]) if match.group()[0] != "`" else None
         spans.append((match.start(), match.end() - (len(tail.group()) if tail else 0)))
     spans.extend(_bracket_spans(text))
@@ -106,10 +106,17 @@ def _protected_spans(text: str) -> list[Span]:
     return merged
 
 
+def _may_protect(text: str) -> bool:
+    """Tell whether a text holds what every URL, address or piece of code does: the pattern is slow."""
+    return "://" in text or "@" in text or "`" in text
+
+
 def _bracket_spans(text: str) -> Iterator[Span]:
     """Yield the short bracketed stretches. One stack for each kind, so an unmatched bracket costs
     nothing.
     """
+    if _BRACKET.search(text) is None:
+        return
     stacks: dict[str, list[int]] = {opener: [] for opener in _PAIRS.values()}
     quote = -1
     for match in _BRACKET.finditer(text):
@@ -144,13 +151,12 @@ def _ends_sentence(text: str, begin: int, end: int, line_start: int) -> bool:
     follower = text[end]
     mark = text[begin]
     before = text[begin - 1] if begin else " "
-    dense_before = _DENSE.match(before) is not None
     if mark in "。．｡！？۔।॥።။։؟‽":
         return follower not in "，、；：,;:"
     if mark == "…" or text.startswith("..", begin):
         return _after_ellipsis(text, end)
     if not follower.isspace():
-        return _ends_without_space(before, follower, mark, dense_before)
+        return _ends_without_space(before, follower, mark)
     upcoming = _next_visible(text, end)
     if mark in "!?":
         has_closer = text[end - 1] not in "!?"
@@ -174,12 +180,12 @@ def _after_ellipsis(text: str, end: int) -> bool:
     return follower.isspace() and (upcoming.isupper() or _DENSE.match(upcoming or " ") is not None)
 
 
-def _ends_without_space(before: str, follower: str, mark: str, dense_before: bool) -> bool:
+def _ends_without_space(before: str, follower: str, mark: str) -> bool:
     """Judge a mark with something right behind it: `走了.明天见`, `Wow!That`, but not `3.5` or
     `a.py`.
     """
     if _DENSE.match(follower):
-        return dense_before or mark in "!?"
+        return mark in "!?" or _DENSE.match(before) is not None
     if mark == ".":
         return False
     if follower.isalpha():

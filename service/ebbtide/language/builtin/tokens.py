@@ -54,9 +54,15 @@ _LATIN_UNIT = (
     r"|k|K|M|B|hrs?|mins?|secs?|h|s|m|g|L|W|V)(?![\w]))"
 )
 
+# The commonest tokens, told at once: letters up to what ends every word, in no way the beginning of a URL, a
+# path or, having none of their initials, a month. What they would be told to be below is a word as well.
+_PLAIN = r"[BCEGHIKLPQRTUVWXYZa-z][A-Za-z]*+(?:['’][A-Za-z]+)*+(?=[\s,!?;)\"]|\.(?:\s|\Z)|\Z)"
+
 _TOKEN = re.compile(
     rf"""
-    (?P<url>(?:https?|ftp)://[^\s<>"，。！？、；：“”‘’（）《》「」]{{1,500}}
+    (?:(?P<space>\s+)
+    |(?P<plain>{_PLAIN})
+    |(?P<url>(?:https?|ftp)://[^\s<>"，。！？、；：“”‘’（）《》「」]{{1,500}}
         |(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{{1,64}}@[A-Za-z0-9-]{{1,63}}
             (?:\.[A-Za-z0-9-]{{1,63}}){{1,5}})
     |(?P<title>《[^《》\n]{{1,40}}》)
@@ -74,8 +80,7 @@ _TOKEN = re.compile(
         |(?<=\w)[-/](?=\w)|(?<=\d)\.(?=\d))*(?:\+\+|\#(?!\w))?)
     |(?P<other>(?:[{KANA}]+|[{HANGUL}]+))
     |(?P<digits>\d+)
-    |(?P<space>\s+)
-    |(?P<punct>.)
+    |(?P<punct>.))\s*+
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -154,12 +159,19 @@ def tokenize(text: str) -> list[Token]:
         kind = match.lastgroup or "punct"
         if kind == "space":
             continue
-        start, end = match.span()
+        start, end = match.span(kind)
         if kind == "han":
             at = start
-            for word, tag in _tagged(match.group()):
+            for word, tag in _tagged(text[start:end]):
                 tokens.append(Token(word, at, at + len(word), tag))
                 at += len(word)
         else:
-            tokens.append(Token(match.group(), start, end, kind))
+            tokens.append(Token(text[start:end], start, end, "word" if kind == "plain" else kind))
     return tokens
+
+
+def tokens_within(text: str, start: int, end: int) -> list[Token]:
+    """Return the tokens of a piece of a text by itself, with their places in the whole."""
+    return [
+        Token(said, start + begin, start + stop, tag) for said, begin, stop, tag in tokenize(text[start:end])
+    ]

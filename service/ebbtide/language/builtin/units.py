@@ -89,6 +89,8 @@ _LEADING = (
     | words_english.VERBS
     | words_english.GERUNDS
 )
+_CONDITIONS = tuple(word + " " for word in words_english.CONDITIONS)
+_CONTRASTS = tuple(word + mark for word in words_english.CONTRASTS for mark in " ,")
 _NOUN_STARTS = words("n nr ns nt nz nw nrt nrfg vn s title")
 
 
@@ -196,14 +198,14 @@ def is_condition(opening: str) -> bool:
     lower = opening.lstrip("，, ").casefold()
     if lower.startswith(words_chinese.CONDITIONS):
         return True
-    return any(lower.startswith(word + " ") for word in words_english.CONDITIONS)
+    return lower.startswith(_CONDITIONS)
 
 
 def _is_contrast(opening: str) -> bool:
     lower = opening.lstrip("，, ").casefold()
     if lower.startswith(words_chinese.CONTRASTS):
         return True
-    return any(lower.startswith((word + " ", word + ",")) for word in words_english.CONTRASTS)
+    return lower.startswith(_CONTRASTS)
 
 
 def is_conditional(text: str) -> bool:

@@ -1,0 +1,61 @@
+"""Tokens: exact slices in order, and what must never be split is one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbtide.language.builtin import tokens
+from ebbtide.language.builtin.tokens import Token, tokenize, tokens_within
+from ebbtide.language.builtin.word_lists import ordered
+
+PIECES = [
+    *ordered(
+        "word It May Mel don’t I'd http ftp :// @ a.b . … ' - / \\ C:\\x 12 3.5kg x_y C++ # ， ！ ねこ 고양이 é \u0301 "
+        '5月3日 : ) "'
+    ),
+    "5 km",
+    "\n",
+    " ",
+    " ",
+    "\t",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Mail bob.smith@sea.org by May 5.", ["Mail", "bob.smith@sea.org", "by", "May 5", "."]),
+        (
+            "Open C:\\x\\y or http://sea.org/a please",
+            ["Open", "C:\\x\\y", "or", "http://sea.org/a", "please"],
+        ),
+        ("Isn't Node.js rock-n-roll?", ["Isn't", "Node.js", "rock-n-roll", "?"]),
+        (" We ran 5 km (in C++)\n", ["We", "ran", "5 km", "(", "in", "C++", ")"]),
+    ],
+)
+def test_what_reads_as_one_thing_is_one_token(text: str, said: list[str]) -> None:
+    """Addresses, paths, dates, amounts and compounds stay whole; marks stand alone."""
+    assert [token.text for token in tokenize(text)] == said
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_plain_words_are_what_the_full_pattern_says(text: str) -> None:
+    """The quick way to tell a plain word never tells anything else than the patterns of everything else do."""
+    slow = re.compile(tokens._TOKEN.pattern.replace(tokens._PLAIN, "(?!)"), re.VERBOSE | re.DOTALL)
+    assert slow.pattern != tokens._TOKEN.pattern
+    told = [
+        (match.group(kind), match.start(kind))
+        for match in slow.finditer(text)
+        if (kind := match.lastgroup or "") != "space"
+    ]
+    assert [(token.text, token.start) for token in tokenize(text)] == told
+
+
+def test_tokens_within_a_piece_keep_their_places_in_the_whole() -> None:
+    """A piece is read by itself, and its tokens say where they stand in the text."""
+    text = "Well, the roof leaks."
+    assert tokens_within(text, 6, 14) == [Token("the", 6, 9, "word"), Token("roof", 10, 14, "word")]
