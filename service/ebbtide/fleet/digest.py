@@ -23,7 +23,7 @@ from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.segments import label_of, memory_of, told_messages, utterances
 from ebbtide.fleet.workspace import DigestTask, Draftable, Retention, Workspace
-from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Segment, Utterance
+from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, Segment, Utterance
 from ebbtide.language.retry import Asking
 from ebbtide.memory.digestion import partners
 from ebbtide.telemetry import get_log, told
