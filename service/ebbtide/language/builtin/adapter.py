@@ -7,11 +7,10 @@ pronouns, rephrase, know anything about the world.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TypeVar
 
 from ebbtide.language.builtin.model import process
@@ -68,4 +67,5 @@ class BuiltinModel:
 
 def _at_once(texts: Iterable[str]) -> int:
     """How many of the first texts are answered in one go: at least one, however long."""
-    return max(1, bisect_right(list(accumulate(map(len, texts))), CHARS_AT_ONCE))
+    fitting = takewhile(lambda chars: chars <= CHARS_AT_ONCE, accumulate(map(len, texts)))
+    return max(1, sum(1 for _ in fitting))
