@@ -31,7 +31,7 @@ from benchmarks import (
 from benchmarks.measuring import machine
 from benchmarks.picture import draw
 from benchmarks.plan import Plan
-from benchmarks.report import Figure, as_document, show, write_json
+from benchmarks.report import Figure, as_document, as_markdown, show, write_json
 from benchmarks.synthetic import SCALES
 from ebbtide.telemetry import configure_log
 
@@ -98,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = {"quick": asked.quick, "scales": asked.scales, "rows": asked.only, "seed": asked.seed}
     write_json(as_document(figures, about, {**told, "failures": failures}), asked.json)
     draw(figures, asked.plot)
+    if asked.markdown is not None:
+        asked.markdown.write_text(as_markdown(figures, about), encoding="utf-8")
     console.print(f"Written: {asked.json} and {asked.plot}", markup=False, highlight=False, soft_wrap=True)
     return 1 if failures else 0
 
@@ -112,6 +114,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--xl", action="store_true", help="a million memories as well; needs 8 GB")
     parser.add_argument("--only", type=_rows, default=list(ROWS), help="rows, such as P1,P2")
     parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--markdown", type=Path, help="where the table goes as documentation shows it")
     parser.add_argument("--plot", type=Path, help="where the picture goes")
     parser.add_argument("--seed", type=int, default=1, help="of the synthetic memories")
     parser.add_argument(

@@ -108,6 +108,36 @@ def _number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def as_markdown(figures: Sequence[Figure], machine: Mapping[str, object]) -> str:
+    """The table as the documentation shows it."""
+    lines = [
+        "| row | what | p50 | p95 | baselines of the same run, p50 | ratio | to reach | reached |",
+        "|---|---|---:|---:|---|---|---|---|",
+    ]
+    for figure in figures:
+        baselines = "<br>".join(f"{name}: {_number(spread.p50)}" for name, spread in figure.baselines.items())
+        wanted = "<br>".join(claim.wanted for claim in figure.claims)
+        reached = "<br>".join(f"{_mark(claim)} {_number(claim.reached)}" for claim in figure.claims)
+        tail = "" if figure.is_rate else _number(figure.ours.p95)
+        cells = (
+            figure.row,
+            f"{figure.what} [{figure.unit}]",
+            _number(figure.ours.p50),
+            tail,
+            baselines,
+            figure.ratio,
+            wanted,
+            reached,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    told = ", ".join(f"{name} {value}" for name, value in machine.items())
+    return "\n".join([*lines, "", f"Measured on: {told}.", ""])
+
+
+def _mark(claim: Claim) -> str:
+    return {True: "✓", False: "✗", None: "·"}[claim.is_met]
+
+
 def as_document(
     figures: Sequence[Figure], machine: Mapping[str, object], arguments: Mapping[str, object]
 ) -> dict[str, Any]:
