@@ -130,6 +130,18 @@ async def test_answer_is_worded_in_the_agents_job(
     assert {name.startswith("job") for name in wording} == {True}
 
 
+async def test_request_has_no_thread_of_its_own(tmp_path: Path) -> None:
+    """What is small stays on the event loop: another thread than the job's costs as much as the request."""
+    before = set(threading.enumerate())
+    async with rest_in(tmp_path) as call:
+        assert (await call("POST", f"{AGENT}/remember", SMALL)).status_code == 202
+        assert (await call("POST", f"{AGENT}/recall", {})).status_code == 200
+        assert (await call("GET", f"{AGENT}/nodes")).status_code == 200
+        assert await call.refused("GET", f"{AGENT}?nothing=1") == "UNKNOWN_FIELD"
+        new = {thread.name.partition("_")[0] for thread in set(threading.enumerate()) - before}
+    assert new <= {"job", "language"}
+
+
 async def test_long_batch_becomes_memories_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

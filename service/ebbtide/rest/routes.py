@@ -26,7 +26,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _refuse_unknown_options(request: Request) -> None:
+async def _refuse_unknown_options(request: Request) -> None:
+    # A coroutine, because FastAPI gives everything else a thread of its own, with every request.
     known = {field.alias for field in request.scope["route"].dependant.query_params}
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
