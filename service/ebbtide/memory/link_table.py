@@ -130,8 +130,7 @@ class LinkTable:
     def merge(self, keep: Array | None, slot_of: Array | None, slot_count: int) -> None:
         """Sort the new links in. `keep` says which rows stay, `slot_of` maps old slots to new ones."""
         names = ("source", "target", "relation", "written", "anchor", "now")
-        rows = self.rows if keep is None else None
-        values = {name: self.rows[name] if rows is not None else self.rows[name][keep] for name in names}
+        values = {name: self.rows[name] if keep is None else self.rows[name][keep] for name in names}
         if slot_of is not None:
             values["source"] = slot_of[values["source"]]
             values["target"] = slot_of[values["target"]]
