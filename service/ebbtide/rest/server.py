@@ -72,6 +72,9 @@ class RestServer:
         self._socket = socket.create_server(
             (settings.host, settings.rest_port), family=family, backlog=BACKLOG
         )
+        # Head and body of an answer go out one after the other: the second would wait 40 ms for the first to be
+        # acknowledged. uvloop sees to that by itself; asyncio does not, for a socket that is handed to it.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._uvicorn: _Uvicorn | None = None
 
     @property
