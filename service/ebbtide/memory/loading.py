@@ -60,6 +60,7 @@ def _load_nodes(network: Network, nodes: Iterable[Node | NodeText], targets: Arr
     slots["content_length"][places] = content_lengths
     network.texts.load(buffer, places, np.array(starts, dtype=np.int64), len(everyone))
     network.node_count = len(ids)
+    network.dead_kept = len(everyone) - len(ids)
 
 
 def _load_links(network: Network, links: LinkColumns) -> None:

@@ -87,6 +87,8 @@ class Network:
         self.next_node_id: NodeId = 1
         self.node_count = 0
         self.link_count = 0
+        self.dead_kept = 0
+        """Forgotten slots that were left when such slots were last dropped: links pointed at them."""
         self.relations: list[str] = []
         self._relation_numbers: dict[str, int] = {}
         self._scratch: Scratch | None = None
@@ -385,8 +387,9 @@ class Network:
     # --- keeping the arrays in shape ---------------------------------------------------------------
 
     def _tidy(self) -> None:
-        dead = self.slots.count - self.node_count
-        if dead > max(LEAST_DEAD, self.slots.count // 2):
+        # Those a link points at stay: only what died since the last time can be dropped.
+        died = self.slots.count - self.node_count - self.dead_kept
+        if died > max(LEAST_DEAD, self.slots.count // 4):
             self._drop_dead()
         elif self.links.wants_merge:
             alive = self.slots["alive"][self.links.rows["source"]]
@@ -405,4 +408,5 @@ class Network:
         self.slots.keep(kept)
         self.links.merge(keep, slot_of, len(kept))
         self.texts.renumber(kept)
+        self.dead_kept = len(kept) - self.node_count
         self._scratch = None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ebbtide.memory import network as memory_network
 from ebbtide.memory.association import fold_relation, reach, recall
 from ebbtide.memory.compression import Verdict, is_due, judge
 from ebbtide.memory.draft import Draft
@@ -93,6 +94,31 @@ def test_forgetting_a_supporter_takes_its_support_along() -> None:
     assert Draft(made).importance(2) == 0
     assert made.dangling(2) == [(1, "")]
     assert made.link_count == 1
+
+
+def test_slots_of_forgotten_nodes_are_dropped_but_not_sought_at_every_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What nothing points at goes once it is much; what links dangle at stays, and is not gone through again."""
+    monkeypatch.setattr(memory_network, "LEAST_DEAD", 4)
+    drops = 0
+    plain = Network._drop_dead
+
+    def counted(self: Network) -> None:
+        nonlocal drops
+        drops += 1
+        plain(self)
+
+    monkeypatch.setattr(Network, "_drop_dead", counted)
+    made = network(*((1, n, "", 1.0) for n in range(2, 40)), focus=(1,))
+    made.apply(Change(forgotten=list(range(2, 40))))
+    assert drops == 1
+    for n in range(40, 60):
+        made.apply(Change(nodes=[Node(n, "x", "p", (), 1, 1)], forgotten=[n]))
+    assert drops < 6
+    assert made.slots.count < 39 + 1 + 20
+    assert len(made.dangling(1)) == 38
+    assert made.node_ids() == [1]
 
 
 def test_a_draft_sees_what_it_is_about_to_change() -> None:
