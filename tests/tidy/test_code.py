@@ -17,7 +17,7 @@ LONGEST_MODULE = 420
 LONGEST_FUNCTION = 70
 
 LONGER = {
-    "fleet/workspace.py": (520, "every job of one agent, commit then apply; half of it would hide the rule"),
+    "fleet/workspace.py": (530, "every job of one agent, commit then apply; half of it would hide the rule"),
     "store/transaction.py": (460, "one transaction read and written as ground state, with all its indexes"),
     "language/builtin/words_english.py": (700, "word lists"),
 }

@@ -30,6 +30,7 @@ from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
+from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import (
     REWRITES_KEPT,
     AgentCounts,
@@ -51,7 +52,7 @@ MOST_JUDGED = 5000
 """Most nodes judged together, about 10 ms: the time is looked at in between."""
 
 FEWEST_VISITS = 64
-"""Visits judged together at first; four times as many as long as none of them needs a text."""
+"""Visits judged together at first; four times as many as long as none needs a text or is forgotten."""
 
 PRUNED_PER_DIGEST = 32
 """Most statuses dropped along with a digest, so that no commit grows without bound."""
@@ -128,7 +129,7 @@ class Visits:
         return self.order[self.begin : self.begin + count]
 
     def advance(self, visited: int, *, undisturbed: bool) -> None:
-        """So many are done: judge more together as long as none of them needs a text."""
+        """So many are done: judge more together as long as none needs a text or is forgotten."""
         self.begin += visited
         self.size = min(self.size * 4, MOST_JUDGED) if undisturbed else FEWEST_VISITS
 
@@ -142,10 +143,18 @@ class Workspace:
         self._visits: Visits | None = None
         self.identity: Identity
         self.overrides: dict[str, object]
-        self.network: Network
+        self._network: Network | None = None
         self.load()
 
     # --- opening and parameters --------------------------------------------------------------------
+
+    @property
+    def network(self) -> Network:
+        """The derived state, built anew where it was lost."""
+        if self._network is None:
+            self.load()
+        assert self._network is not None
+        return self._network
 
     def load(self) -> None:
         """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
@@ -156,7 +165,7 @@ class Workspace:
         self.identity = identity
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
-        self.network = self.store.read(
+        self._network = self.store.read(
             lambda txn: _read_network(txn, parameters.model_copy(update={"decay_rate": written_with}))
         )
         self._visits = None
@@ -198,13 +207,24 @@ class Workspace:
                 also(txn)
 
         self.store.write(write)
-        self.network.apply(change)
+        self._follow(change)
+
+    def _follow(self, change: Change) -> None:
+        """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
+
+        A network behind the disk would give ids a second time; it is built anew by the next job.
+        """
+        try:
+            self.network.apply(change)
+        except Exception as error:
+            self._network = self._visits = None
+            get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
 
     @property
     def resident_bytes(self) -> int:
         """Bytes of memory that the agent's derived state holds."""
         order = 0 if self._visits is None else self._visits.order.nbytes
-        return self.network.resident_bytes + order
+        return order + (0 if self._network is None else self._network.resident_bytes)
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""
@@ -309,7 +329,7 @@ class Workspace:
             )
 
         self.store.write(write)
-        self.network.apply(change)
+        self._follow(change)
         return True
 
     def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
@@ -383,8 +403,10 @@ class Workspace:
         left = SCANS_PER_COMMIT
         # Asked before the first visits too, since that begins the time; these are made in any case.
         while visits.left and left > 0 and task is None and not (is_time_up() and left < SCANS_PER_COMMIT):
+            gone_before = len(draft.change.forgotten)
             visited, task = compression.visit(draft, visits.next(min(visits.size, left)), state)
-            visits.advance(visited, undisturbed=task is None)
+            # One that is forgotten costs as much as a hundred that are not: the time must be looked at.
+            visits.advance(visited, undisturbed=task is None and len(draft.change.forgotten) == gone_before)
             left -= visited
         if not visits.left:
             compression.end_pass(draft, state, owed)
