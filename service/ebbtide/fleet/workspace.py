@@ -392,9 +392,10 @@ class Workspace:
             if owed == 0:
                 return PassStep(is_idle=True)
             state = self._begin_pass(done + 1)
+        network = self.network  # building it anew drops the visits
         if self._visits is None:
-            self._visits = Visits(compression.nodes_to_visit(self.network, state))
-        draft = Draft(self.network)
+            self._visits = Visits(compression.nodes_to_visit(network, state))
+        draft = Draft(network)
         # From here on a failed commit must not leave the order half consumed.
         visits, self._visits = self._visits, None
         if finished is not None:
