@@ -72,8 +72,8 @@ def pass_ms(workspace: Workspace) -> float:
     passes = workspace.store.read(lambda txn: txn.finished_passes())
 
     def run() -> None:
-        while not (step := workspace.compress(None, _time_of_a_step())).is_idle:
-            assert step.task is None, "nothing has to be shortened"
+        while not (step := workspace.compress((), _time_of_a_step())).is_idle:
+            assert not step.tasks, "nothing has to be shortened"
 
     _, took_ms = timed(run)
     assert workspace.store.read(lambda txn: txn.finished_passes()) == passes + 1

@@ -85,18 +85,26 @@ async def test_what_is_answered_in_one_go_is_answered_alike(model: LanguageModel
     if process_many is None or relate_many is None:
         assert process_many is relate_many
         return
-    texts = [(message.prefix + message.text, message.prefix) for message in CONVERSATION[:2]] * 60
+    texts = [
+        (message.prefix + message.text, message.prefix, most)
+        for message in CONVERSATION[:2]
+        for most in (None, 20, 9)
+    ] * 20
     processed = await process_many(texts)
     assert 0 < len(processed) < len(texts)
-    assert processed == [await model.process(t, prefix=p) for t, p in texts[: len(processed)]]
+    assert processed == [
+        await model.process(text, prefix=prefix, target_length=most)
+        for text, prefix, most in texts[: len(processed)]
+    ]
     questions = [
-        (text, [other for other, _ in texts[index : index + 3]]) for index, (text, _) in enumerate(texts)
+        (text, [other for other, _, _ in texts[index : index + 3]])
+        for index, (text, _, _) in enumerate(texts)
     ]
     related = await relate_many(questions)
     assert 0 < len(related) < len(questions)
     assert related == [await model.relate(node, focuses) for node, focuses in questions[: len(related)]]
     endless = "The old house by the sea. " * 1000
-    assert await process_many([(endless, "")] * 2) == [await model.process(endless)]
+    assert await process_many([(endless, "", None)] * 2) == [await model.process(endless)]
 
 
 async def test_a_model_tells_of_itself_and_closes_twice(model: LanguageModel) -> None:

@@ -13,7 +13,7 @@ import importlib
 import importlib.util
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -179,10 +179,14 @@ class Home:
 
     # --- compress ----------------------------------------------------------------------------------
 
-    def step(self, finished: Shortened | None, times_up: Iterable[bool] = ()) -> PassStep:
+    def step(
+        self, finished: Collection[Shortened] = (), times_up: Iterable[bool] = (), most_tasks: int = 1
+    ) -> PassStep:
         """One step of compression, ended early where `times_up` says so."""
         clock = iter(times_up)
-        return self.workspace.compress(finished, lambda: next(clock, False))
+        step = self.workspace.compress(finished, lambda: next(clock, False), most_tasks)
+        assert len(step.tasks) <= most_tasks
+        return step
 
     def compress(
         self, shorten: Shorten, times_up: Sequence[bool] = (), reopen_at: Sequence[int] = ()
@@ -191,16 +195,17 @@ class Home:
         done, owed = self.counters()
         assert owed > 0
         clock = iter(times_up)
-        finished: Shortened | None = None
+        finished: list[Shortened] = []
         number = 0
         while self.counters()[0] == done:
             if number in reopen_at:
                 self.reopen()
-            step = self.workspace.compress(finished, lambda: next(clock, False))
+            # Now one text is asked for at a time and now several, and not all of them are answered.
+            step = self.step(finished, clock, 1 + number % 4)
             assert not step.is_idle
-            finished = None if step.task is None else shortened(step.task, shorten)
+            finished = [shortened(task, shorten) for task in step.tasks[: 1 + number % 3]]
             number += 1
-        assert finished is None
+        assert not finished
 
 
 def shortened(task: ShorteningTask, shorten: Shorten) -> Shortened:

@@ -11,6 +11,7 @@ Deliberately not here: any rule of the memory model.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from math import isclose
 from random import Random
 
@@ -150,11 +151,9 @@ class PureEngine:
             order = compression.nodes_to_visit(self.network, state)
             while len(order) and visited not in stops:
                 most = min([len(order), 1 + visited * 7 % 9, *(s - visited for s in stops if s > visited)])
-                done, shortening = compression.visit(draft, order[:most], state)
-                if shortening is not None:
-                    self._rewrite(draft, shortening, shorten)
-                    compression.finish_visit(draft, shortening.node_id, state)
-                    done += 1
+                rewrite = partial(self._rewrite, draft, shorten)
+                done, missing = compression.visit(draft, order[:most], state, rewrite)
+                assert missing is None
                 order, visited = order[done:], visited + done
             if not len(order):
                 compression.end_pass(draft, state, self.ground.owed)
@@ -162,14 +161,14 @@ class PureEngine:
                 return
             self.commit(draft.change)
 
-    def _rewrite(self, draft: Draft, shortening: compression.Shortening, shorten: Shorten) -> None:
+    def _rewrite(self, draft: Draft, shorten: Shorten, shortening: compression.Shortening) -> bool:
         node = self.ground.nodes[shortening.node_id]
         content = shorten(self.ground.first[node.id], shortening.target)
-        if content is None:
-            return
-        draft.change.nodes.append(
-            msgspec.structs.replace(node, content=content, keywords=tuple(keywords_for(content)))
-        )
+        if content is not None:
+            draft.change.nodes.append(
+                msgspec.structs.replace(node, content=content, keywords=tuple(keywords_for(content)))
+            )
+        return True
 
     def erase(self, node_id: int) -> None:
         """Erase a node for good."""

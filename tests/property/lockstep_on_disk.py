@@ -48,7 +48,7 @@ class HomePair:
 
     def compress(self, salt: int, times_up: list[bool], reopen_at: list[int]) -> None:
         if self.oracle.owed == 0:
-            assert self.home.step(None).is_idle
+            assert self.home.step().is_idle
             return
 
         def shorten(text: str, target: int) -> str | None:

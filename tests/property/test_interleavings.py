@@ -30,7 +30,7 @@ class Interleaved(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home: Home | None = None
-        self.finished: Shortened | None = None
+        self.finished: list[Shortened] = []
         self.salt = 0
         self.focus_bound = 0
         """Most nodes in focus: the largest limit since a batch or the start of a pass applied one."""
@@ -88,16 +88,17 @@ class Interleaved(RuleBasedStateMachine):
         """One step of so many visits; a text to be shortened may stay under way while other things happen."""
         begins = self.pass_state() is None and self.home.counters()[1] > 0
         before = self.home.counters()
-        step = self.home.step(self.finished, [False] * (visits - 1) + [True])
+        step = self.home.step(self.finished, [False] * (visits - 1) + [True], most_tasks=1 + salt % 4)
         if begins:
             self.focus_bound = self.home.workspace.parameters.focus_limit
         if self.home.counters() != before:
             assert self.home.counters() == (before[0] + 1, max(0, before[1] - 1))
-        self.finished, self.salt = None, salt
-        if step.task is not None:
-            self.finished = shortened(step.task, lambda text, n: histories.shorten(text, n, salt))
-            if not keep_waiting:
-                self.step(1, True, salt)
+        self.salt = salt
+        self.finished = [
+            shortened(task, lambda text, n: histories.shorten(text, n, salt)) for task in step.tasks
+        ]
+        if self.finished and not keep_waiting:
+            self.step(1, True, salt)
 
     @rule(is_lost=st.booleans())
     def reopen(self, is_lost: bool) -> None:
@@ -107,12 +108,12 @@ class Interleaved(RuleBasedStateMachine):
             event("a restart in the middle of a pass")
         self.home.reopen()
         assert snapshot(self.home.workspace.network) == before
-        self.finished = None if is_lost else self.finished
+        self.finished = [] if is_lost else self.finished
 
     @rule()
     def cut_off(self) -> None:
         """A slice ends while its text is being shortened: the node is first next time."""
-        self.finished = None
+        self.finished = []
 
     @rule()
     def run_to_the_end(self) -> None:
@@ -122,7 +123,7 @@ class Interleaved(RuleBasedStateMachine):
         done = self.home.counters()[0]
         for _ in range(2 * self.home.workspace.network.node_count + 2):
             step = self.home.step(self.finished)
-            self.finished = None if step.task is None else shortened(step.task, lambda text, n: text[:n])
+            self.finished = [shortened(task, lambda text, n: text[:n]) for task in step.tasks]
             if self.home.counters()[0] == done + 1:
                 assert self.pass_state() is None
                 return

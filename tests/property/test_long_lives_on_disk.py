@@ -77,16 +77,17 @@ def test_a_full_disk_in_the_middle_of_a_pass_costs_nothing() -> None:
         try:
             for number in range(3):
                 home.remember([(f"{number}{i} " + "tea " * 12, []) for i in range(4)], {})
-            finished, count = None, 0
+            finished: list[Shortened] = []
+            count = 0
             while home.counters()[1]:
                 count += 1
                 if count == fail_at:
                     home.store.is_full = True
                     with pytest.raises(Exhausted):
-                        home.step(finished, [True])
+                        home.step(finished, [True], 3)
                     home.store.is_full = False
-                step = home.step(finished, [True])
-                finished = None if step.task is None else shortened(step.task, lambda t, n: t[:n])
+                step = home.step(finished, [True], 3)
+                finished = [shortened(task, lambda t, n: t[:n]) for task in step.tasks]
             return {**snapshot(home.workspace.network), "texts": home.nodes()}
         finally:
             home.close()
@@ -106,7 +107,7 @@ class Twin:
     def __init__(self, changes: dict, *, is_restless: bool) -> None:
         self.home = Home({"decay_rate": 0.7, "focus_limit": 2, "delete_threshold": 2, **changes, **SCAN})
         self.is_restless = is_restless
-        self.finished: Shortened | None = None
+        self.finished: list[Shortened] = []
 
     def happen(self, event_seed: int) -> None:
         """One event, all of it decided by one number."""
@@ -121,11 +122,9 @@ class Twin:
             if self.is_restless:
                 self.home.reopen()
             step = self.home.step(self.finished, [False] * dice.randrange(6) + [True])
-            self.finished = (
-                None
-                if step.task is None
-                else shortened(step.task, lambda text, n: histories.shorten(text, n, 5))
-            )
+            self.finished = [
+                shortened(task, lambda text, n: histories.shorten(text, n, 5)) for task in step.tasks
+            ]
         else:
             self.home.workspace.change_parameters({**histories.changes_from(dice), **SCAN})
 

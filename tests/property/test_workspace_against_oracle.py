@@ -84,7 +84,7 @@ class WorkspaceLockstep(RuleBasedStateMachine):
         home = self.pair.home
         attempts: dict[str, Callable[[], object]] = {
             "accept": lambda: home.accept(["lost words"]),
-            "compress": lambda: home.step(None),
+            "compress": lambda: home.step(),
             "patch": lambda: home.workspace.change_parameters({"decay_rate": 0.123}),
         }
         if what != "compress" or self.pair.oracle.owed:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ebbtide.language.gate import Gate, Priority
-from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment, Utterance
+from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment, TextToProcess, Utterance
 from ebbtide.language.replies import checked_names, checked_processed, checked_segments, cut_at_clause
 from ebbtide.language.retry import Asking, Patience, Tally
 from tests.support.scripted_model import ScriptedModel
@@ -69,15 +69,15 @@ async def test_background_calls_do_not_repeat_transport_failures() -> None:
 class TakesMany(ScriptedModel):
     """A scripted model that answers up to three texts in one go, as the script says."""
 
-    async def process_many(self, texts: Sequence[tuple[str, str]]) -> list[Processed]:
+    async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         self.calls["process_many"] += 1
-        return [await self.process(text, prefix=prefix) for text, prefix in texts[:3]]
+        return [await self.process(t, prefix=p, target_length=most) for t, p, most in texts[:3]]
 
 
 async def test_a_model_that_takes_one_text_at_a_time_is_not_asked_for_many() -> None:
     """Nothing is answered and nothing counted: the caller asks one by one."""
     ask = asking(ScriptedModel())
-    assert await ask.process_many([("a text", "")]) == []
+    assert await ask.process_many([("a text", "", None)]) == []
     assert await ask.relate_many([("a text", ["another"])]) == []
     assert ask.tallies == {}
 
@@ -86,7 +86,7 @@ async def test_texts_answered_in_one_go_count_as_a_call_each() -> None:
     """The first texts are answered, checked and counted as if they had been asked for singly."""
     model = TakesMany()
     ask = asking(model)
-    answers = await ask.process_many([(f"Ann: The roof number {n} leaks.", "Ann: ") for n in range(5)])
+    answers = await ask.process_many([(f"Ann: The roof number {n} leaks.", "Ann: ", None) for n in range(5)])
     assert [answer.content for answer in answers] == [f"Ann: The roof number {n} leaks." for n in range(3)]
     assert model.calls["process_many"] == 1
     assert ask.tallies["process"] == Tally(calls=3, parsed=3)
@@ -98,9 +98,10 @@ async def test_answers_in_one_go_end_before_the_first_unusable_one() -> None:
     model = TakesMany()
     model.script["process"].extend([lambda: Processed("fine", "", ()), lambda: Processed("", "", ())])
     ask = asking(model)
-    assert [answer.content for answer in await ask.process_many([("fine", ""), ("bad", ""), ("c", "")])] == [
-        "fine"
-    ]
+    assert [
+        answer.content
+        for answer in await ask.process_many([("fine", "", None), ("bad", "", None), ("c", "", 9)])
+    ] == ["fine"]
     assert ask.tallies["process"] == Tally(calls=2, parsed=1, bad_replies=1)
 
 
@@ -109,7 +110,7 @@ async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> No
     model = TakesMany()
     model.script["process"].append(ModelUnavailable("refused"))
     ask = asking(model)
-    assert await ask.process_many([("a text", "")]) == []
+    assert await ask.process_many([("a text", "", None)]) == []
     assert ask.troubled
     assert ask.tallies["process"] == Tally(calls=1, unavailable=1)
     assert (await ask.process("a text")).content == "a text"

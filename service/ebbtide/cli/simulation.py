@@ -10,13 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from ebbtide.memory.compression import (
-    begin_pass,
-    end_pass,
-    finish_visit,
-    nodes_to_visit,
-    visit,
-)
+from ebbtide.memory.compression import Shortening, begin_pass, end_pass, nodes_to_visit, visit
 from ebbtide.memory.digestion import NewMemory, digest
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
@@ -116,14 +110,12 @@ def _compress(network: Network, number: int) -> None:
     assert state is not None
     draft = Draft(network)
     shortened: list[tuple[NodeId, int]] = []
-    order = nodes_to_visit(network, state)
-    while len(order):
-        visited, shortening = visit(draft, order, state)
-        if shortening is not None:
-            shortened.append((shortening.node_id, shortening.target))
-            finish_visit(draft, shortening.node_id, state)
-            visited += 1
-        order = order[visited:]
+
+    def shorten(shortening: Shortening) -> bool:
+        shortened.append((shortening.node_id, shortening.target))
+        return True
+
+    visit(draft, nodes_to_visit(network, state), state, shorten)
     end_pass(draft, state, 1)
     draft.change.nodes = [_memory(node_id, length) for node_id, length in shortened]
     network.apply(draft.change)

@@ -23,7 +23,15 @@ from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.segments import label_of, memory_of, told_messages, utterances
 from ebbtide.fleet.workspace import DigestTask, Draftable, Retention, Workspace
-from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, Segment, Utterance
+from ebbtide.language.port import (
+    BadReply,
+    LanguageModel,
+    ModelUnavailable,
+    Processed,
+    Segment,
+    TextToProcess,
+    Utterance,
+)
 from ebbtide.language.retry import Asking
 from ebbtide.memory.digestion import partners
 from ebbtide.telemetry import get_log, told
@@ -217,10 +225,10 @@ class Digest:
     async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
         assert progress.segments is not None
         records = [task.records[i] for i in progress.indices]
-        waiting: list[tuple[str, str]] = []
+        waiting: list[TextToProcess] = []
         for segment in progress.segments[len(progress.drafts) :]:
             prefix = label_of(segment, progress.heard)
-            waiting.append((prefix + segment.text, prefix))
+            waiting.append((prefix + segment.text, prefix, None))
         while waiting:
             answers = await self._first_processed(waiting)
             del waiting[: len(answers)]
@@ -230,12 +238,12 @@ class Digest:
                 progress.drafts.append(memory_of(segment, processed, progress.heard, records))
         return progress.drafts
 
-    async def _first_processed(self, waiting: list[tuple[str, str]]) -> list[Processed]:
+    async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:
         """Answers for the first of the texts: of as many as the model takes in one go, or of one."""
         answers = await self._asking.process_many(waiting)
         if answers:
             return answers
-        text, prefix = waiting[0]
+        text, prefix, _ = waiting[0]
         try:
             return [await self._asking.process(text, prefix=prefix)]
         except BadReply:

@@ -10,6 +10,7 @@ content for this pass, so that a model that hangs on one text does not stop a me
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +18,7 @@ from ebbtide.clock import Clock
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.workspace import Shortened, ShorteningTask, Workspace
 from ebbtide.language.gate import Priority
-from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable
+from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, TextToProcess
 from ebbtide.language.retry import Asking
 from ebbtide.vocabulary import NodeId
 
@@ -26,6 +27,9 @@ JOB_BUDGET_S = 0.02
 
 LEAST_MODEL_TIME_S = 5.0
 """A model call gets at least this long, however little of the slice is left."""
+
+MOST_TEXTS = 32
+"""Texts asked for together of a model that answers many questions at once; they share a commit too."""
 
 TOO_SHORT_FOR_A_MODEL = 20
 """Targets below this many characters are left to the built-in model."""
@@ -46,20 +50,26 @@ class Compressor:
     async def run_slice(self) -> bool:
         """Compress until nothing is owed, time is up or foreground work waits; whether more is owed."""
         deadline_s = self.clock.monotonic_s() + self.slice_s
-        finished: Shortened | None = None
+        finished: list[Shortened] = []
+        most_tasks = MOST_TEXTS if self.asking.takes_many else 1
         while True:
-            step = await self.mailbox.run(partial(self.workspace.compress, finished, self._budget()))
+            step = await self.mailbox.run(
+                partial(self.workspace.compress, finished, self._budget(), most_tasks)
+            )
             if step.is_idle:
                 return False
-            finished = None
-            if step.task is not None:
-                finished = await self._shorten(step.task, deadline_s)
-                if finished is None:
-                    return True
+            finished = []
+            if step.tasks:
+                finished = await self._shorten_many(step.tasks)
+                if not any(shortened.task is step.tasks[0] for shortened in finished):
+                    first = await self._shorten(step.tasks[0], deadline_s)
+                    if first is None:
+                        return True
+                    finished.append(first)
             elif self._must_give_way(deadline_s):
                 return True
             # A shortened text is committed before giving way, or its model call was in vain.
-            if finished is not None and self._must_give_way(deadline_s):
+            if finished and self._must_give_way(deadline_s):
                 await self.mailbox.run(partial(self.workspace.compress, finished, lambda: True))
                 return True
 
@@ -68,6 +78,25 @@ class Compressor:
 
     def _budget(self) -> _Budget:
         return _Budget(self.clock, JOB_BUDGET_S)
+
+    async def _shorten_many(self, tasks: Sequence[ShorteningTask]) -> list[Shortened]:
+        """How some of these shortenings went, by a model that takes many at once; else nothing."""
+        if len(tasks) < 2:
+            return []
+        long = [task for task in tasks if task.shortening.target >= TOO_SHORT_FOR_A_MODEL]
+        short = [task for task in tasks if task.shortening.target < TOO_SHORT_FOR_A_MODEL]
+        answers = (
+            await self.asking.process_many(_questions(long), priority=Priority.BACKGROUND) if long else []
+        )
+        name = getattr(self.asking.model, "name", "")
+        shortened = [Shortened(*pair, name) for pair in zip(long, answers, strict=False)]
+        for task in short:
+            shortened.append(Shortened(task, await self._by_the_fallback(task), "builtin"))
+        return shortened
+
+    async def _by_the_fallback(self, task: ShorteningTask) -> Processed:
+        target = task.shortening.target
+        return await self.fallback.process(task.text, prefix=task.prefix, target_length=target)
 
     async def _shorten(self, task: ShorteningTask, deadline_s: float) -> Shortened | None:
         """How the shortening went; None when the slice's time cut it off."""
@@ -96,8 +125,11 @@ class Compressor:
             return Shortened(task, None, model)
         except BadReply:
             pass
-        processed = await self.fallback.process(task.text, prefix=task.prefix, target_length=target)
-        return Shortened(task, processed, "builtin")
+        return Shortened(task, await self._by_the_fallback(task), "builtin")
+
+
+def _questions(tasks: Sequence[ShorteningTask]) -> list[TextToProcess]:
+    return [(task.text, task.prefix, task.shortening.target) for task in tasks]
 
 
 class _Budget:

@@ -10,8 +10,9 @@ Jobs take what they need (`now_ms`, a time budget) as arguments: no clock, no se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 import msgspec
@@ -53,6 +54,9 @@ MOST_JUDGED = 5000
 
 FEWEST_VISITS = 64
 """Visits judged together at first; four times as many as long as none needs a text or is forgotten."""
+
+SEEN_AHEAD = 256
+"""Most visits looked at ahead for texts that will be needed soon."""
 
 PRUNED_PER_DIGEST = 32
 """Most statuses dropped along with a digest, so that no commit grows without bound."""
@@ -96,10 +100,13 @@ class Shortened:
 
 @dataclass(frozen=True, slots=True)
 class PassStep:
-    """Where compression stands after a step: nothing owed, more to visit, or a text to shorten."""
+    """Where compression stands after a step: nothing owed, more to visit, or a text to shorten.
+
+    The first of `tasks` is what the pass waits for; those behind it will be needed soon, as things stand.
+    """
 
     is_idle: bool
-    task: ShorteningTask | None = None
+    tasks: tuple[ShorteningTask, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,11 +386,16 @@ class Workspace:
 
         return self.store.write(write)
 
-    def compress(self, finished: Shortened | None, is_time_up: Callable[[], bool]) -> PassStep:
+    def compress(
+        self,
+        finished: Collection[Shortened],
+        is_time_up: Callable[[], bool],
+        most_tasks: int = 1,
+    ) -> PassStep:
         """Go on with the pass under way, or begin one that is owed, until a text must be shortened.
 
-        `finished` ends the visit that the last step stopped at. Visits are committed in groups; a step ends
-        when the group is full or `is_time_up` says so.
+        `finished` are texts that earlier steps asked for. Visits are committed in groups; a step ends when
+        the group is full, `is_time_up` says so, or a text is missing: then up to `most_tasks` are asked for.
         """
         state, owed, done = self.store.read(
             lambda txn: (txn.pass_state(), txn.owed_passes(), txn.finished_passes())
@@ -398,16 +410,16 @@ class Workspace:
         draft = Draft(network)
         # From here on a failed commit must not leave the order half consumed.
         visits, self._visits = self._visits, None
-        if finished is not None:
-            self._end_visit(draft, finished, state, visits)
-        task = None
+        waiting = {shortened.task.shortening.node_id: shortened for shortened in finished}
+        settle = partial(self._settle, draft, waiting, state.number)
+        missing = None
         left = SCANS_PER_COMMIT
         # Asked before the first visits too, since that begins the time; these are made in any case.
-        while visits.left and left > 0 and task is None and not (is_time_up() and left < SCANS_PER_COMMIT):
+        while visits.left and left > 0 and not missing and not (is_time_up() and left < SCANS_PER_COMMIT):
             gone_before = len(draft.change.forgotten)
-            visited, task = compression.visit(draft, visits.next(min(visits.size, left)), state)
+            visited, missing = compression.visit(draft, visits.next(min(visits.size, left)), state, settle)
             # One that is forgotten costs as much as a hundred that are not: the time must be looked at.
-            visits.advance(visited, undisturbed=task is None and len(draft.change.forgotten) == gone_before)
+            visits.advance(visited, undisturbed=not missing and len(draft.change.forgotten) == gone_before)
             left -= visited
         if not visits.left:
             compression.end_pass(draft, state, owed)
@@ -415,7 +427,21 @@ class Workspace:
             draft.change.pass_state = state
         self._commit(draft.change)
         self._visits = visits if visits.left else None
-        return PassStep(is_idle=False, task=None if task is None else self._shortening_task(task))
+        if missing is None:
+            return PassStep(is_idle=False)
+        wanted = [missing] if most_tasks == 1 else self._wanted_soon(visits, state, most_tasks)
+        return PassStep(is_idle=False, tasks=self._shortening_tasks(wanted))
+
+    def _wanted_soon(self, visits: Visits, state: PassState, most: int) -> list[Shortening]:
+        """The next texts that the pass will need, as things stand: visits made in a draft that nobody commits."""
+        wanted: list[Shortening] = []
+
+        def note(shortening: Shortening) -> bool:
+            wanted.append(shortening)
+            return len(wanted) < most
+
+        compression.visit(Draft(self.network), visits.next(SEEN_AHEAD), state, note)
+        return wanted
 
     def _begin_pass(self, number: int) -> PassState:
         """Begin a pass. Unless limits were lowered it is written along with its first visits."""
@@ -426,8 +452,8 @@ class Workspace:
         self._visits = None
         return begun.pass_state
 
-    def _shortening_task(self, shortening: Shortening) -> ShorteningTask:
-        def read(txn: ReadTransaction) -> ShorteningTask:
+    def _shortening_tasks(self, shortenings: Sequence[Shortening]) -> tuple[ShorteningTask, ...]:
+        def task(txn: ReadTransaction, shortening: Shortening) -> ShorteningTask:
             node = txn.node(shortening.node_id)
             assert node is not None
             first = txn.first_content(node)
@@ -435,42 +461,36 @@ class Workspace:
             prefix = node.prefix if text.startswith(node.prefix) else ""
             return ShorteningTask(shortening, text, prefix, node.content)
 
-        return self.store.read(read)
+        return self.store.read(lambda txn: tuple(task(txn, shortening) for shortening in shortenings))
 
-    def _end_visit(
-        self,
-        draft: Draft,
-        finished: Shortened,
-        state: PassState,
-        visits: Visits,
-    ) -> None:
-        """End the visit that waited for a text, unless the node has changed meanwhile."""
-        node_id = finished.task.shortening.node_id
-        if not visits.left or visits.next(1)[0] != node_id or node_id not in draft or node_id in draft.focus:
-            return
-        node = self.store.read(lambda txn: txn.node(node_id))
+    def _settle(
+        self, draft: Draft, finished: Mapping[NodeId, Shortened], number: int, shortening: Shortening
+    ) -> bool:
+        """Put the new text of a node into the draft; False where none fits the node as it is now."""
+        shortened = finished.get(shortening.node_id)
+        if shortened is None:
+            return False
+        node = self.store.read(lambda txn: txn.node(shortening.node_id))
         assert node is not None
-        if node.content != finished.task.content:
-            return
-        if finished.processed is not None:
-            rewrite = Rewrite(
-                state.number,
-                finished.task.shortening.importance,
-                len(node.content),
-                len(finished.processed.content),
-                finished.model,
+        if node.content != shortened.task.content:
+            return False
+        processed = shortened.processed
+        if processed is None:
+            return True
+        if shortening.target != shortened.task.shortening.target:
+            return False
+        before, after = len(node.content), len(processed.content)
+        rewrite = Rewrite(number, shortening.importance, before, after, shortened.model)
+        draft.change.nodes.append(
+            msgspec.structs.replace(
+                node,
+                content=processed.content,
+                phrase=processed.phrase,
+                keywords=processed.keywords,
+                rewrites=(*node.rewrites, rewrite)[-REWRITES_KEPT:],
             )
-            draft.change.nodes.append(
-                msgspec.structs.replace(
-                    node,
-                    content=finished.processed.content,
-                    phrase=finished.processed.phrase,
-                    keywords=finished.processed.keywords,
-                    rewrites=(*node.rewrites, rewrite)[-REWRITES_KEPT:],
-                )
-            )
-        compression.finish_visit(draft, node_id, state)
-        visits.begin += 1
+        )
+        return True
 
     # --- recall ------------------------------------------------------------------------------------
 

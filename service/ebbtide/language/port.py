@@ -6,8 +6,9 @@ shorter one), name what two memories have to do with each other. The rule guarde
 ask again, in order); the second says that this text and this model do not get along (try elsewhere in the
 queue, then park). Whoever implements the port raises one of the two errors below and nothing else.
 
-A model may answer many questions at once: `process_many` takes texts with their prefixes, `relate_many` nodes
-with their focuses, and both give the answers to the first of them, as many as make a fair turn. Whoever has
+A model may answer many questions at once: `process_many` takes texts with their prefixes and target
+lengths, `relate_many` nodes with their focuses, and both give the answers to the first of them, as many as make
+a fair turn. Whoever has
 many questions looks for these methods; a model without them is asked one by one.
 
 Deliberately not here: retries, time-outs, queues. They belong to whoever calls.
@@ -70,6 +71,10 @@ class Processed:
     content: str
     phrase: str
     keywords: tuple[str, ...]
+
+
+TextToProcess = tuple[str, str, int | None]
+"""What `process` is asked: the text, its prefix, its target length."""
 
 
 @dataclass(frozen=True, slots=True)

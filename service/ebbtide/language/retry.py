@@ -32,6 +32,7 @@ from ebbtide.language.port import (
     ModelUnavailable,
     Processed,
     Segment,
+    TextToProcess,
     Utterance,
     attempt,
 )
@@ -127,13 +128,20 @@ class Asking:
 
         return await self._insist("process", ask, priority)
 
-    async def process_many(self, texts: Sequence[tuple[str, str]]) -> list[Processed]:
-        """Make memories of the first of some texts, each with its prefix; none where a model takes them singly."""
+    @property
+    def takes_many(self) -> bool:
+        """Whether the model makes many memories in one go."""
+        return hasattr(self.model, "process_many")
 
-        def checked(reply: Processed, asked: tuple[str, str]) -> Processed:
-            return checked_processed(reply, *asked, None)
+    async def process_many(
+        self, texts: Sequence[TextToProcess], *, priority: Priority = Priority.FOREGROUND
+    ) -> list[Processed]:
+        """Make memories of the first of some texts; none where a model takes them singly."""
 
-        return await self._first_of("process", texts, checked)
+        def checked(reply: Processed, asked: TextToProcess) -> Processed:
+            return checked_processed(reply, *asked)
+
+        return await self._first_of("process", texts, checked, priority)
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """Name the relations of the first of some nodes to their focuses; none where a model takes them singly."""
@@ -191,7 +199,13 @@ class Asking:
                 tally.parsed += 1
                 return answer
 
-    async def _first_of(self, task: str, questions: Sequence[Q], checked: Callable[[T, Q], T]) -> list[T]:
+    async def _first_of(
+        self,
+        task: str,
+        questions: Sequence[Q],
+        checked: Callable[[T, Q], T],
+        priority: Priority = Priority.FOREGROUND,
+    ) -> list[T]:
         """The answers of a model that takes many questions in one go, up to the first one it fails at."""
         many: Callable[[Sequence[Q]], Awaitable[list[T]]] | None = getattr(self.model, f"{task}_many", None)
         if many is None:
@@ -200,7 +214,7 @@ class Asking:
         answers: list[T] = []
         try:
             attempt.set(0)
-            replies = await self._once(tally, lambda: many(questions), Priority.FOREGROUND)
+            replies = await self._once(tally, lambda: many(questions), priority)
             for number, (reply, asked) in enumerate(zip(replies, questions, strict=False)):
                 tally.calls += number > 0
                 answers.append(checked(reply, asked))

@@ -15,7 +15,7 @@ passes later. What was scanned often is scanned rarely.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -111,11 +111,16 @@ def judge(draft: Draft, node_id: NodeId) -> tuple[Verdict, Shortening | None]:
     return verdict, visits.shortening(0) if verdict is Verdict.SHORTEN else None
 
 
-def visit(draft: Draft, order: Sequence[NodeId] | Array, state: PassState) -> tuple[int, Shortening | None]:
+def visit(
+    draft: Draft,
+    order: Sequence[NodeId] | Array,
+    state: PassState,
+    is_settled: Callable[[Shortening], bool] = lambda shortening: False,
+) -> tuple[int, Shortening | None]:
     """Visit nodes in this order up to one that must be shortened; how many were visited, and what to shorten.
 
-    A node to be shortened is left untouched and handed back (`finish_visit` ends its visit). Nodes that are
-    gone meanwhile are passed over.
+    A node to be shortened is left untouched and handed back, unless `is_settled` says that its new text is in
+    the draft, or that the old one is to stay. Nodes that are gone meanwhile are passed over.
     """
     places = draft.places_of_living(order)
     living = np.asarray(order, dtype=np.int64)[places]
@@ -123,6 +128,9 @@ def visit(draft: Draft, order: Sequence[NodeId] | Array, state: PassState) -> tu
     begun = 0
     while begun < len(living):
         event, verdict = visits.next_event(begun)
+        if verdict is Verdict.SHORTEN and is_settled(visits.shortening(event)):
+            visits.keep(event)
+            continue
         _end_visits(draft, living[begun:event], state)
         if verdict is Verdict.SHORTEN:
             return int(places[event]), visits.shortening(event)
@@ -143,11 +151,6 @@ def _end_visits(draft: Draft, node_ids: Array, state: PassState) -> None:
     last = int(node_ids[-1])
     draft.change.pass_state = passed(state, last, draft.scan_count(last))
     draft.scan(node_ids[~np.isin(node_ids, draft.focus)], state.number)
-
-
-def finish_visit(draft: Draft, node_id: NodeId, state: PassState) -> None:
-    """Step 5 for a node that was to be shortened: count the scan and move the pass on."""
-    _end_visits(draft, np.array([node_id]), state)
 
 
 class _Visits:
@@ -210,6 +213,10 @@ class _Visits:
         importance = float(self._importances[place])
         length = int(network.slots["original_length"][slot])
         return Shortening(int(network.slots["id"][slot]), importance, target_length(length, importance))
+
+    def keep(self, place: int) -> None:
+        """The node at this place has its new text: what is left of its visit is the scan."""
+        self._verdicts[place] = _CODES[Verdict.KEEP]
 
     def forget(self, place: int) -> None:
         """Forget the node at this place; whom it supported is judged again."""

@@ -8,6 +8,7 @@ until half of the buffer is waste. Bytes are compared: in UTF-8 that is the same
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -121,15 +122,15 @@ class FoldedTexts:
         ends = np.where(
             pieces == last, len(self._buffer), self._pieces["start"][np.minimum(pieces + 1, last)]
         )
-        find, found = self._buffer.find, []
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            for word in wanted:
-                if find(word, begin, end) >= 0:
-                    found.append(True)
-                    break
-            else:
-                found.append(False)
-        return np.array(found, dtype=np.bool_)
+        found = np.zeros(len(slots), dtype=np.bool_)
+        left = np.arange(len(slots))
+        for word in wanted:
+            # `map` calls `find` without a turn of the interpreter for each node.
+            places = map(self._buffer.find, repeat(word), begins[left].tolist(), ends[left].tolist())
+            said = np.fromiter(places, dtype=np.int64, count=len(left)) >= 0
+            found[left[said]] = True
+            left = left[~said]
+        return found
 
     def saying(self, wanted: Sequence[bytes], slot_count: int) -> Array:
         """Which nodes say any of the wanted words, by slot: one look through the whole buffer for each word."""

@@ -16,7 +16,7 @@ from typing import TypeVar
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.relations import relate, relate_many
 from ebbtide.language.builtin.segmentation import segment
-from ebbtide.language.port import ModelState, Processed, Segment, Utterance
+from ebbtide.language.port import ModelState, Processed, Segment, TextToProcess, Utterance
 
 T = TypeVar("T")
 
@@ -44,10 +44,10 @@ class BuiltinModel:
         """What two texts both speak of, or nothing."""
         return await self._run(partial(relate, node, focuses))
 
-    async def process_many(self, texts: Sequence[tuple[str, str]]) -> list[Processed]:
-        """What `process` answers to the first of the texts, each with its prefix."""
-        first = texts[: _at_once(text for text, _ in texts)]
-        return await self._run(lambda: [process(text, prefix, None) for text, prefix in first])
+    async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
+        """What `process` answers to the first of the texts."""
+        first = texts[: _at_once(text for text, _, _ in texts)]
+        return await self._run(lambda: [process(*asked) for asked in first])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """What `relate` answers to the first of the questions, each a node with its focuses."""
