@@ -97,10 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"not measured: {failure}", style="bold red", markup=False)
     told = {"quick": asked.quick, "scales": asked.scales, "rows": asked.only, "seed": asked.seed}
     write_json(as_document(figures, about, {**told, "failures": failures}), asked.json)
-    draw(figures, asked.plot)
+    if any(figure.points for figure in figures):
+        draw(figures, asked.plot)
+        console.print(f"Drawn: {asked.plot}", markup=False, highlight=False, soft_wrap=True)
     if asked.markdown is not None:
         asked.markdown.write_text(as_markdown(figures, about), encoding="utf-8")
-    console.print(f"Written: {asked.json} and {asked.plot}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Written: {asked.json}", markup=False, highlight=False, soft_wrap=True)
     return 1 if failures else 0
 
 

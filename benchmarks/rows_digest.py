@@ -14,7 +14,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -103,8 +102,8 @@ def one_core() -> Iterator[None]:
 class _PatientModel(BuiltinModel):
     """The built-in model, holding its breath until it may begin."""
 
-    def __init__(self, pool: ThreadPoolExecutor, may_begin: asyncio.Event) -> None:
-        super().__init__(pool)
+    def __init__(self, builtin: BuiltinModel, may_begin: asyncio.Event) -> None:
+        super().__init__(builtin.pool, builtin.give_way)
         self._may_begin = may_begin
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
@@ -122,7 +121,7 @@ def digested_s(data_dir: Path, said: Talk) -> float:
 async def _digested_s(data_dir: Path, said: Talk) -> float:
     may_begin = asyncio.Event()
     settings = load_settings({"store": {"data_dir": data_dir}})
-    async with opened(settings, make=lambda _, pool: _PatientModel(pool, may_begin)) as service:
+    async with opened(settings, make=lambda _, builtin: _PatientModel(builtin, may_begin)) as service:
         await initialise(service, AGENT, SMALL_PASSES)
         for batch in said.batches:
             messages = [MessageForm(role="user", content=turn.text, speaker=turn.speaker) for turn in batch]

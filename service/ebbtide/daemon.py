@@ -26,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ebbtide import __version__
 from ebbtide.clock import Clock, SystemClock
+from ebbtide.courtesy import Courtesy
 from ebbtide.errors import Precondition
 from ebbtide.fleet.agent import AgentNeeds
 from ebbtide.fleet.digest import DigestPolicy
@@ -45,7 +46,7 @@ from ebbtide.verbs.service import Service
 LANGUAGE_THREADS = 2
 """Threads for the built-in model; more would only wait for the interpreter."""
 
-SWITCH_INTERVAL_S = 0.0005
+SWITCH_INTERVAL_S = 0.0001
 """How soon a busy thread lets another one run. With Python's 5 ms a short read beside a busy thread takes 20 ms."""
 
 DESCRIPTORS_PER_AGENT = 4
@@ -54,14 +55,14 @@ DESCRIPTORS_KEPT = 256
 
 MOST_OPEN_BY_DEFAULT = 1000
 
-ModelMaker = Callable[[Settings, ThreadPoolExecutor], LanguageModel]
+ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
 
-def make_model(settings: Settings, pool: ThreadPoolExecutor) -> LanguageModel:
-    """The language model that the settings name."""
+def make_model(settings: Settings, builtin: BuiltinModel) -> LanguageModel:
+    """The language model that the settings name; the built-in one is given."""
     language = settings.language
     if language.model == "builtin":
-        return BuiltinModel(pool)
+        return builtin
     # Only who has a model server pays for an HTTP client.
     from ebbtide.language.server import server_model
 
@@ -120,14 +121,17 @@ async def opened(
         life.callback(_careful("language pool", language_pool.shutdown))
         desk = ThreadPoolExecutor(1, "desk")
         life.callback(_careful("desk", desk.shutdown))
-        model = make(settings, language_pool)
+        courtesy = Courtesy()
+        builtin = BuiltinModel(language_pool, courtesy.give_way)
+        model = make(settings, builtin)
         life.push_async_callback(model.close)
         asking = Asking(model, Gate(settings.language.model_concurrency), _patience(settings))
         needs = AgentNeeds(
             pool=job_pool,
             data=data,
             asking=asking,
-            fallback=BuiltinModel(language_pool),
+            fallback=builtin,
+            courtesy=courtesy,
             clock=clock,
             digest_policy=DigestPolicy(
                 settings.language.park_after_attempts,

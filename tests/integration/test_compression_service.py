@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from ebbtide.fleet import slice as slices
 from ebbtide.fleet import workspace
 from ebbtide.language.builtin.shortening import shorten
-from ebbtide.language.port import BadReply, ModelUnavailable, Processed
+from ebbtide.language.port import BadReply, ModelUnavailable, Processed, TextToProcess
 from ebbtide.language.replies import cut_at_clause
 from ebbtide.memory.draft import Draft
 from ebbtide.verbs.agents import close, initialise
@@ -86,6 +86,45 @@ async def test_slightly_long_reply_is_cut_at_the_end_of_a_clause(tmp_path: Path)
         [rewrite] = node.rewrites
         assert (rewrite.model, rewrite.importance) == ("scripted", 0.5)
         assert (rewrite.length_before, rewrite.length_after) == (len(KETTLE), len(node.content))
+
+
+class ShortensMany(ScriptedModel):
+    """A scripted model that answers up to three texts in one go."""
+
+    async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
+        self.calls["process_many"] += 1
+        return [await self.process(t, prefix=p, target_length=most) for t, p, most in texts[:3]]
+
+
+async def test_texts_are_asked_for_together_where_a_model_takes_many(tmp_path: Path) -> None:
+    """Seven memories that fade in one pass are shortened in three goes, each exactly once, each to its target."""
+    model = ShortensMany()
+    only_shortening(model, lambda text, target: text[:target])
+    texts = [f"{number}: {KETTLE}" for number in range(7)]
+    async with service_in(tmp_path / "data", model) as service:
+        model.calls.clear()
+        await fading(service, "ann", *texts)
+        before = model.calls["process_many"]
+        await settle(service, "ann")
+        asked = shortenings(model)
+        assert sorted(text for text, _ in asked) == texts
+        nodes = (await looking.nodes(service, "ann"))[:7]
+        assert [node.content for node in nodes] == [text[: len(text) // 2] for text in texts]
+        assert [len(node.rewrites) for node in nodes] == [1] * 7
+        assert 3 <= model.calls["process_many"] <= before + 3
+
+
+async def test_what_one_answer_to_many_leaves_open_is_asked_for_singly(tmp_path: Path) -> None:
+    """A model that fails at many texts, or at the first of them, still shortens every one of them."""
+    model = ShortensMany()
+    failures = iter([ModelUnavailable("refused"), BadReply("not JSON"), BadReply("not JSON")])
+    only_shortening(model, lambda text, target: next(failures, text[:target]))
+    texts = [f"{number}: {KETTLE}" for number in range(5)]
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", *texts)
+        await settle(service, "ann")
+        nodes = (await looking.nodes(service, "ann"))[:5]
+        assert [node.content for node in nodes] == [text[: len(text) // 2] for text in texts]
 
 
 async def test_too_long_reply_is_asked_for_again_then_left_to_the_builtin_model(tmp_path: Path) -> None:
@@ -353,11 +392,11 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
         plain = agent.workspace.compress
         steps = 0
 
-        def one_node_a_step(finished: Any, is_time_up: Any) -> Any:
+        def one_node_a_step(finished: Any, is_time_up: Any, most_tasks: int) -> Any:
             nonlocal steps
             steps += 1
             time.sleep(0.02)
-            return plain(finished, lambda: True)
+            return plain(finished, lambda: True, most_tasks)
 
         agent.workspace.compress = one_node_a_step  # type: ignore[method-assign]
         await compress(service, "ann", CompressCommand(passes=1))

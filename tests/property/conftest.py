@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ebbtide.fleet import workspace
+from ebbtide.fleet import visits
 from ebbtide.memory import association, link_table, network, slots, texts
 
 COMMON = {
@@ -34,7 +34,7 @@ SMALL_BOUNDS = (
     (texts, "STRETCH", 12),
     (texts, "BYTES_A_NODE", 12),
     (association, "FIRST_TRY", 1),
-    (workspace, "FEWEST_VISITS", 2),
+    (visits, "FEWEST_VISITS", 2),
 )
 """The engine does some things only when there is much; here they happen in memories of a dozen nodes."""
 

@@ -22,13 +22,11 @@ from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.segments import memory_of, told_messages, utterances
+from ebbtide.fleet.visits import PassStep, Shortened, ShorteningTask
 from ebbtide.fleet.workspace import (
     DigestTask,
     Draftable,
-    PassStep,
     Retention,
-    Shortened,
-    ShorteningTask,
     Workspace,
 )
 from ebbtide.language.port import Processed, Segment

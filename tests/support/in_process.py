@@ -29,7 +29,7 @@ def settings_for(data_dir: Path, **sections: dict[str, Any]) -> Settings:
 @contextlib.asynccontextmanager
 async def service_in(data_dir: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[Service]:
     """A service for the length of a block; afterwards every store it left is checked."""
-    options: dict[str, Any] = {} if model is None else {"make": lambda settings, pool: model}
+    options: dict[str, Any] = {} if model is None else {"make": lambda settings, builtin: model}
     async with opened(settings_for(data_dir, **sections), **options) as service:
         yield service
     check_data_directory(data_dir)

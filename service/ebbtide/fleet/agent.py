@@ -26,6 +26,7 @@ from functools import partial
 from typing import TypeVar
 
 from ebbtide.clock import Clock
+from ebbtide.courtesy import Courtesy
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
@@ -51,6 +52,7 @@ class AgentNeeds:
     asking: Asking
     fallback: LanguageModel
     clock: Clock
+    courtesy: Courtesy
     digest_policy: DigestPolicy
     mailbox_size: int
     slice_s: float
@@ -90,7 +92,13 @@ class Agent:
         self._needs = needs
         self._ask_for_turn = ask_for_turn
         self._compressor = Compressor(
-            workspace, self.mailbox, needs.asking, needs.fallback, needs.clock, needs.slice_s
+            workspace,
+            self.mailbox,
+            needs.asking,
+            needs.fallback,
+            needs.clock,
+            needs.slice_s,
+            needs.courtesy.give_way,
         )
         self._is_marked = False
         self._inbox_is_empty = counts.pending_batches == 0
@@ -113,7 +121,12 @@ class Agent:
 
     async def run(self, job: Callable[[], T]) -> T:
         """Run a job when its turn comes, within the daemon's request time-out."""
-        return await self.mailbox.run(job, timeout_s=self._needs.request_timeout_s)
+
+        def run() -> T:
+            with self._needs.courtesy.for_a_request():
+                return job()
+
+        return await self.mailbox.run(run, timeout_s=self._needs.request_timeout_s)
 
     async def accept(self, arrival: Arrival) -> Accepted:
         """Store a batch durably, note that there is work, wake the digest.

@@ -10,13 +10,14 @@ content for this pass, so that a model that hangs on one text does not stop a me
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from ebbtide.clock import Clock
 from ebbtide.fleet.mailbox import Mailbox
-from ebbtide.fleet.workspace import Shortened, ShorteningTask, Workspace
+from ebbtide.fleet.visits import Shortened, ShorteningTask
+from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.gate import Priority
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, TextToProcess
 from ebbtide.language.retry import Asking
@@ -45,6 +46,7 @@ class Compressor:
     fallback: LanguageModel
     clock: Clock
     slice_s: float
+    give_way: Callable[[], None] = lambda: None
     cut_off: NodeId | None = None
 
     async def run_slice(self) -> bool:
@@ -77,7 +79,7 @@ class Compressor:
         return not self.mailbox.is_idle or self.clock.monotonic_s() >= deadline_s
 
     def _budget(self) -> _Budget:
-        return _Budget(self.clock, JOB_BUDGET_S)
+        return _Budget(self.clock, JOB_BUDGET_S, self.give_way)
 
     async def _shorten_many(self, tasks: Sequence[ShorteningTask]) -> list[Shortened]:
         """How some of these shortenings went, by a model that takes many at once; else nothing."""
@@ -133,14 +135,19 @@ def _questions(tasks: Sequence[ShorteningTask]) -> list[TextToProcess]:
 
 
 class _Budget:
-    """Whether a step's time is up, counted from its first question on: not while it waits for its turn."""
+    """Whether a step's time is up, counted from its first question on: not while it waits for its turn.
 
-    def __init__(self, clock: Clock, seconds: float) -> None:
+    Between two questions lies a piece of work: the moment to give way to requests of other agents.
+    """
+
+    def __init__(self, clock: Clock, seconds: float, give_way: Callable[[], None]) -> None:
+        self._give_way = give_way
         self._clock = clock
         self._seconds = seconds
         self._end_s: float | None = None
 
     def __call__(self) -> bool:
+        self._give_way()
         now_s = self._clock.monotonic_s()
         if self._end_s is None:
             self._end_s = now_s + self._seconds

@@ -11,17 +11,22 @@ Jobs take what they need (`now_ms`, a time budget) as arguments: no clock, no se
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
-from ebbtide.language.port import Processed
+from ebbtide.fleet.visits import (
+    SCANS_PER_COMMIT,
+    SEEN_AHEAD,
+    PassStep,
+    Shortened,
+    ShorteningTask,
+    Visits,
+)
 from ebbtide.memory import association, compression, digestion
 from ebbtide.memory.association import Answer
 from ebbtide.memory.compression import Shortening
@@ -46,18 +51,6 @@ from ebbtide.vocabulary import (
     Source,
 )
 
-SCANS_PER_COMMIT = 20_000
-"""Most visits of a pass in one commit; mostly its time ends it sooner, and the mailbox is looked at."""
-
-MOST_JUDGED = 5000
-"""Most nodes judged together, about 10 ms: the time is looked at in between."""
-
-FEWEST_VISITS = 64
-"""Visits judged together at first; four times as many as long as none needs a text or is forgotten."""
-
-SEEN_AHEAD = 256
-"""Most visits looked at ahead for texts that will be needed soon."""
-
 PRUNED_PER_DIGEST = 32
 """Most statuses dropped along with a digest, so that no commit grows without bound."""
 
@@ -80,65 +73,11 @@ class Draftable:
 
 
 @dataclass(frozen=True, slots=True)
-class ShorteningTask:
-    """What a language model needs to shorten a node, and what must still hold when it has."""
-
-    shortening: Shortening
-    text: str
-    prefix: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shortened:
-    """How a shortening went: `processed` is None when no server answered and the content stays."""
-
-    task: ShorteningTask
-    processed: Processed | None
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
-class PassStep:
-    """Where compression stands after a step: nothing owed, more to visit, or a text to shorten.
-
-    The first of `tasks` is what the pass waits for; those behind it will be needed soon, as things stand.
-    """
-
-    is_idle: bool
-    tasks: tuple[ShorteningTask, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Retention:
     """How long statuses of digested batches are kept."""
 
     keep: int
     older_than_ms: int
-
-
-@dataclass(slots=True)
-class Visits:
-    """The order of a pass, and how far it has come."""
-
-    order: NDArray[np.int64]
-    begin: int = 0
-    size: int = field(default_factory=lambda: FEWEST_VISITS)
-    """How many are judged together next."""
-
-    @property
-    def left(self) -> int:
-        """Nodes still to be visited."""
-        return len(self.order) - self.begin
-
-    def next(self, count: int) -> NDArray[np.int64]:
-        """The next nodes to visit, at most `count`."""
-        return self.order[self.begin : self.begin + count]
-
-    def advance(self, visited: int, *, undisturbed: bool) -> None:
-        """So many are done: judge more together as long as none needs a text or is forgotten."""
-        self.begin += visited
-        self.size = min(self.size * 4, MOST_JUDGED) if undisturbed else FEWEST_VISITS
 
 
 class Workspace:

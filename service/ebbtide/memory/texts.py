@@ -33,6 +33,10 @@ def folded(text: str) -> bytes:
 
 def piece_of(content: str, keywords: Sequence[str]) -> bytes:
     """The piece of one node."""
+    # In one go, since a character is folded by itself; NUL stands between fields unless a field has one.
+    piece = folded("\0".join((content, *keywords, "")))
+    if piece.count(0) == len(keywords) + 1:
+        return piece.replace(b"\0", APART)
     return APART.join([folded(content), *map(folded, keywords), b""])
 
 

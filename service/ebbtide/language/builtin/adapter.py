@@ -7,7 +7,7 @@ pronouns, rephrase, know anything about the world.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import accumulate, takewhile
@@ -29,12 +29,14 @@ class BuiltinModel:
 
     name = "builtin"
 
-    def __init__(self, pool: Executor) -> None:
-        self._pool = pool
+    def __init__(self, pool: Executor, give_way: Callable[[], None] = lambda: None) -> None:
+        """Work on `pool`; `give_way` is called between two small pieces of work, and may rest."""
+        self.pool = pool
+        self.give_way = give_way
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Sentences, or a few short ones, of one message."""
-        return await self._run(partial(segment, messages, max_chars))
+        return await self._run(lambda: segment(self._politely(messages), max_chars))
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
         """The text as it stands, or its most telling clauses."""
@@ -47,12 +49,12 @@ class BuiltinModel:
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         """What `process` answers to the first of the texts."""
         first = texts[: _at_once(text for text, _, _ in texts)]
-        return await self._run(lambda: [process(*asked) for asked in first])
+        return await self._run(lambda: [process(*asked) for asked in self._politely(first)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """What `relate` answers to the first of the questions, each a node with its focuses."""
         first = questions[: _at_once(node for node, _ in questions)]
-        return await self._run(partial(relate_many, first))
+        return await self._run(lambda: relate_many(self._politely(first)))
 
     async def state(self) -> ModelState:
         """Always there."""
@@ -61,8 +63,13 @@ class BuiltinModel:
     async def close(self) -> None:
         """Nothing to let go of: the pool is the daemon's."""
 
+    def _politely(self, pieces: Sequence[T]) -> Iterator[T]:
+        for piece in pieces:
+            self.give_way()
+            yield piece
+
     async def _run(self, fn: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, fn)
+        return await asyncio.get_running_loop().run_in_executor(self.pool, fn)
 
 
 def _at_once(texts: Iterable[str]) -> int:

@@ -9,7 +9,7 @@ Deliberately not here: relations of meaning (cause, contrast), which need a mode
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.keywords import stem
@@ -51,7 +51,7 @@ def relate(node: str, focuses: Sequence[str]) -> list[str]:
     return relate_many([(node, focuses)])[0]
 
 
-def relate_many(questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+def relate_many(questions: Iterable[tuple[str, Sequence[str]]]) -> list[list[str]]:
     """Do what `relate` does for each node with its focuses, reading a text that is asked about again but once."""
     read: dict[str, _Names] = {}
 

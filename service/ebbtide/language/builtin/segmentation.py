@@ -12,7 +12,7 @@ model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense, width
 from ebbtide.language.builtin.sentences import Span, sentence_spans
@@ -44,7 +44,7 @@ _PAUSE = re.compile(r"[，、]|[,)](?=\s)| (?=(?:and|but|or|because|which|that|s
 _SPACE = re.compile(r"\s+")
 
 
-def segment(utterances: Sequence[Utterance], max_chars: int) -> list[Segment]:
+def segment(utterances: Iterable[Utterance], max_chars: int) -> list[Segment]:
     """Cut messages into self-contained segments, in the order of the text."""
     segments: list[Segment] = []
     for index, utterance in enumerate(utterances):

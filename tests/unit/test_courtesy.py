@@ -1,0 +1,75 @@
+"""Courtesy: background work rests while a request's job runs, and never for long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ebbtide import courtesy as module
+from ebbtide.courtesy import Courtesy
+from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.port import Utterance
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> Courtesy:
+    """A courtesy that rests until it is woken: half a minute stands for "as long as it takes"."""
+    monkeypatch.setattr(module, "LONGEST_REST_S", 30.0)
+    return Courtesy()
+
+
+def test_background_rests_until_the_last_request_is_through(patient: Courtesy) -> None:
+    """Of two requests that overlap the first to end wakes nobody, the second does."""
+    went_on = threading.Event()
+
+    def background() -> None:
+        patient.give_way()
+        went_on.set()
+
+    worker = threading.Thread(target=background)
+    with patient.for_a_request():
+        with patient.for_a_request():
+            worker.start()
+        assert not went_on.wait(0.05)
+    assert went_on.wait(10)
+    worker.join()
+
+
+def test_nobody_rests_when_no_request_runs(patient: Courtesy) -> None:
+    """Also after requests that failed, work goes on at once: this would take half a minute otherwise."""
+    with pytest.raises(ZeroDivisionError), patient.for_a_request():
+        raise ZeroDivisionError
+    begun_s = time.monotonic()
+    patient.give_way()
+    assert time.monotonic() - begun_s < 10
+
+
+def test_a_rest_ends_although_requests_never_do() -> None:
+    """Under requests without end the background goes on, slower."""
+    courtesy = Courtesy()
+    with courtesy.for_a_request():
+        for _ in range(10):
+            courtesy.give_way()
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """A thread for the built-in model."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+async def test_the_builtin_model_gives_way_between_texts(pool: ThreadPoolExecutor) -> None:
+    """Before each text, each question and each message: what is done in one go is never longer than one of them."""
+    asked: list[None] = []
+    model = BuiltinModel(pool, lambda: asked.append(None))
+    await model.process_many([("The roof leaks.", "", None)] * 5)
+    assert len(asked) == 5
+    await model.relate_many([("The roof leaks.", ["The roof is old."])] * 3)
+    assert len(asked) == 8
+    await model.segment([Utterance("user", "", "The roof leaks.")] * 4, max_chars=100)
+    assert len(asked) == 12
