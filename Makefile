@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 
-.PHONY: demo serve test lint curve bench soak proto eval-model model-server clean
+.PHONY: demo serve test lint curve bench bench-recall soak proto eval-model model-server clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
@@ -27,6 +27,9 @@ curve: $(READY_DEV)  ## draw the forgetting curve shown in the docs
 
 bench: $(READY_DEV)  ## how fast is it, against what? Leave the machine alone meanwhile; make bench BENCH=--quick takes a minute
 	$(BIN)/python -m benchmarks.performance $(BENCH)
+
+bench-recall: $(READY_DEV)  ## is the evidence found? Public sets beside the checkout; make bench-recall RECALL=--quick asks a tiny set
+	$(BIN)/python -m benchmarks.recall $(RECALL)
 
 soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing broken, memory flat; make soak SOAK="--seconds 60"
 	$(BIN)/python -m benchmarks.soak $(SOAK)

@@ -35,6 +35,33 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class _ModelServerSection(_Section):
+    """What holds for every section that names a model on a server."""
+
+    @field_validator("base_url", check_fields=False)
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
+            raise ValueError(
+                "must be like http://host:port, without user name or query (keys go into api_key)"
+            )
+        return value
+
+    @field_validator("model_name", "name", check_fields=False)
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,299}", value):
+            raise ValueError("must be 1 to 300 visible characters")
+        return value
+
+    @field_validator("api_key", check_fields=False)
+    @classmethod
+    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
+        if not re.fullmatch(r"[\x21-\x7e]*", value.get_secret_value()):
+            raise ValueError("must be printable ASCII without spaces")
+        return value
+
+
 class ServerSettings(_Section):
     """Where the daemon listens, and to whom."""
 
@@ -113,7 +140,7 @@ class FleetSettings(_Section):
     )
 
 
-class LanguageSettings(_Section):
+class LanguageSettings(_ModelServerSection):
     """The language model beside the daemon."""
 
     model: Literal["builtin", "ollama", "openai"] = Field(
@@ -169,35 +196,36 @@ class LanguageSettings(_Section):
         30_000, description="Longest back-off after a failure."
     )
 
-    @field_validator("base_url")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
-            raise ValueError(
-                "must be like http://host:port, without user name or query (keys go into api_key)"
-            )
-        return value
-
-    @field_validator("model_name")
-    @classmethod
-    def _is_name(cls, value: str) -> str:
-        if not re.fullmatch(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,299}", value):
-            raise ValueError("must be 1 to 300 visible characters")
-        return value
-
-    @field_validator("api_key")
-    @classmethod
-    def _fits_a_header(cls, value: SecretStr) -> SecretStr:
-        if not re.fullmatch(r"[\x21-\x7e]*", value.get_secret_value()):
-            raise ValueError("must be printable ASCII without spaces")
-        return value
-
     @field_validator("keep_alive")
     @classmethod
     def _is_duration(cls, value: str) -> str:
         if not re.fullmatch(r"-?\d{1,9}(ms|s|m|h)?", value):
             raise ValueError("must be a duration such as 30m, 1h or -1")
         return value
+
+
+class EmbeddingSettings(_ModelServerSection):
+    """The model that turns texts into vectors, for recall by meaning."""
+
+    model: Literal["auto", "builtin", "ollama", "openai", "off"] = Field(
+        "auto",
+        description="Which kind of embedder: `auto` is the built-in one (English) where the extra "
+        "`embeddings` is installed, else `off`; with `off` recall goes by words and links alone.",
+    )
+    base_url: str = Field(
+        "",
+        description="Address of the embedding server. Empty: http://127.0.0.1:11434 for Ollama, "
+        "http://127.0.0.1:8080 for `openai`.",
+    )
+    name: str = Field("bge-m3", description="Name of the embedding model on the server.")
+    api_key: SecretStr = Field(SecretStr(""), description="Key of the embedding server; never printed.")
+    timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
+        60_000, description="Longest one request of at most 64 texts may take."
+    )
+    dimensions: Annotated[int, Field(ge=0, le=8192)] = Field(
+        0,
+        description="Numbers in a vector, asked of servers that can shorten theirs; 0 takes the model's own.",
+    )
 
 
 class LimitSettings(_Section):
@@ -221,6 +249,7 @@ class LimitSettings(_Section):
     max_depth: Annotated[int, Field(ge=0, le=8)] = Field(8, description="Deepest recall, in hops.")
     max_keywords: Annotated[int, Field(ge=1, le=10_000)] = Field(64, description="Most keywords in a recall.")
     max_keyword_chars: Annotated[int, Field(ge=1, le=10_000)] = Field(200, description="Longest keyword.")
+    max_query_chars: Annotated[int, Field(ge=1, le=100_000)] = Field(10_000, description="Longest query.")
     max_relations: Annotated[int, Field(ge=1, le=10_000)] = Field(
         64, description="Most relations in a recall."
     )

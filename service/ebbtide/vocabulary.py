@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
@@ -22,6 +23,8 @@ from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
 
 AgentId = NewType("AgentId", str)
 """Whose memory it is. Made by `parse_agent_id` only."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 NodeId = int
 """u64, given from 1 upward, never reused."""
@@ -146,6 +149,31 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     def time_ms(self) -> int:
         """When it was said: the caller's time, else when it was accepted."""
         return self.accepted_at_ms if self.timestamp_ms is None else self.timestamp_ms
+
+    @property
+    def told_place(self) -> str:
+        """When and where it was said, for a reader: time (UTC), conversation, the caller's id; else its batch."""
+        moment = None if self.timestamp_ms is None else EPOCH + timedelta(milliseconds=self.timestamp_ms)
+        parts = [
+            "" if moment is None else moment.strftime("%Y-%m-%d %H:%M"),
+            self.conversation_id,
+            self.caller_id,
+        ]
+        told = ", ".join(part for part in parts if part)
+        return told or f"{batch_text_id(self.batch)}, {self.index + 1}"
+
+
+class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch of a message, in characters, with the terms it is found by: ascending, and how often each occurs.
+
+    `terms` are 32-bit numbers, least byte first; `counts` has one byte for each of them.
+    """
+
+    begin: int
+    length: int
+    word_count: int
+    terms: bytes
+    counts: bytes
 
 
 class BatchState(StrEnum):

@@ -6,6 +6,7 @@ with 200; the context is never larger than the model was made for; a change of `
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -27,6 +28,9 @@ class FakeOllama(FakeModelServer):
         self.refuses_formats: set[str] = set()
         """`schema` or `json`, for old versions."""
         self.refuses_think = False
+        self.vector_size = 8
+        self.embeds_most_tokens = 512
+        """Real tokens of a text that the embedding model takes."""
         self.loaded: dict[str, int] = {}
         self.loads = 0
         self.truncations = 0
@@ -43,9 +47,7 @@ class FakeOllama(FakeModelServer):
                 info = {"general.architecture": "qwen2", "qwen2.context_length": self.made_for}
                 return 200, {"model_info": info, "capabilities": ["completion"]}
             case "/api/embed":
-                texts = request.body["input"]
-                texts = [texts] if isinstance(texts, str) else texts
-                return 200, {"model": request.body["model"], "embeddings": [[1.0, 0.0]] * len(texts)}
+                return await self._embed(request.body)
             case "/api/chat":
                 return await self._chat(request.body)
         return 404, b"404 page not found"
@@ -56,6 +58,25 @@ class FakeOllama(FakeModelServer):
 
     def _not_found(self, name: str) -> Answer:
         return 404, {"error": f"model '{name}' not found"}
+
+    @property
+    def embeds(self) -> list[Any]:
+        """The bodies of all requests for vectors so far."""
+        return [r.body for r in self.requests if r.path == "/api/embed"]
+
+    async def _embed(self, body: dict[str, Any]) -> Answer | Reaction:
+        if _tagged(body["model"]) not in map(_tagged, self.models):
+            return self._not_found(body["model"])
+        reaction = await self.reacting(body)
+        if reaction.body is not None or reaction.cut_at is not None:
+            return reaction
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if max(map(estimate, texts)) * self.tokens_per_guess > self.embeds_most_tokens:
+            # Asked to, it would cut the text and answer as if nothing had happened.
+            assert body.get("truncate") is False
+            return 400, {"error": "the input length exceeds the context length"}
+        vectors = [vector_of(text, body.get("dimensions", self.vector_size)) for text in texts]
+        return 200, {"model": body["model"], "embeddings": vectors, "total_duration": 1, **reaction.fields}
 
     async def _chat(self, body: dict[str, Any]) -> Answer | Reaction:
         assert body["stream"] is False
@@ -95,3 +116,13 @@ class FakeOllama(FakeModelServer):
         }
         whole = json.dumps({**answer, **reaction.fields}, ensure_ascii=False).encode()
         return Reaction(body=whole, status=reaction.status, headers=reaction.headers, cut_at=reaction.cut_at)
+
+
+def vector_of(text: str, size: int) -> list[float]:
+    """Some numbers that are the same for the same text only, and not of length 1."""
+    whole = hashlib.shake_256(text.encode()).digest(size)
+    return [(byte - 127.5) / 64 for byte in whole]
+
+
+def _tagged(name: str) -> str:
+    return name if ":" in name else f"{name}:latest"

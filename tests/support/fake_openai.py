@@ -11,6 +11,7 @@ from typing import Any
 
 from ebbtide.language.tokens import estimate
 from tests.support.fake_model_server import Answer, FakeModelServer, Reaction, Request, sensible_reply
+from tests.support.fake_ollama import vector_of
 
 EVERY_WAY = frozenset({"json_schema", "bounds", "json_object with schema", "json_object"})
 
@@ -28,6 +29,10 @@ class FakeOpenAI(FakeModelServer):
         self.refuses_words: set[str] = set()
         self.api_key = ""
         self.owned_by = "someone"
+        self.vector_size = 8
+        self.embeds_most_tokens = 512
+        """Real tokens of a text that the embedding model takes."""
+        self.embeds_most_texts = 2048
 
     async def answered(self, request: Request) -> Answer | Reaction:
         if self.api_key and request.headers.get("authorization") != f"Bearer {self.api_key}":
@@ -36,10 +41,7 @@ class FakeOpenAI(FakeModelServer):
             case "/v1/models":
                 return 200, {"object": "list", "data": [self._listed(name) for name in self.models]}
             case "/v1/embeddings":
-                texts = request.body["input"]
-                texts = [texts] if isinstance(texts, str) else texts
-                data = [{"object": "embedding", "index": i, "embedding": [1.0]} for i in range(len(texts))]
-                return 200, {"object": "list", "data": data, "model": request.body["model"]}
+                return await self._embed(request.body)
             case "/v1/chat/completions":
                 return await self._chat(request.body)
         return 404, {"detail": "Not Found"}
@@ -50,6 +52,33 @@ class FakeOpenAI(FakeModelServer):
 
     def _error(self, status: int, code: str, message: str) -> Answer:
         return status, {"error": {"message": message, "type": "invalid_request_error", "code": code}}
+
+    @property
+    def embeds(self) -> list[Any]:
+        """The bodies of all requests for vectors so far."""
+        return [r.body for r in self.requests if r.path == "/v1/embeddings"]
+
+    async def _embed(self, body: dict[str, Any]) -> Answer | Reaction:
+        if body["model"] not in self.models:
+            return self._error(404, "model_not_found", f"The model `{body['model']}` does not exist")
+        reaction = await self.reacting(body)
+        if reaction.body is not None or reaction.cut_at is not None:
+            return reaction
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if len(texts) > self.embeds_most_texts:
+            message = f"batch size {len(texts)} > maximum allowed batch size {self.embeds_most_texts}"
+            return self._error(422, "Validation", message)
+        if max(map(estimate, texts)) // 2 > self.embeds_most_tokens:
+            message = "input is too large to process. increase the physical batch size"
+            return self._error(400, "invalid_request_error", message)
+        size = body.get("dimensions", self.vector_size)
+        data = [
+            {"object": "embedding", "index": index, "embedding": vector_of(text, size)}
+            for index, text in enumerate(texts)
+        ]
+        # Which vector belongs to which text is told by the index, not by the order.
+        answer = {"object": "list", "data": data[::-1], "model": body["model"]}
+        return 200, {**answer, **reaction.fields}
 
     async def _chat(self, body: dict[str, Any]) -> Answer | Reaction:
         assert body["stream"] is False

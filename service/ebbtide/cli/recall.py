@@ -21,6 +21,21 @@ def recall(
     ] = None,
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query", "-q", help="A question in plain words, over everything the agent ever heard."
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option("--token-budget", help="Most tokens of the answer to a --query.")
+    ] = None,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Name the source of each memory; with --query.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="With --json and --query: tell how the answer came about.")
+    ] = False,
     relation: Annotated[
         list[str] | None,
         typer.Option("--relation", "-r", help="Follow only links of this name; repeatable."),
@@ -41,7 +56,15 @@ def recall(
     from ebbtide.cli.remote import Remote
 
     command: dict[str, object] = {"keywords": words or [], "relations": relation or []}
-    options = {"depth": depth, "max_results": max_results, "patience_ms": patience_ms}
+    options: dict[str, object] = {
+        "query": query,
+        "token_budget": budget,
+        "citations": sources or None,
+        "explain": explain or None,
+        "depth": depth,
+        "max_results": max_results,
+        "patience_ms": patience_ms,
+    }
     command |= {name: value for name, value in options.items() if value is not None}
     with Remote(url) as remote:
         answer = remote.recall(agent, command)
@@ -51,14 +74,16 @@ def recall(
     if answer["text"]:
         write_text(answer["text"])
     else:
-        say(nothing_found(words or [], agent), "dim")
+        say(nothing_found(words or [], agent, query), "dim")
     waiting = what_waits(answer["pending_batches"], answer["parked_batches"])
     if waiting:
         say(waiting, "dim")
 
 
-def nothing_found(words: list[str], agent: str) -> str:
+def nothing_found(words: list[str], agent: str, query: str | None = None) -> str:
     """What is said when the answer is empty."""
+    if query is not None:
+        return f"{agent} never heard anything that answers this."
     if words:
         return (
             f"Nothing comes to mind for {', '.join(words)}. "

@@ -13,7 +13,7 @@ import msgspec
 
 from ebbtide.errors import Conflict, EbbtideError, Exhausted
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import AgentCounts, Batch, MessageRecord, Receipt
+from ebbtide.vocabulary import AgentCounts, Batch, MessageRecord, PassageEntry, Receipt
 
 MESSAGE_WEIGHT = 1 << 10
 """What a message weighs beside its text: storing its record takes as long as so many bytes more of text."""
@@ -27,6 +27,7 @@ class Arrival:
     records: Sequence[MessageRecord]
     texts: Sequence[str]
     body_hash: bytes
+    passages: Sequence[list[PassageEntry]] = ()
 
     @property
     def weight(self) -> int:
@@ -40,6 +41,8 @@ class Accepted:
 
     batch: Batch
     pending_batches: int
+    records: Sequence[MessageRecord] = ()
+    """Its messages as they are stored; none where nothing was stored again."""
 
 
 def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Accepted | Exception:
@@ -62,8 +65,8 @@ def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Acce
         for index, record in enumerate(arrival.records)
     ]
     receipt = Receipt(number, arrival.body_hash) if batch.idempotency_key else None
-    stored = txn.accept(numbered, placed, list(arrival.texts), receipt)
-    return Accepted(stored, counts.pending_batches + 1)
+    stored = txn.accept(numbered, placed, list(arrival.texts), receipt, arrival.passages)
+    return Accepted(stored, counts.pending_batches + 1, placed)
 
 
 def _replayed(txn: ReadTransaction, known: Receipt, body_hash: bytes) -> Batch:

@@ -18,7 +18,9 @@ from random import Random
 import msgspec
 
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
+from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
+from ebbtide.fleet.recollection import Recollected, Recollector, Wanted
 from ebbtide.fleet.visits import (
     SCANS_PER_COMMIT,
     SEEN_AHEAD,
@@ -90,6 +92,7 @@ class Workspace:
         self.identity: Identity
         self.overrides: dict[str, object]
         self._network: Network | None = None
+        self._archive: Archive | None = None
         self.load()
 
     # --- opening and parameters --------------------------------------------------------------------
@@ -162,7 +165,10 @@ class Workspace:
         """
         try:
             self.network.apply(change)
+            if self._archive is not None:
+                self._archive.note(change.nodes)
         except Exception as error:
+            self._archive = None
             self._network = self._visits = None
             get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
 
@@ -170,7 +176,8 @@ class Workspace:
     def resident_bytes(self) -> int:
         """Bytes of memory that the agent's derived state holds."""
         order = 0 if self._visits is None else self._visits.order.nbytes
-        return order + (0 if self._network is None else self._network.resident_bytes)
+        archive = 0 if self._archive is None else self._archive.resident_bytes
+        return order + archive + (0 if self._network is None else self._network.resident_bytes)
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""
@@ -188,12 +195,31 @@ class Workspace:
         finds its first batch in this commit too. When there is no room for all of them nothing is stored, and
         then each by itself: one may be small enough.
         """
+        outcomes = self._accept_all(arrivals)
+        self._shelve(arrivals, outcomes)
+        return outcomes
+
+    def _accept_all(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
         try:
             return self.store.write(lambda txn: [self._accept(txn, arrival) for arrival in arrivals])
         except Exhausted:
             if len(arrivals) == 1:
                 raise
         return [self._accept_alone(arrival) for arrival in arrivals]
+
+    def _shelve(self, arrivals: Sequence[Arrival], outcomes: Sequence[Accepted | Exception]) -> None:
+        """Let the archive follow what was committed; where that fails it is loaded anew when it is needed."""
+        if self._archive is None:
+            return
+        try:
+            for arrival, outcome in zip(arrivals, outcomes, strict=True):
+                if isinstance(outcome, Accepted) and outcome.records:
+                    spoken = zip(arrival.texts, outcome.records, strict=True)
+                    passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
+                    self._archive.accepted(outcome.records, passages)
+        except Exception as error:
+            self._archive = None
+            get_log("workspace").error("archive given up", agent_id=self.identity.agent_id, exc_info=error)
 
     def _accept(self, txn: WriteTransaction, arrival: Arrival) -> Accepted | Exception:
         return accept(txn, arrival, self.parameters.max_queue_size)
@@ -444,6 +470,21 @@ class Workspace:
 
             answer = association.recall(self.network, cue, content_of, self.parameters.locale)
             return answer, txn.counts()
+
+        return self.store.read(read)
+
+    def recollect(
+        self, wanted: Wanted, now_ms: int, count_tokens: Callable[[str], int]
+    ) -> tuple[Recollected, AgentCounts]:
+        """The answer to a question over everything the agent ever heard, and how many batches wait."""
+
+        def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
+            if self._archive is None:
+                self._archive = Archive.load(txn)
+            recollector = Recollector(
+                txn, self._archive, self.network, now_ms, self.parameters.locale, count_tokens
+            )
+            return recollector.answer(wanted), txn.counts()
 
         return self.store.read(read)
 

@@ -103,6 +103,21 @@ def reach(network: Network, relations: Sequence[str], depth: int) -> list[Reache
     return [_reached(network, found, place) for place in found.in_order(np.arange(len(found.slots))).tolist()]
 
 
+@dataclass(frozen=True, slots=True)
+class Association:
+    """Nodes within reach as arrays, in no order: ids, and the worth of the strongest path to each."""
+
+    node_ids: Array
+    worths: Array
+
+
+def associate(network: Network, depth: int, start: Sequence[NodeId] | None = None) -> Association:
+    """What is within `depth` hops of the focus, or of other nodes to start from, by any link."""
+    slots = None if start is None else network.slots_of([n for n in start if n in network])
+    found = _walk(network, None, depth, slots)
+    return Association(network.slots["id"][found.slots], found.worths)
+
+
 def recall(network: Network, cue: Cue, content_of: Callable[[NodeId], str], locale: str) -> Answer:
     """The memories that match a cue, and what is told of forgotten ones.
 
@@ -138,10 +153,10 @@ def _followed(network: Network, relations: Sequence[str]) -> Array | None:
     return np.array([fold_relation(name) in wanted for name in network.relations], dtype=np.bool_)
 
 
-def _walk(network: Network, followed: Array | None, depth: int) -> Reach:
+def _walk(network: Network, followed: Array | None, depth: int, start: Array | None = None) -> Reach:
     scratch = network.scratch()
     try:
-        frontier = network.focus_slots()
+        frontier = network.focus_slots() if start is None else start[:NEWEST]
         scratch.worth[frontier] = 1.0
         scratch.label[frontier] = _labels(np.ones(len(frontier)), NEWEST - np.arange(len(frontier)))
         reached = [frontier]

@@ -60,10 +60,8 @@ async def _parameters(request: Request) -> dict[str, object]:
     return await _service(request).at_desk(len(body), partial(agents.read_parameters, body))
 
 
-def _json(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(
-        answer.model_dump_json(), status_code=status, headers=headers, media_type="application/json"
-    )
+def _json(answer: Answer, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(answer.as_json(), status_code=status, headers=headers, media_type="application/json")
 
 
 # --- agents ------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 import zstandard
 
 from ebbtide.store import layout
@@ -26,6 +27,7 @@ from ebbtide.vocabulary import (
     BatchState,
     MessageRecord,
     Node,
+    PassageEntry,
     Receipt,
     Source,
     batch_text_id,
@@ -69,6 +71,7 @@ class _Check:
         """Walk every table."""
         self._read_chunks()
         self._read_messages()
+        self._read_passages()
         self._read_batches()
         self._read_nodes()
         self._check_meta()
@@ -113,6 +116,15 @@ class _Check:
                 self._note(layout.MESSAGES, str(record.number), "stands under another key")
             if record.text_key not in self.texts:
                 self._note(layout.MESSAGES, str(record.number), "its text is gone")
+
+    def _read_passages(self) -> None:
+        for key, value in self._txn.items(layout.PASSAGES):
+            number = layout.from_u64(key)
+            record = self.messages.get(number)
+            if record is None:
+                self._note(layout.PASSAGES, str(number), "their message is gone", is_repairable=True)
+            elif record.text_key in self.texts and not _fit(value, self.texts[record.text_key]):
+                self._note(layout.PASSAGES, str(number), "are not those of their message", is_repairable=True)
 
     def _read_batches(self) -> None:
         for key, value in self._txn.items(layout.BATCHES):
@@ -272,7 +284,16 @@ class _Rebuild:
         txn.put_scans({node_id: NEVER_SCANNED for node_id, _ in list(txn.scans()) if node_id not in living})
         focus = tuple(dict.fromkeys(node_id for node_id in txn.focus() if node_id in living))
         txn.put(layout.META, b"focus", layout.encode(focus))
+        self._drop_unfitting_passages()
         self._rebuild_references()
+
+    def _drop_unfitting_passages(self) -> None:
+        """Those that are missing are made anew when the agent is asked."""
+        for key, value in list(self._txn.items(layout.PASSAGES)):
+            record = self._txn.message(layout.from_u64(key))
+            text = None if record is None else self._txn.message_text(record)
+            if text is None or not _fit(value, text):
+                self._txn.delete(layout.PASSAGES, key)
 
     def _drop_orphan_links(self, living: set[int]) -> None:
         for key in {bytes(key) for key, _ in self._txn.items(layout.LINKS)}:
@@ -304,6 +325,23 @@ def references(records: Any, nodes: Any) -> Counter[bytes]:
     counts: Counter[bytes] = Counter(record.text_key for record in records)
     counts.update(node.first_key for node in nodes if node.first_key)
     return counts
+
+
+def _fit(value: bytes, text: str) -> bool:
+    """Whether passages cover a text from its beginning to its end, one after the other, with terms in order."""
+    try:
+        entries = layout.decode(value, type=list[PassageEntry])
+    except msgspec.DecodeError:
+        return False
+    place = 0
+    for entry in entries:
+        terms = np.frombuffer(entry.terms, dtype="<u4") if len(entry.terms) % 4 == 0 else None
+        if terms is None or len(terms) != len(entry.counts) or entry.begin != place:
+            return False
+        if np.any(terms[1:] <= terms[:-1]):
+            return False
+        place += entry.length
+    return place == len(text)
 
 
 def _slice(text: bytes, offset: int, length: int) -> str | None:

@@ -29,6 +29,7 @@ SCANS = b"scans"  # u64 block -> SCANS_PER_BLOCK x (count, last pass)
 RELATIONS = b"relations"  # u32 id -> name
 RELATION_IDS = b"relation_ids"  # text key of the name -> u32 id
 MESSAGES = b"messages"  # u64 number -> MessageRecord
+PASSAGES = b"passages"  # u64 message -> list of PassageEntry; derived from its text
 CHUNKS = b"chunks"  # text key -> zstd
 CHUNK_REFERENCES = b"chunk_references"  # text key -> u32
 BATCHES = b"batches"  # u64 number -> Batch
@@ -46,6 +47,7 @@ TABLES: Final = (
     RELATIONS,
     RELATION_IDS,
     MESSAGES,
+    PASSAGES,
     CHUNKS,
     CHUNK_REFERENCES,
     BATCHES,

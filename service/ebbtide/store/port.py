@@ -10,7 +10,7 @@ Pruning and reference counts are the store's own business; deciding is not: no r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ from ebbtide.vocabulary import (
     MessageRecord,
     Node,
     NodeText,
+    PassageEntry,
     PassState,
     Receipt,
     ScanColumns,
@@ -66,6 +67,8 @@ class ReadTransaction(Protocol):
 
     def message(self, number: int) -> MessageRecord | None: ...
     def message_text(self, record: MessageRecord) -> str | None: ...
+    def passages_of(self, message: int) -> list[PassageEntry] | None: ...
+    def passages(self) -> Iterator[tuple[MessageRecord, list[PassageEntry] | None]]: ...
 
     def next_message_number(self) -> int: ...
     def next_batch_number(self) -> int: ...
@@ -83,7 +86,12 @@ class WriteTransaction(ReadTransaction, Protocol):
     def set_overrides(self, overrides: Mapping[str, object], decay_rate: float) -> None: ...
     def put_chunk(self, text: str) -> bytes: ...
     def accept(
-        self, batch: Batch, records: list[MessageRecord], texts: list[str], receipt: Receipt | None
+        self,
+        batch: Batch,
+        records: list[MessageRecord],
+        texts: list[str],
+        receipt: Receipt | None,
+        passages: Sequence[list[PassageEntry]] = (),
     ) -> Batch: ...
     def finish_batch(self, batch: Batch) -> None: ...
     def defer_batch(self, batch: Batch) -> Batch: ...

@@ -7,7 +7,7 @@ is one consistent state. No rule of the memory model stands here; a `Change` arr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from ebbtide.vocabulary import (
     MessageRecord,
     Node,
     NodeText,
+    PassageEntry,
     PassState,
     Receipt,
     ScanColumns,
@@ -205,6 +206,21 @@ class LmdbReading:
         """The text of a message; None when it is no longer kept."""
         return self.chunk(record.text_key)
 
+    def passages_of(self, message: int) -> list[PassageEntry] | None:
+        """The passages of a message; None where it was stored without."""
+        value = self.get(layout.PASSAGES, layout.u64(message))
+        return None if value is None else layout.decode(value, type=list[PassageEntry])
+
+    def passages(self) -> Iterator[tuple[MessageRecord, list[PassageEntry] | None]]:
+        """Every message, by number, with its passages; None where it was stored without."""
+        records, entries = msgspec.msgpack.Decoder(MessageRecord), msgspec.msgpack.Decoder(list[PassageEntry])
+        kept = self.items(layout.PASSAGES)
+        key, value = next(kept, (b"", b""))
+        for number, record in self.items(layout.MESSAGES):
+            while key and key < number:
+                key, value = next(kept, (b"", b""))
+            yield records.decode(record), entries.decode(value) if key == number else None
+
     def chunk(self, key: bytes) -> str | None:
         """The text under a chunk's key."""
         value = self.get(layout.CHUNKS, key)
@@ -383,9 +399,16 @@ class LmdbWriting(LmdbReading):
     # --- batches -----------------------------------------------------------------------------------
 
     def accept(
-        self, batch: Batch, records: list[MessageRecord], texts: list[str], receipt: Receipt | None
+        self,
+        batch: Batch,
+        records: list[MessageRecord],
+        texts: list[str],
+        receipt: Receipt | None,
+        passages: Sequence[list[PassageEntry]] = (),
     ) -> Batch:
-        """Keep a batch with its messages and put it at the tail of the inbox."""
+        """Keep a batch with its messages and their passages, and put it at the tail of the inbox."""
+        for record, entries in zip(records, passages, strict=False):
+            self.put(layout.PASSAGES, layout.u64(record.number), layout.encode(entries))
         for record, text in zip(records, texts, strict=True):
             key = self.put_chunk(text)
             assert key == record.text_key

@@ -34,6 +34,10 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    def as_json(self) -> str:
+        """The result as REST answers with it."""
+        return self.model_dump_json()
+
 
 F = TypeVar("F", bound=BaseModel)
 Item = TypeVar("Item")

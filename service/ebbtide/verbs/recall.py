@@ -1,8 +1,11 @@
-"""recall: what the agent remembers near its focus, as text.
+"""recall: what the agent remembers, as text: near its focus, or as the answer to a question.
 
 The story: check limits → wait up to `patience_ms` for batches being digested or next in line, so that with a
-fast model a recall sees everything said before it → job *recall*: one read transaction, strongest paths outward
-from the focus (`memory/association.py`) → wording (`memory/wording.py`) → text.
+fast model a recall sees everything said before it → one job, one read transaction → text.
+
+Two modes. *Associative*: strongest paths outward from the focus (`memory/association.py`), keywords filter.
+*Hybrid*, when a `query` is given: everything the agent ever heard is ranked by several signals, living memories
+and the archive alike (`fleet/recollection.py`), and packed into the budget.
 
 It never stands behind a model: it does not wait at all while no model server answers, while what is left is
 put off after failures, or when this agent's digests take longer than the patience. The reply says how many
@@ -12,42 +15,169 @@ accepted batches were not yet digested.
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 from pydantic import Field
 
 from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.recollection import Recollected, Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.memory.wording import word_answer
+from ebbtide.retrieval.ranking import SIGNALS
+from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import Cue, parse_agent_id
+from ebbtide.vocabulary import Cue, batch_text_id, node_text_id, parse_agent_id, parse_node_id
 
 MOST_PATIENCE_MS = 30_000
+MOST_TOKENS = 10_000_000
+KINDS = ("episode",)
+
+
+class TimeRange(Form):
+    """A stretch of time; what is left out is open."""
+
+    begin: int | None = Field(None, description="From this time on, ms since the epoch.")
+    end: int | None = Field(None, description="Before this time, ms since the epoch.")
 
 
 class RecallCommand(Form):
-    """A cue."""
+    """A cue, or a question."""
 
     keywords: Several[str] = Field(
         default_factory=list,
-        description="A memory matches when any of them occurs in it; none matches everything in reach.",
+        description="A memory matches when any of them occurs in it; none matches everything in reach. "
+        "In hybrid mode: words to look for beside those of the query.",
         examples=[["Lisbon"]],
+    )
+    query: str | None = Field(
+        None,
+        description="A question in plain words, answered over everything the agent ever heard.",
+        examples=["Where did Ann move in May?"],
+    )
+    mode: Literal["auto", "associative", "hybrid"] = Field(
+        "auto", description="auto: hybrid when a query is given, else associative."
     )
     relations: Several[str] = Field(
         default_factory=list,
-        description="Follow only links of these names; focus nodes are then no results.",
+        description="Follow only links of these names; focus nodes are then no results. Associative mode only.",
         examples=[[]],
     )
     depth: int | None = Field(
         None, description="Hops from the focus, 0-8; default: the agent's.", examples=[2]
     )
+    start_nodes: Several[str] = Field(
+        default_factory=list, description="Start from these nodes instead of the focus; hybrid mode only."
+    )
+    kinds: Several[str] = Field(
+        default_factory=list, description="Only memories of these kinds; hybrid mode only."
+    )
+    speakers: Several[str] = Field(
+        default_factory=list, description="Only what these speakers said; hybrid mode only."
+    )
+    sources: Several[str] = Field(
+        default_factory=list, description="Only what was said in these conversations; hybrid mode only."
+    )
+    time_range: TimeRange | None = Field(
+        None, description="Only what was said in this time; hybrid mode only."
+    )
     max_results: int | None = Field(
         None, description="Most memories in the answer; 0 means 10000; default: the agent's."
+    )
+    token_budget: int | None = Field(
+        None, description="Most tokens of the text, by `tokenizer`; hybrid mode only.", examples=[1000]
+    )
+    tokenizer: str = Field(
+        "estimate", description="What counts tokens: estimate (never too few), characters, words, utf8_bytes."
+    )
+    include_archive: bool = Field(
+        True,
+        description="Whether what was forgotten, shortened or not yet digested takes part; hybrid mode only.",
+    )
+    citations: bool = Field(
+        False, description="Name the sources of each memory, in the text and as `memories`; hybrid mode only."
+    )
+    explain: bool = Field(
+        False, description="Tell how the answer came about, as `explanation`; hybrid mode only."
+    )
+    without: Several[str] = Field(
+        default_factory=list,
+        description="Signals to leave out: " + ", ".join(SIGNALS) + "; hybrid mode only.",
     )
     patience_ms: int | None = Field(
         None, description="Longest wait for batches accepted before, 0-30000; default: the daemon's."
     )
+
+
+class CitedSource(Answer):
+    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+
+    message_id: str = Field(description="The caller's own id of the message, empty if none was given.")
+    batch_id: str
+    message_index: int = Field(description="Place of the message in its batch.")
+    chunk_id: str = Field(description="SHA-256 of the message's text, in hexadecimal.")
+    offset: int = Field(description="First byte of the slice in the message's UTF-8.")
+    length: int = Field(description="Bytes of the slice.")
+    role: str
+    speaker: str
+    timestamp: int | None = Field(description="When it was said, if the caller told.")
+    conversation_id: str
+
+
+class RecalledMemory(Answer):
+    """A memory of the answer, in the order of the text."""
+
+    id: str = Field(description="Its node, or its message where no node of it lives.", examples=["n1"])
+    kind: str = Field(examples=["episode"])
+    content: str
+    state: str = Field(
+        description="living, archived (shortened or forgotten since) or pending (not digested)."
+    )
+    node_ids: list[str] = Field(description="Living nodes made from it.")
+    sources: list[CitedSource]
+
+
+class SignalShare(Answer):
+    """What one signal gave a memory."""
+
+    signal: str
+    score: float
+
+
+class SignalOff(Answer):
+    """A signal that did not take part."""
+
+    signal: str
+    why: str
+
+
+class ExplainedMemory(Answer):
+    """Why a memory stands where it stands, or was left out."""
+
+    id: str
+    score: float
+    signals: list[SignalShare]
+    dropped: str = Field(description="Why it is not in the answer; empty for those that are.")
+
+
+class TimeSpoken(Answer):
+    """A time that the query speaks of."""
+
+    words: str
+    begin: int
+    end: int
+
+
+class Explanation(Answer):
+    """How an answer came about."""
+
+    looked_for: str = Field(description="What was left of the query for the words index.")
+    phrases: list[str] = Field(description="What was quoted in the query.")
+    speakers: list[str] = Field(description="Speakers named in the query.")
+    times: list[TimeSpoken]
+    signals_off: list[SignalOff]
+    memories: list[ExplainedMemory]
 
 
 class Recalled(Answer):
@@ -59,10 +189,19 @@ class Recalled(Answer):
     )
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
     parked_batches: int = Field(description="Batches parked after failures.", examples=[0])
+    memories: list[RecalledMemory] = Field(
+        default_factory=list, description="With `citations`: the memories of the text."
+    )
+    explanation: Explanation | None = Field(None, description="With `explain`: how the answer came about.")
+
+    def as_json(self) -> str:
+        """What was not asked for is left out."""
+        unasked = {name for name in ("memories", "explanation") if not getattr(self, name)}
+        return self.model_dump_json(exclude=unasked)
 
 
 async def recall(service: Service, agent_id: str, command: RecallCommand) -> Recalled:
-    """Recall what matches a cue. Reads only: no focus, strength or scan count changes.
+    """Recall what matches a cue or answers a question. Reads only: no focus, strength or scan count changes.
 
     Raises AGENT_NOT_FOUND, and InvalidRequest for values outside their limits.
     """
@@ -73,7 +212,17 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         patience_ms = service.settings.fleet.recall_patience_ms
     async with service.fleet.using(owner) as agent:
         await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
+        if is_hybrid(command):
+            now_ms = service.clock.now_ms()
+            return await agent.run(
+                partial(_recollected, agent.workspace, _wanted(agent, command), command, now_ms)
+            )
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
+
+
+def is_hybrid(command: RecallCommand) -> bool:
+    """Whether a question is to be answered, not what is near the focus."""
+    return command.mode == "hybrid" or (command.mode == "auto" and command.query is not None)
 
 
 def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
@@ -92,6 +241,90 @@ def _cue(agent: Agent, command: RecallCommand) -> Cue:
         relations=command.relations,
         depth=parameters.default_search_depth if depth is None else depth,
         max_results=parameters.limit_results(most),
+    )
+
+
+# --- hybrid ----------------------------------------------------------------------------------------------
+
+
+def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
+    parameters = agent.workspace.parameters
+    span = command.time_range or TimeRange()
+    return Wanted(
+        query=" ".join([command.query or "", *command.keywords]).strip(),
+        max_results=parameters.limit_results(command.max_results),
+        depth=parameters.default_search_depth if command.depth is None else command.depth,
+        start_nodes=[parse_node_id(node_id) for node_id in command.start_nodes],
+        token_budget=command.token_budget,
+        include_archive=command.include_archive,
+        speakers=command.speakers,
+        conversations=command.sources,
+        time_range=(span.begin, span.end),
+        without=frozenset(command.without),
+        cites=command.citations,
+    )
+
+
+def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, now_ms: int) -> Recalled:
+    locale = workspace.parameters.locale
+    found, counts = workspace.recollect(wanted, now_ms, lambda text: count_tokens(text, command.tokenizer))
+    return Recalled(
+        text=word_answer((one.told(cites=wanted.cites, locale=locale) for one in found.memories), (), locale),
+        pending_batches=counts.pending_batches,
+        parked_batches=counts.parked_batches,
+        memories=[_memory(one) for one in found.memories] if command.citations else [],
+        explanation=_explanation(found) if command.explain else None,
+    )
+
+
+def _memory(one: Recollection) -> RecalledMemory:
+    record = one.source.record
+    source = CitedSource(
+        message_id=record.caller_id,
+        batch_id=batch_text_id(record.batch),
+        message_index=record.index,
+        chunk_id=record.text_key.hex(),
+        offset=one.source.offset,
+        length=one.source.length,
+        role=record.role,
+        speaker=record.speaker,
+        timestamp=record.timestamp_ms,
+        conversation_id=record.conversation_id,
+    )
+    return RecalledMemory(
+        id=one.text_id,
+        kind=one.kind,
+        content=one.content,
+        state=one.state,
+        node_ids=[node_text_id(node_id) for node_id in one.node_ids],
+        sources=[source],
+    )
+
+
+def _explanation(found: Recollected) -> Explanation | None:
+    question, ranking = found.question, found.ranking
+    if question is None or ranking is None:
+        return None
+    places = {passage: place for place, passage in enumerate(ranking.passages.tolist())}
+
+    def told(one: Recollection, why: str) -> ExplainedMemory:
+        place = places[one.passage]
+        shares = [
+            SignalShare(signal=name, score=round(float(scores[place]), 6))
+            for name, scores in ranking.signals.items()
+        ]
+        return ExplainedMemory(id=one.text_id, score=round(one.score, 6), signals=shares, dropped=why)
+
+    return Explanation(
+        looked_for=question.text,
+        phrases=list(question.phrases),
+        speakers=list(question.speakers),
+        times=[TimeSpoken(words=span.text, begin=span.begin_ms, end=span.end_ms) for span in question.dates],
+        signals_off=[SignalOff(signal=name, why=why) for name, why in ranking.off.items()],
+        memories=[
+            *(told(one, "") for one in found.memories),
+            *(told(one, why) for one, why in found.dropped),
+        ],
     )
 
 
@@ -114,3 +347,27 @@ def check_command(command: RecallCommand, limits: LimitSettings) -> None:
     patience_ms = command.patience_ms
     if patience_ms is not None and not 0 <= patience_ms <= MOST_PATIENCE_MS:
         refuse("patience_ms", patience_ms, f"0-{MOST_PATIENCE_MS}")
+    _check_hybrid(command, limits)
+
+
+def _check_hybrid(command: RecallCommand, limits: LimitSettings) -> None:
+    if command.mode == "hybrid" and command.query is None:
+        refuse("query", None, "a question; hybrid mode needs one", "MISSING_FIELD")
+    if command.query is not None:
+        if not command.query.strip():
+            refuse("query", command.query, "a question; leave it out to recall by association")
+        check_text("query", command.query, limits.max_query_chars)
+    for name, given in (("speakers", command.speakers), ("sources", command.sources)):
+        check_count(name, len(given), limits.max_keywords)
+        for index, text in enumerate(given):
+            check_text(f"{name}[{index}]", text, limits.max_name_chars)
+    check_count("start_nodes", len(command.start_nodes), limits.max_keywords)
+    for name, words, allowed in (("kinds", command.kinds, KINDS), ("without", command.without, SIGNALS)):
+        for index, word in enumerate(words):
+            if word not in allowed:
+                refuse(f"{name}[{index}]", word, ", ".join(allowed))
+    if command.tokenizer not in TOKENIZERS:
+        refuse("tokenizer", command.tokenizer, ", ".join(TOKENIZERS))
+    budget = command.token_budget
+    if budget is not None and not 1 <= budget <= MOST_TOKENS:
+        refuse("token_budget", budget, f"1-{MOST_TOKENS}")

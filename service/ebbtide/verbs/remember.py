@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ebbtide.fleet.archive import passages_of
 from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, Arrival
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
@@ -92,7 +93,9 @@ def prepared(command: RememberCommand, limits: LimitSettings, now_ms: int) -> Ar
         for index, message in enumerate(command.messages)
     ]
     texts = [message.content for message in command.messages]
-    return Arrival(batch, records, texts, body_hash(command) if command.idempotency_key else b"")
+    passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
+    hashed = body_hash(command) if command.idempotency_key else b""
+    return Arrival(batch, records, texts, hashed, passages)
 
 
 def check_command(command: RememberCommand, limits: LimitSettings) -> str:

@@ -13,7 +13,18 @@ from ebbtide.store import layout
 from ebbtide.store.check import check_store, rebuild_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Batch, Change, Link, MessageRecord, Node, PassState, Receipt, ScanState, Source
+from ebbtide.vocabulary import (
+    Batch,
+    Change,
+    Link,
+    MessageRecord,
+    Node,
+    PassageEntry,
+    PassState,
+    Receipt,
+    ScanState,
+    Source,
+)
 
 TEXT = "外婆住在团岛。She lives there."
 
@@ -74,6 +85,17 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
     "a focus that names the gone": _put(layout.META, b"focus", layout.encode((9,))),
     "a focus that names one twice": _put(layout.META, b"focus", layout.encode((2, 2))),
     "a chunk counted wrongly": _put(layout.CHUNK_REFERENCES, layout.text_key(TEXT), layout.u32(9)),
+    "passages of a message that is gone": _put(layout.PASSAGES, layout.u64(99), layout.encode([])),
+    "passages that leave something out": _put(
+        layout.PASSAGES, layout.u64(1), layout.encode([PassageEntry(0, 5, 0, b"", b"")])
+    ),
+    "passages that cannot be decoded": _put(layout.PASSAGES, layout.u64(1), b"\xc1"),
+    "terms out of order": _put(
+        layout.PASSAGES, layout.u64(1), layout.encode([PassageEntry(0, len(TEXT), 2, bytes(8), b"11")])
+    ),
+    "a term that is counted twice": _put(
+        layout.PASSAGES, layout.u64(1), layout.encode([PassageEntry(0, len(TEXT), 1, bytes(4), b"11")])
+    ),
     "a chunk nobody refers to": lambda txn: txn.put_chunk("an orphan"),
 }
 

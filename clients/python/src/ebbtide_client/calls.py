@@ -37,6 +37,7 @@ from ebbtide_client.models import (
     NodePage,
     Readiness,
     Recalled,
+    RecallMode,
     Remembered,
     SchedulerInfo,
 )
@@ -44,6 +45,9 @@ from ebbtide_client.models import (
 A_co = TypeVar("A_co", covariant=True)
 M = TypeVar("M")
 F = TypeVar("F", bound=Callable[..., Any])
+
+ALWAYS_SENT = ("keywords", "relations")
+"""Lists of a recall that are sent empty too."""
 
 AnyMessage = Message | Mapping[str, Any]
 """A message, or the mapping it is in JSON."""
@@ -209,23 +213,55 @@ def recall(
     agent_id: str,
     keywords: Sequence[str] = (),
     *,
+    query: str | None = None,
+    mode: RecallMode | None = None,
     relations: Sequence[str] = (),
     depth: int | None = None,
+    start_nodes: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    speakers: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    time_range: tuple[int | None, int | None] | None = None,
     max_results: int | None = None,
+    token_budget: int | None = None,
+    tokenizer: str | None = None,
+    include_archive: bool | None = None,
+    citations: bool | None = None,
+    explain: bool | None = None,
+    without: Sequence[str] = (),
     patience_ms: int | None = None,
 ) -> Call[Recalled]:
     """What the agent remembers near its focus, as text for a language model, strongest first.
 
-    A memory matches when any of the keywords occurs in it; none matches everything in reach.
+    A memory matches when any of the keywords occurs in it; none matches everything in reach. With a `query`:
+    the answer to a question over everything the agent ever heard, best first. `time_range` is (from, before) in
+    ms since the epoch.
     """
-    for name, words in (("keywords", keywords), ("relations", relations)):
+    several = {
+        "keywords": keywords,
+        "relations": relations,
+        "start_nodes": start_nodes,
+        "kinds": kinds,
+        "speakers": speakers,
+        "sources": sources,
+        "without": without,
+    }
+    for name, words in several.items():
         if isinstance(words, str):  # would be sent as a list of its characters
             raise TypeError(f"{name} must be a list of words, not one text")
+    span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
     form = {
-        "keywords": list(keywords),
-        "relations": list(relations),
+        **{name: list(words) if words or name in ALWAYS_SENT else None for name, words in several.items()},
+        "query": query,
+        "mode": mode,
         "depth": depth,
+        "time_range": None if span is None else _given(span),
         "max_results": max_results,
+        "token_budget": token_budget,
+        "tokenizer": tokenizer,
+        "include_archive": include_archive,
+        "citations": citations,
+        "explain": explain,
         "patience_ms": patience_ms,
     }
     return Call(

@@ -7,7 +7,7 @@ another type make the answer unexpected. Times are milliseconds since 1970-01-01
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -15,6 +15,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Role = Literal["user", "assistant", "system"]
+RecallMode = Literal["auto", "associative", "hybrid"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
 
 
@@ -131,12 +132,91 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class CitedSource:
+    """Where a recalled memory came from: a slice of a message, in UTF-8 bytes."""
+
+    message_id: str
+    batch_id: str
+    message_index: int
+    chunk_id: str
+    offset: int
+    length: int
+    role: str
+    speaker: str
+    timestamp: int | None
+    conversation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledMemory:
+    """A memory of an answer, in the order of the text."""
+
+    id: str
+    kind: str
+    content: str
+    state: str
+    node_ids: tuple[str, ...]
+    sources: tuple[CitedSource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalShare:
+    """What one signal gave a memory."""
+
+    signal: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class SignalOff:
+    """A signal that did not take part."""
+
+    signal: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedMemory:
+    """Why a memory stands where it stands, or was left out."""
+
+    id: str
+    score: float
+    signals: tuple[SignalShare, ...]
+    dropped: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpoken:
+    """A time that a query speaks of."""
+
+    words: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How an answer came about."""
+
+    looked_for: str
+    phrases: tuple[str, ...]
+    speakers: tuple[str, ...]
+    times: tuple[TimeSpoken, ...]
+    signals_off: tuple[SignalOff, ...]
+    memories: tuple[ExplainedMemory, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recalled:
     """What came back: text for a language model, empty when there is nothing."""
 
     text: str
     pending_batches: int
     parked_batches: int
+    memories: tuple[RecalledMemory, ...] = ()
+    """With `citations`: the memories of the text."""
+    explanation: Explanation | None = None
+    """With `explain`: how the answer came about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,12 +473,14 @@ def _read(kind: Any, value: Any, path: str) -> Any:
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise Misfit(f"{path} is not an object")
-        absent = [f.name for f in fields(kind) if f.name not in value]
+        # What has a default here is what the daemon leaves out where it was not asked for.
+        absent = [f.name for f in fields(kind) if f.name not in value and f.default is MISSING]
         if absent:
             raise Misfit(f"{path}.{absent[0]} is missing")
         hints = _hints(cast(type, kind))
+        present = [f.name for f in fields(kind) if f.name in value]
         return cast(Any, kind)(
-            **{f.name: _read(hints[f.name], value[f.name], f"{path}.{f.name}") for f in fields(kind)}
+            **{name: _read(hints[name], value[name], f"{path}.{name}") for name in present}
         )
     origin = get_origin(kind)
     if origin is tuple and isinstance(value, list):

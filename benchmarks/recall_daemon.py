@@ -1,0 +1,241 @@
+"""Recall measured through the product: a real daemon remembers a corpus, then answers its questions.
+
+Each corpus is an agent of its own and each session a batch; the agent is asked when every batch is digested and
+every pass it owes is done, so that what was to be forgotten is forgotten. A memory of an answer stands for the
+messages its sources name.
+
+What differs between two conditions is either how the corpus was remembered (`Keeping`) or what a request says;
+conditions that share a keeping ask the same agent. The rule guarded here: nothing is measured on an agent that
+lost a batch, or has not digested one.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from benchmarks.clients import KeepAlive
+from benchmarks.recall_data import Corpus, Question, Turn
+from benchmarks.recall_measures import LONGEST_ANSWER, Result
+from benchmarks.report import Progress
+from benchmarks.texts import Writer
+from ebbtide.retrieval.ranking import SIGNALS
+
+MOST_MESSAGES = 500
+"""Messages of one batch; a longer session goes in parts."""
+
+PARAGRAPHS = 100
+"""Sessions of one turn each are no conversations: so many make a batch, and nothing says that they belong
+together."""
+
+FLUSH_EACH = 50
+"""Batches after which passes are waited for: an agent owes a bounded number, further ones would be merged."""
+
+FLUSH_MS = 600_000
+FLUSHES = 6
+
+LATER_MESSAGES = 6
+DAY_MS = 86_400_000
+SEED = 7
+
+ON: dict[str, Any] = {}
+FORGETS_NOTHING = {
+    "decay_rate": 1.0,
+    "link_initial_strength": 1.0,
+    "long_term_factor": 1.0,
+    "delete_threshold": 0,
+}
+"""Links keep full strength, so whatever is linked to stays whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How a corpus is remembered: the agent's parameters, and unrelated batches that come afterwards."""
+
+    name: str
+    parameters: dict[str, Any]
+    has_later: bool = False
+
+
+PLAIN = Keeping("plain", ON)
+LATER = Keeping("plain", ON, has_later=True)
+KEPT = Keeping("kept", FORGETS_NOTHING)
+KEPT_LATER = Keeping("kept", FORGETS_NOTHING, has_later=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One way of asking; `asks` are fields of the request."""
+
+    keeping: Keeping
+    asks: dict[str, Any] = field(default_factory=dict)
+
+
+ABLATIONS = {f"no-{signal}": Condition(PLAIN, {"without": [signal]}) for signal in SIGNALS}
+FORGETTING = {
+    "no-archive": Condition(PLAIN, {"include_archive": False}),
+    "no-forgetting": Condition(KEPT),
+    "no-forgetting-no-archive": Condition(KEPT, {"include_archive": False}),
+    "later": Condition(LATER),
+    "later-no-archive": Condition(LATER, {"include_archive": False}),
+    "later-no-forgetting": Condition(KEPT_LATER),
+    "later-no-forgetting-no-archive": Condition(KEPT_LATER, {"include_archive": False}),
+}
+CONDITIONS: dict[str, Condition] = {"product": Condition(PLAIN), **ABLATIONS, **FORGETTING}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a daemon answered: contents with their turns in order, how many in each state, and the time it took."""
+
+    memories: Sequence[tuple[str, tuple[str, ...]]]
+    states: dict[str, int]
+    took_ms: float
+
+
+def remember(client: KeepAlive, agent: str, corpus: Corpus, keeping: Keeping) -> None:
+    """Bring an agent into being and remember a corpus whole; what comes later is left to `remember_later`."""
+    client.told("PUT", f"/v1/agents/{agent}", keeping.parameters)
+    _remember_all(client, agent, list(batches_of(corpus)))
+
+
+def remember_later(client: KeepAlive, agent: str, corpus: Corpus, count: int) -> None:
+    """Remember batches that have nothing to do with the corpus, after it."""
+    said = Writer(SEED).turns(count * LATER_MESSAGES, chinese=corpus.is_chinese)
+    latest = max((turn.timestamp_ms or 0 for turn in corpus.turns), default=0)
+    turns = [
+        Turn(
+            turn_id=f"later-{place}",
+            session_id=f"later-{place // LATER_MESSAGES}",
+            speaker=f"Passer-by {place % 2}",
+            text=text,
+            # A day from batch to batch: what is asked for is the older, the more has come since.
+            timestamp_ms=latest + (place // LATER_MESSAGES + 1) * DAY_MS if latest else None,
+        )
+        for place, text in enumerate(said)
+    ]
+    _remember_all(client, agent, list(batches_of(replace(corpus, turns=tuple(turns)))))
+
+
+def _remember_all(client: KeepAlive, agent: str, batches: Sequence[dict[str, Any]]) -> None:
+    for begin in range(0, len(batches), FLUSH_EACH):
+        for batch in batches[begin : begin + FLUSH_EACH]:
+            client.told("POST", f"/v1/agents/{agent}/remember", batch)
+        _settle(client, agent)
+
+
+def _settle(client: KeepAlive, agent: str) -> None:
+    """Wait for digests and passes; RuntimeError when a batch was parked or time ran out."""
+    asked = {"timeout_ms": FLUSH_MS, "passes": True}
+    for _ in range(FLUSHES):
+        stands = client.told("POST", f"/v1/agents/{agent}/flush", asked)
+        if stands["parked_batches"]:
+            raise RuntimeError(f"{agent}: {stands['parked_batches']} batches were parked")
+        if stands["digested"] and stands["passes_done"]:
+            return
+    raise RuntimeError(f"{agent} did not settle: {stands}")
+
+
+def batches_of(corpus: Corpus) -> Iterator[dict[str, Any]]:
+    """A corpus as bodies of remember: a batch a session, or a hundred paragraphs that stand alone."""
+    sessions = corpus.sessions
+    if len(sessions) == len(corpus.turns):
+        turns = iter(corpus.turns)
+        while part := list(islice(turns, PARAGRAPHS)):
+            yield {"messages": [_message(turn) for turn in part]}
+        return
+    for session_id, said in sessions.items():
+        for begin in range(0, len(said), MOST_MESSAGES):
+            messages = [_message(turn) for turn in said[begin : begin + MOST_MESSAGES]]
+            yield {"messages": messages, "conversation_id": session_id}
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    message: dict[str, Any] = {
+        "role": "user",
+        "content": turn.text,
+        "id": turn.turn_id,
+        "speaker": turn.speaker,
+    }
+    return message if turn.timestamp_ms is None else {**message, "timestamp": turn.timestamp_ms}
+
+
+def ask(client: KeepAlive, agent: str, query: str, condition: Condition) -> Told:
+    """Ask one question."""
+    body = {
+        "query": query,
+        "max_results": LONGEST_ANSWER,
+        "citations": True,
+        "mode": "hybrid",
+        "include_archive": True,
+        **condition.asks,
+    }
+    # Decoding is the caller's work, so `told` would measure too much.
+    answer, took_ms = client.ask("POST", f"/v1/agents/{agent}/recall", body)
+    return told_of(answer, took_ms)
+
+
+def told_of(answer: bytes, took_ms: float) -> Told:
+    """An answer's memories, each with the ids of the messages that its sources name."""
+    memories = json.loads(answer)["memories"]
+    states = Counter(memory["state"] for memory in memories)
+    return Told([(memory["content"], _turn_ids(memory)) for memory in memories], dict(states), took_ms)
+
+
+def _turn_ids(memory: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(source["message_id"] for source in memory["sources"] if source["message_id"])
+
+
+def results_of(told: Told, count_tokens: Callable[[str], int]) -> list[Result]:
+    """The answer as it is measured: every memory takes its tokens, also one that names no turn."""
+    return [Result(turn_ids, count_tokens(content)) for content, turn_ids in told.memories]
+
+
+def text_kept(told: Told, corpus: Corpus, question: Question) -> float | None:
+    """The share of the evidence's text that the answer still tells; None when no evidence is in it.
+
+    A memory that was shortened still names the turn it came from, so a turn may be found and say little.
+    """
+    wanted = frozenset().union(*question.gold)
+    told_lengths: Counter[str] = Counter()
+    for content, turn_ids in told.memories:
+        for turn_id in wanted.intersection(turn_ids):
+            told_lengths[turn_id] += len(content)
+    whole = [turn for turn in corpus.turns if turn.turn_id in told_lengths]
+    if not whole:
+        return None
+    return statistics.fmean(min(1.0, told_lengths[turn.turn_id] / len(turn.text)) for turn in whole)
+
+
+def questioned(
+    client: KeepAlive, corpora: Sequence[Corpus], names: Sequence[str], later_count: int, tell: Progress
+) -> Iterator[tuple[str, Corpus, Question, Told]]:
+    """Remember corpora and ask all their questions under every condition named."""
+    for keeping_name in dict.fromkeys(CONDITIONS[name].keeping.name for name in names):
+        wanted = [name for name in names if CONDITIONS[name].keeping.name == keeping_name]
+        later = [name for name in wanted if CONDITIONS[name].keeping.has_later]
+        for number, corpus in enumerate(corpora):
+            agent = f"{keeping_name}-{number}"
+            tell(f"{corpus.set_name} {corpus.corpus_id}: remembering ({keeping_name})")
+            remember(client, agent, corpus, CONDITIONS[wanted[0]].keeping)
+            for name in wanted:
+                if name not in later:
+                    yield from _asked(client, agent, corpus, name)
+            if later:
+                tell(f"{corpus.set_name} {corpus.corpus_id}: {later_count} batches later ({keeping_name})")
+                remember_later(client, agent, corpus, later_count)
+                for name in later:
+                    yield from _asked(client, agent, corpus, name)
+            client.told("POST", f"/v1/agents/{agent}/close")
+
+
+def _asked(
+    client: KeepAlive, agent: str, corpus: Corpus, name: str
+) -> Iterator[tuple[str, Corpus, Question, Told]]:
+    for question in corpus.questions:
+        yield name, corpus, question, ask(client, agent, question.text, CONDITIONS[name])

@@ -1,0 +1,77 @@
+"""The embedding port: what recall asks of a model that turns texts into vectors, and who may be behind it.
+
+The rules guarded here: vectors of two models are never compared, so every embedder has one name that is stamped
+on what it makes; and a model that has nothing to say about a text says so (None) instead of inventing a vector.
+It fails in the two ways of the language port and no other: ModelUnavailable says nothing about the texts, BadReply
+says that these texts and this model do not get along. Having no embedder at all is no failure: recall goes on by
+its other signals.
+
+Deliberately not here: indexes, retries, and any import of a model. What is not used is not loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol
+
+from ebbtide.language.port import ModelState
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ebbtide.settings import EmbeddingSettings, LanguageSettings
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of length 1."""
+
+    @property
+    def model(self) -> str:
+        """The name stamped on vectors, such as `builtin:wordllama-256`."""
+
+    @property
+    def dimension(self) -> int | None:
+        """How many numbers a vector has; None until that is known."""
+
+    async def embed(
+        self, texts: Sequence[str], *, is_query: bool = False
+    ) -> list[NDArray[np.float32] | None]:
+        """Answer one vector for each text, or None where this model has nothing to say about it.
+
+        `is_query` tells that the texts are questions to be held against others. ModelUnavailable or BadReply.
+        """
+
+    async def state(self) -> ModelState:
+        """Tell who answers and whether it does, without asking for a vector."""
+
+    async def close(self) -> None:
+        """Let go of connections. Idempotent."""
+
+
+def has_builtin() -> bool:
+    """Tell whether the extra that brings the built-in embedder is installed, without loading it."""
+    return find_spec("wordllama") is not None
+
+
+def make_embedder(
+    embedding: EmbeddingSettings, language: LanguageSettings, pool: Executor, give_way: Callable[[], None]
+) -> Embedder | None:
+    """Make the embedder that the settings name; None where there is to be none. The breaker is that of `language`.
+
+    Work is done on `pool`; `give_way` is called between two small pieces of it. Nothing is loaded and no server
+    is asked before the first text.
+    """
+    kind = embedding.model
+    if kind == "off" or (kind == "auto" and not has_builtin()):
+        return None
+    if kind in ("auto", "builtin"):
+        from ebbtide.language.builtin.static_embedder import StaticEmbedder
+
+        return StaticEmbedder(pool, give_way)
+
+    from ebbtide.language.served_embedding import served_embedder
+
+    return served_embedder(embedding, language, pool)

@@ -1,0 +1,165 @@
+"""Analysis: from a text to the terms by which it is found.
+
+A term is a 32-bit hash of a normalised word: two words that share one hardly ever meet (once in 40 000 words with
+100 000 terms known), and a list of them is small and compared fast. The rule guarded here: texts and queries go
+through the same function, and whatever a reader sees as one thing is one term: an error code, a number, a path.
+
+Latin words are stemmed (Porter 2, English) and stop words left out. Chinese runs give the segmenter's words *and*
+every pair of neighbouring characters: a two-character query must match however its text was cut. Traditional
+characters are folded to simplified ones, for matching only.
+
+Deliberately not here: fields, weights, what a question means (`question.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import snowballstemmer
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.variants import simplified
+
+Terms = NDArray[np.uint32]
+
+_HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_KANA = "\u3040-\u30ff\uac00-\ud7a3"
+_PIECE = re.compile(
+    rf"(?P<han>[{_HAN}]+)|(?P<kana>[{_KANA}]+)"
+    r"|(?P<word>[^\W_]+(?:[''’.:/@#&+_\-][^\W_]+)*+)"
+)
+"""Runs of Han, of kana or hangul, and words with whatever joins their parts."""
+
+_PARTS = re.compile(rf"[{_HAN}]+|[{_KANA}]+|[^\W_{_HAN}{_KANA}]+")
+_POSSESSIVE = re.compile(r"['’]s?$")
+
+_SAY_NOTHING = """
+a an and are as at be been being but by can could did do does doing for from had has have having he her hers him his
+how i if in into is it its me my no nor not of on or our ours she should so than that the their theirs them then there
+these they this those to too us was we were what when where which who whom whose why will with would you your yours am
+about just s t re ve ll d m don didn doesn isn wasn
+"""
+STOP_WORDS = frozenset(_SAY_NOTHING.split())
+STOP_CHARACTERS = frozenset("的了是在和也就都而及与着或吗呢吧啊呀嘛我你他她它们这那有个")
+"""Chinese characters that say nothing by themselves, nor in a pair of two of them."""
+
+MOST_CHARACTERS = 200_000
+"""A text is read so far."""
+
+
+def normalised(text: str) -> str:
+    """A text as it is matched: compatibility forms, case and traditional characters folded."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(simplified())
+    return text.casefold()
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words of a text as they are matched, in order, with repetitions."""
+    for piece in _PIECE.finditer(normalised(text[:MOST_CHARACTERS])):
+        if piece["word"] is None:
+            yield from _chinese(piece[0]) if piece["han"] else _pairs(piece[0])
+        elif piece[0].isascii() and piece[0].isalpha():
+            yield from _latin(piece[0])
+        else:
+            yield from _joined(piece[0])
+
+
+def _latin(word: str) -> Iterator[str]:
+    if word not in STOP_WORDS:
+        yield stem(word)
+
+
+def _joined(word: str) -> Iterator[str]:
+    """A word with something in it that joins parts: itself where it is a code, and its parts."""
+    word = _POSSESSIVE.sub("", word)
+    parts = _PARTS.findall(word)
+    if len(parts) > 1 and "'" not in word and "’" not in word:
+        yield word
+    for part in parts:
+        if part.isascii() and part.isalpha():
+            yield from _latin(part)
+        elif part[0].isalnum() and not _is_han(part[0]):
+            yield part
+        else:
+            yield from _chinese(part)
+
+
+def _is_han(character: str) -> bool:
+    return "\u3400" <= character <= "\u9fff" or character >= "\U00020000"
+
+
+def _chinese(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        yield run
+        return
+    for word in _cut(run):
+        # Words of two characters are pairs already.
+        if len(word) > 2:
+            yield word
+    yield from _pairs(run)
+
+
+def _pairs(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        yield run
+    for first, second in pairwise(run):
+        if first not in STOP_CHARACTERS or second not in STOP_CHARACTERS:
+            yield first + second
+
+
+class _Segmenter:
+    """The dictionary takes 30 MB: it is loaded with the first Chinese text, once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jieba: Any = None
+
+    def cut(self, run: str) -> Sequence[str]:
+        with self._lock:
+            if self._jieba is None:
+                import rjieba
+
+                self._jieba = rjieba.Jieba()
+            words: Sequence[str] = self._jieba.cut_for_search(run)
+        return words
+
+
+_cut = _Segmenter().cut
+
+
+@lru_cache(1 << 16)
+def stem(word: str) -> str:
+    """An English word without its endings."""
+    with _stemming:
+        stemmed: str = _stemmer.stemWord(word)
+    return stemmed
+
+
+_stemmer = snowballstemmer.stemmer("english")
+_stemming = threading.Lock()
+
+
+def term_of(word: str) -> int:
+    """The term of a word."""
+    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
+
+
+_known_term = lru_cache(1 << 16)(term_of)
+
+
+def analysed(text: str) -> tuple[Terms, NDArray[np.uint8], int]:
+    """The terms of a text, each once and ascending, how often each occurs (at most 255), and how many in all."""
+    counts = Counter(map(_known_term, words_of(text)))
+    terms = np.array(sorted(counts), dtype=np.uint32)
+    found = np.minimum([counts[term] for term in terms.tolist()], 255).astype(np.uint8)
+    return terms, found, sum(counts.values())

@@ -1,0 +1,88 @@
+"""The words signal: BM25 over passages, with the words of a passage's neighbours as a second field.
+
+BM25 as in S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework" (2009), with the idf of Lucene,
+which is never negative. What stands right before and after in the same conversation counts too, at half the
+weight: an answer often holds none of the words of the question it answers.
+
+Nothing is stored for the second field: who says a term is known, and so is who stands beside whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.passages import Shelf
+
+Scores = NDArray[Any]
+
+K1, B = 0.9, 0.4
+"""Saturation and length normalisation; passages are short and of much the same length."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """What the score of a term in one field needs beside how often it occurs: 1 - b + b * length / average."""
+
+    lengths: Scores
+
+    @classmethod
+    def of(cls, word_counts: NDArray[np.int64]) -> _Field:
+        average = max(float(word_counts.mean()), 1.0) if len(word_counts) else 1.0
+        return cls(K1 * (1 - B + B * word_counts / average))
+
+    def worth(self, counts: NDArray[np.float64], passages: NDArray[Any]) -> Scores:
+        worth: Scores = counts * (K1 + 1) / (counts + self.lengths[passages])
+        return worth
+
+
+class WordScores:
+    """Scores the passages of a shelf as it is now; make a new one when it has grown."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        words = shelf.column("word_count")
+        previous, following = shelf.beside("previous"), shelf.beside("next")
+        beside = np.where(previous >= 0, words[previous], 0) + np.where(following >= 0, words[following], 0)
+        self._own = _Field.of(words)
+        self._beside = _Field.of(beside)
+        self._scratch = np.zeros(len(words))
+
+    def idf(self, term: int) -> float:
+        """How telling a term is: the rarer, the more."""
+        found = len(self._shelf.postings(term)[0])
+        return float(np.log1p((len(self._shelf) - found + 0.5) / (found + 0.5)))
+
+    def scores(self, terms: Mapping[int, float], neighbours: float) -> Scores:
+        """The score of every passage for weighted terms; `neighbours` is the weight of the second field."""
+        total = np.zeros(len(self._scratch))
+        for term, weight in terms.items():
+            passages, counts = self._shelf.postings(term)
+            if not len(passages):
+                continue
+            found = len(passages)
+            idf = weight * float(np.log1p((len(self._scratch) - found + 0.5) / (found + 0.5)))
+            occurrences = counts.astype(np.float64)
+            total[passages] += idf * self._own.worth(occurrences, passages)
+            if neighbours:
+                self._add_beside(total, passages, occurrences, idf * neighbours)
+        return total
+
+    def _add_beside(
+        self, total: Scores, passages: NDArray[np.int32], occurrences: Scores, weight: float
+    ) -> None:
+        scratch, touched = self._scratch, []
+        for side in ("next", "previous"):
+            beside = self._shelf.beside(side)[passages]
+            real = beside >= 0
+            # No passage has two neighbours on the same side, so nothing is added twice in one go.
+            scratch[beside[real]] += occurrences[real]
+            touched.append(beside[real])
+        for places in touched:
+            total[places] += weight * self._beside.worth(scratch[places], places)
+            # Whoever stands between two that say it is reached from both sides, and counts once.
+            scratch[places] = 0.0

@@ -1,0 +1,175 @@
+"""Questions: what a query in plain language names, beside its words.
+
+Whoever asks "what did Caroline say about 'late bloomers' last May?" names a speaker, a phrase and a time, wants to
+know what, and needs `say`, `late bloomers` and little else looked up. The rule guarded here: nothing is guessed
+that the query does not say, and a query of any length is read in linear time, as far as it is read.
+
+Deliberately not here: terms and stop words (`analysis.py`), and what any of this counts in a ranking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ebbtide.retrieval.analysis import normalised
+from ebbtide.retrieval.dates import DateRange, date_ranges
+
+AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
+
+MOST_CHARACTERS = 10_000
+"""A query is read so far."""
+
+MOST_PHRASES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query understood: its telling words, quoted phrases, named speakers, times, what it asks for."""
+
+    text: str
+    """The query without question words, for the words index; all of it where nothing else is left."""
+    phrases: tuple[str, ...]
+    speakers: tuple[str, ...]
+    """Those of the known speakers that the query names, case folded, in the order they were given."""
+    dates: tuple[DateRange, ...]
+    asks_for: AsksFor
+    has_code: bool
+    """It holds an error code, a long number, a URL, a path or another token of code."""
+
+
+def understand(query: str, *, speakers: Sequence[str], reference_ms: int) -> Question:
+    """What a query says: unclear times are seen from the reference, names are those of the given speakers."""
+    query = query[:MOST_CHARACTERS]
+    return Question(
+        text=_telling_words(query),
+        phrases=_phrases(query),
+        speakers=_named(query, speakers),
+        dates=tuple(date_ranges(query, reference_ms)),
+        asks_for=_asked_for(query),
+        has_code=_CODE.search(query) is not None,
+    )
+
+
+_QUOTED = (
+    r"\"[^\"\n]+\"|“[^“”\n]+”|「[^「」\n]+」|『[^『』\n]+』|《[^《》\n]+》|‘[^‘’\n]+’(?!\w)"
+    r"|(?<!\w)'[^'\n]+'(?!\w)"
+)
+_PHRASE = re.compile(_QUOTED)
+
+
+def _phrases(query: str) -> tuple[str, ...]:
+    inner = (match[0][1:-1].strip() for match in _PHRASE.finditer(query))
+    return tuple(dict.fromkeys(phrase for phrase in inner if phrase))[:MOST_PHRASES]
+
+
+# Speakers: a Latin name is words of the query, a Chinese one stands anywhere in it. Longer names are looked for
+# first and their places closed, so that "Ann Lee" does not name Ann, nor 小明明 name 小明.
+
+_HAN = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003134f"
+_HAS_HAN = re.compile(f"[{_HAN}]")
+_NO_LATIN = re.compile(rf"[\W_{_HAN}]+")
+_POSSESSIVE = re.compile(r"['’]s(?![^\W_])")
+
+
+def _named(query: str, speakers: Sequence[str]) -> tuple[str, ...]:
+    folded = normalised(query)
+    latin = _latin_words(folded)
+    found = set()
+    for speaker in sorted(set(speakers), key=lambda name: (-len(name), name)):
+        name = normalised(speaker).strip()
+        if _HAS_HAN.search(name):
+            if name in folded:
+                found.add(speaker)
+                folded = folded.replace(name, "\n")
+        elif (words := _latin_words(name)).strip() and words in latin:
+            found.add(speaker)
+            latin = latin.replace(words, " \n ")
+    return tuple(dict.fromkeys(speaker.casefold() for speaker in speakers if speaker in found))
+
+
+def _latin_words(folded: str) -> str:
+    """The Latin words of a text between single blanks, one at either end, without the 's of a possessive."""
+    return f" {_NO_LATIN.sub(' ', _POSSESSIVE.sub(' ', folded)).strip()} "
+
+
+# What is asked for: the first question word of the query tells, except that a "when" or "where" which opens a
+# clause ("when she moved, what did …") leaves it to a later one.
+
+_AUXILIARY = (
+    r"(?:did|do|does|was|were|is|are|am|has|have|had|will|would|can|could|should|shall|might)"
+    r"(?:n['’]t)?(?![a-z])"
+)
+_MEASURES = "个次位只本张条岁台辆种件家人回遍"
+_ASKING: tuple[tuple[str, AsksFor, str], ...] = (
+    ("many", "how many", rf"\bhow\s+(?:many|much|often)\b|(?<![好十])几[{_MEASURES}]|多少"),
+    ("when", "when", r"\b(?:what|which)\s+(?:date|day|year|month|week|time)\b|\bhow\s+long\s+ago\b"
+                     r"|什么时[候间]|何时|哪一?[年天月日]|几[月号点日]|多久(?:以|之)?前|\bwhen\b"),
+    ("where", "where", r"\b(?:what|which)\s+(?:city|country|place|town|state)\b"
+                       r"|什么地方|何处|何地|哪[里儿]|在哪|哪个(?:城市|国家|地方)|\bwhere\b"),
+    ("why", "why", r"\bwhy\b|\bhow\s+come\b|\bfor\s+what\s+reason\b|为什么|为何|为啥|什么原因"),
+    ("who", "who", r"\bwho(?:m|se)?\b|谁|哪一?位|什么人"),
+    ("what", "what", r"\bwhat\b|\bwhich\b|什么|啥|哪[个些种家]"),
+)  # fmt: skip
+_ASKED = re.compile("|".join(f"(?P<{name}>{pattern})" for name, _, pattern in _ASKING), re.IGNORECASE)
+_ASKS_FOR = {name: asks_for for name, asks_for, _ in _ASKING}
+_THEN_ASKS = re.compile(rf"['’]s\b|\s+{_AUXILIARY}|\s*$|\s*[?？,]", re.IGNORECASE)
+
+
+def _asked_for(query: str) -> AsksFor:
+    opening: AsksFor = ""
+    for match in _ASKED.finditer(query):
+        asks_for = _ASKS_FOR[match.lastgroup or ""]
+        opens_clause = match[0].lower() in ("when", "where") and not _THEN_ASKS.match(query, match.end())
+        if not opens_clause:
+            return asks_for
+        opening = opening or asks_for
+    return opening
+
+
+# The telling words: courtesies and question words go, quoted phrases stay as they are.
+
+_COURTESY = (
+    r"(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+)?(?:tell|remind|show)\s+me\b(?:\s+(?:about|of)\b)?"
+    r"|\bdo\s+you\s+(?:remember|know|recall)\b|\bi\s+(?:want|would\s+like|['’]d\s+like)\s+to\s+know\b"
+    r"|\bi\s+wonder\b|\bplease\b|(?:请问|请(?:你)?(?:告诉|提醒)我|告诉我|你?还?记得|你知道|我?想知道|帮我(?:查|找)一?下)"
+)
+_QUESTION_WORDS = (
+    rf"\bhow\s+(?:many|much|often|long|come)\b(?:\s+(?:times?|ago)\b)?(?:\s+{_AUXILIARY})?"
+    r"|\bwhat\s+(?:kind|type|sort)s?\s+of\b"
+    rf"|\b(?:what|which|who|whom|whose|when|where|why|how)\b(?:['’](?:s|re|d|ll)\b|\s+{_AUXILIARY})?"
+    r"|[是在]?(?:什么(?:时[候间]|地方|人|原因|样的)?|谁|哪(?:里|儿|一?[个些位年天月日种家]))|为(?:什么|何|啥)"
+    rf"|多少[个次]?|(?<![好十])几[{_MEASURES}月号点]|怎么样?|如何|何时|何处|何地|[在是]哪"
+)
+_NOT_TELLING = re.compile(
+    rf"(?P<quoted>{_QUOTED})|(?P<asking>\b{_COURTESY}|{_QUESTION_WORDS})|(?P<blank>\s+)", re.IGNORECASE
+)
+_OPENING = re.compile(rf"{_AUXILIARY}\s", re.IGNORECASE)
+_EDGES = " \t\n,.;:?!，。；：？！、…"
+
+
+def _telling_words(query: str) -> str:
+    left = _NOT_TELLING.sub(lambda match: match["quoted"] or " ", query)
+    left = " ".join(left.split()).strip(_EDGES)
+    if opening := _OPENING.match(left):
+        left = left[opening.end() :]
+    if left[-1:] in ("吗", "呢", "吧", "么"):
+        left = left[:-1]
+    return left.strip(_EDGES) or query.strip()
+
+
+_CODE = re.compile(
+    r"\bhttps?://|\bwww\.\w|\w@\w+\.\w"  # addresses
+    r"|(?<![\w/])(?:~|\.{1,2})?/[\w.-]+/[\w.-]|\b[A-Za-z]:\\\w"  # paths
+    r"|\w\.(?:py|js|ts|tsx|java|go|rs|c|cc|cpp|h|rb|php|sh|sql|json|ya?ml|toml|xml|html|css|md|txt|csv|log|conf|pdf)\b"
+    r"|(?<!\d)\d{6,}"  # long numbers
+    r"|(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d])"  # versions, network addresses
+    r"|(?<![A-Za-z0-9])[A-Z]{1,8}(?:-?\d{3,}|-\d{2,}|-\d{1,8}-\d)"  # E1234, ERR-42, CVE-2023-1
+    r"|(?i:\b(?:error|errno|code|status|exit|exception)\b|错误码?|状态码|代码)(?:\s?[Cc]ode)?\s{0,2}[#:：]?\s{0,2}-?\d"
+    r"|\b0x[0-9A-Fa-f]+|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"
+    r"|[A-Za-z0-9]_[A-Za-z0-9]|\w\(\)|\w::\w|(?<!\S)--[a-z]|`[^`\s]"  # names in programs
+    r"|(?<![A-Za-z0-9])(?:[a-z]{2,}(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){3,}"
+    r"|[A-Z][A-Za-z]*(?:Error|Exception))(?![A-Za-z0-9])"
+)

@@ -1,0 +1,147 @@
+"""Ranking: the signals become one order.
+
+Scores are fused, not ranks: each signal is brought to [0, 1] by its smallest and largest score and weighed, and
+what a signal does not know counts nothing (M. Bruch et al., "An Analysis of Fusion Functions for Hybrid
+Retrieval", 2023, find the weighted sum better than reciprocal ranks; so did the experiments behind these
+weights). Who and when a question names are boosts: they lift what is found, and find nothing by themselves.
+
+Every signal may be missing. Then the others go on with the weights they have, and the ranking says what was off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.lexical import Scores, WordScores
+from ebbtide.retrieval.passages import Shelf
+
+SIGNALS = ("words", "neighbours", "semantic", "window", "speaker", "dates", "conversation", "graph")
+"""Names under which signals are told of and switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each signal is worth beside the words, whose weight is 1."""
+
+    neighbours: float = 0.5
+    semantic: float = 0.35
+    window: float = 0.25
+    speaker: float = 0.3
+    dates: float = 0.3
+    conversation: float = 0.2
+    graph: float = 0.05
+
+
+DEFAULT_WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as the signals see it. Arrays go by passage; what is None is not known."""
+
+    terms: Mapping[int, float]
+    speakers: Collection[int] = ()
+    """Numbers of the speakers that the question names."""
+    dates: Sequence[tuple[int, int]] = ()
+    """Times the question speaks of, as [begin, end) in ms."""
+    semantic: Scores | None = None
+    window: Scores | None = None
+    graph: Scores | None = None
+    allowed: NDArray[np.bool_] | None = None
+    """Passages that filters let through."""
+    without: Collection[str] = ()
+    """Signals switched off by the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Passages in order, with the score of each; what each signal gave, by name; which were off, and why."""
+
+    passages: NDArray[np.int64]
+    scores: Scores
+    signals: dict[str, Scores]
+    off: dict[str, str] = field(default_factory=dict)
+
+
+def rank(
+    shelf: Shelf, words: WordScores, asked: Asked, most: int, weights: Weights = DEFAULT_WEIGHTS
+) -> Ranking:
+    """The best passages for a question, at most `most`, best first; of equal ones the newer first."""
+    given, off = _signals(shelf, words, asked, weights)
+    total = np.zeros(len(shelf))
+    for scores in given.values():
+        total += scores
+    if "speaker" not in asked.without and asked.speakers:
+        given["speaker"] = weights.speaker * np.isin(shelf.column("speaker"), list(asked.speakers))
+    if "dates" not in asked.without and asked.dates:
+        given["dates"] = weights.dates * _within(shelf.column("time_ms"), asked.dates)
+    found = total > 0
+    for name in ("speaker", "dates"):
+        if name in given:
+            total += given[name]
+            found |= given[name] > 0 if name == "dates" else False
+    if "conversation" not in asked.without:
+        given["conversation"] = weights.conversation * _conversation(shelf, total * found)
+        total += given["conversation"]
+    if asked.allowed is not None:
+        found &= asked.allowed
+    places = np.flatnonzero(found)
+    order = places[np.lexsort((-places, -total[places]))][:most]
+    return Ranking(order, total[order], {name: scores[order] for name, scores in given.items()}, off)
+
+
+def _signals(
+    shelf: Shelf, words: WordScores, asked: Asked, weights: Weights
+) -> tuple[dict[str, Scores], dict[str, str]]:
+    given: dict[str, Scores] = {}
+    off = {name: "switched off" for name in SIGNALS if name in asked.without}
+    if "words" not in off and asked.terms:
+        neighbours = 0.0 if "neighbours" in off else weights.neighbours
+        said = words.scores(asked.terms, neighbours)
+        # What says none of the words has 0: that is the smallest score, also where everybody says some.
+        given["words"] = said / max(float(said.max(initial=0.0)), 1e-12)
+    others = {
+        "semantic": (asked.semantic, weights.semantic),
+        "window": (asked.window, weights.window),
+        "graph": (asked.graph, weights.graph),
+    }
+    for name, (scores, weight) in others.items():
+        if name in off:
+            continue
+        if scores is None:
+            off[name] = "not available"
+        elif len(scores):
+            given[name] = weight * brought_to_one(scores)
+    return given, off
+
+
+def brought_to_one(scores: Scores) -> Scores:
+    """Scores as shares of the way from the smallest to the largest."""
+    if not len(scores):
+        return scores
+    least, most = float(scores.min()), float(scores.max())
+    if most <= least:
+        return np.zeros(len(scores))
+    shares: Scores = (scores - least) / (most - least)
+    return shares
+
+
+def _within(times_ms: NDArray[np.int64], ranges: Sequence[tuple[int, int]]) -> Scores:
+    inside = np.zeros(len(times_ms))
+    for begin, end in ranges:
+        inside[(times_ms >= begin) & (times_ms < end)] = 1.0
+    return inside
+
+
+def _conversation(shelf: Shelf, scores: Scores) -> Scores:
+    """How much of what was found each conversation holds: its squared scores, as a share of the most."""
+    conversations = shelf.column("conversation")
+    if not len(conversations):
+        return scores
+    mass = np.bincount(conversations, weights=scores**2)
+    prior: Scores = brought_to_one(mass)[conversations]
+    return prior

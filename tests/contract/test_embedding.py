@@ -1,0 +1,423 @@
+"""Every embedder keeps the port's promises: the built-in one, and those on both kinds of server.
+
+The second part is about servers alone, over real sockets: what they may answer, and what each failure means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from ebbtide.language.breaker import BreakerPolicy
+from ebbtide.language.builtin.static_embedder import StaticEmbedder
+from ebbtide.language.embedding import Embedder, has_builtin, make_embedder
+from ebbtide.language.port import BadReply, ModelUnavailable
+from ebbtide.language.served_embedding import (
+    ANSWER_BYTES,
+    FIRST_TEXTS,
+    LEAST_TOKENS,
+    MOST_TEXTS,
+    MOST_TOKENS,
+    EmbeddingOptions,
+    OllamaEmbedder,
+    OpenAIEmbedder,
+    ServedEmbedder,
+    cut_to,
+    prefixes_of,
+)
+from ebbtide.language.tokens import estimate
+from ebbtide.settings import EmbeddingSettings, LanguageSettings
+from tests.support.fake_model_server import FOR_EVER, FakeModelServer, Reaction
+from tests.support.fake_ollama import FakeOllama
+from tests.support.fake_openai import FakeOpenAI
+
+TEXTS = ["Ann: my cat sleeps all day.", "", "Ann: the invoice is due on Friday.", " \n", "Bob: ok"]
+NO_BREAKER = BreakerPolicy(failures=1000)
+NAME = "bge-m3"
+SERVERS: dict[str, Any] = {"ollama": FakeOllama, "openai": FakeOpenAI}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """One thread."""
+    with ThreadPoolExecutor(1) as threads:
+        yield threads
+
+
+@asynccontextmanager
+async def on(
+    server: FakeModelServer, pool: ThreadPoolExecutor, **options: Any
+) -> AsyncIterator[ServedEmbedder]:
+    """An embedder on a fake, closed in the end."""
+    given = EmbeddingOptions(server.url, NAME, timeout_s=5.0, breaker=NO_BREAKER)
+    kind = OllamaEmbedder if isinstance(server, FakeOllama) else OpenAIEmbedder
+    made = kind(replace(given, **options), pool)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def are_all_there(vectors: Sequence[object]) -> bool:
+    """Whether every text has a vector."""
+    return all(vector is not None for vector in vectors)
+
+
+@pytest_asyncio.fixture(params=["builtin", *SERVERS])
+async def embedder(request: pytest.FixtureRequest, pool: ThreadPoolExecutor) -> AsyncIterator[Embedder]:
+    """Each embedder in turn."""
+    if request.param == "builtin":
+        if not has_builtin():
+            pytest.skip("the extra `embeddings` is not installed")
+        yield StaticEmbedder(pool)
+        return
+    async with SERVERS[request.param]((NAME,)).running_here() as server, on(server, pool) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(params=SERVERS)
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """Each kind of server in turn, with one embedding model."""
+    async with SERVERS[request.param]((NAME,)).running_here() as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def served(server: Any, pool: ThreadPoolExecutor) -> AsyncIterator[ServedEmbedder]:
+    """The embedder on that server."""
+    async with on(server, pool) as made:
+        yield made
+
+
+# --- every embedder ------------------------------------------------------------------------------------
+
+
+async def test_there_is_a_vector_or_none_for_each_text(embedder: Embedder) -> None:
+    """Answers stand in the order of the texts; a text without a word has none, and the others have length 1."""
+    found = await embedder.embed(TEXTS)
+    assert [vector is None for vector in found] == [False, True, False, True, False]
+    for vector in found:
+        if vector is not None:
+            assert vector.dtype == np.float32
+            assert vector.shape == (embedder.dimension,)
+            assert vector.flags.owndata
+            assert abs(float(np.linalg.norm(vector)) - 1) < 1e-6
+    assert await embedder.embed([]) == []
+    assert await embedder.embed([""]) == [None]
+
+
+async def test_the_same_text_has_the_same_vector(embedder: Embedder) -> None:
+    """Many texts in one call have the vectors that each has by itself, and different texts different ones."""
+    texts = [f"{word}: number {index}" for index in range(40) for word in ("Ann", "Bob")] + ["x"] * 70
+    together = await embedder.embed(texts)
+    assert len(together) == len(texts)
+    first, second = together[:2]
+    assert first is not None and second is not None and not np.array_equal(first, second)
+    for index in (0, 1, 8, 64, 79, 149):
+        (alone,) = await embedder.embed([texts[index]])
+        found = together[index]
+        assert alone is not None and found is not None
+        assert np.array_equal(alone, found)
+
+
+async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) -> None:
+    """The name says kind and model, the state that it is there; closing is idempotent."""
+    kind, _, name = embedder.model.partition(":")
+    state = await embedder.state()
+    assert (state.kind, state.name, state.available) == (kind, name, True)
+    await embedder.close()
+    await embedder.close()
+
+
+# --- servers: what is asked ----------------------------------------------------------------------------
+
+
+async def test_few_texts_are_asked_for_until_the_size_is_known(server: Any, served: ServedEmbedder) -> None:
+    """The first request is small, later ones have at most 64 texts, and none is asked for twice."""
+    assert served.dimension is None
+    await served.embed([f"text {index}" for index in range(FIRST_TEXTS + 2 * MOST_TEXTS + 1)])
+    assert [len(body["input"]) for body in server.embeds] == [FIRST_TEXTS, MOST_TEXTS, MOST_TEXTS, 1]
+    assert served.dimension == server.vector_size
+
+
+async def test_answers_with_large_vectors_stay_small(server: Any, served: ServedEmbedder) -> None:
+    """Where vectors are large, so few are asked for at a time that an answer can be read on the loop."""
+    server.vector_size = 3072
+    await served.embed([f"text {index}" for index in range(40)])
+    sizes = [len(body["input"]) for body in server.embeds]
+    assert sum(sizes) == 40
+    assert max(sizes[1:]) * 3072 * 20 <= ANSWER_BYTES
+    assert served.dimension == 3072
+
+
+async def test_a_long_text_is_cut_before_it_is_sent(server: Any, served: ServedEmbedder) -> None:
+    """What is sent fits by our own guess, in both languages, and is the front of the text."""
+    texts = ["the old house by the sea " * 4000, "海边的老房子。" * 4000]
+    assert are_all_there(await served.embed(texts))
+    for whole, sent in zip(texts, server.embeds[0]["input"], strict=True):
+        assert MOST_TOKENS - 10 < estimate(sent) <= MOST_TOKENS
+        assert whole.startswith(sent)
+
+
+async def test_a_server_with_less_room_is_asked_with_shorter_texts(
+    server: Any, served: ServedEmbedder
+) -> None:
+    """A refusal for length makes texts shorter, for good; what is refused however short is a bad reply."""
+    server.embeds_most_tokens = 100
+    long = "the old house by the sea " * 100
+    assert are_all_there(await served.embed([long]))
+    requests = len(server.embeds)
+    assert are_all_there(await served.embed([long + "!"]))
+    assert len(server.embeds) == requests + 1
+    server.embeds_most_tokens = LEAST_TOKENS // 4
+    with pytest.raises(BadReply):
+        await served.embed([long])
+    assert are_all_there(await served.embed(["the sea"]))
+
+
+async def test_a_server_that_takes_few_texts_is_asked_for_few(pool: ThreadPoolExecutor) -> None:
+    """A refusal for number halves requests, for good, and every text is answered all the same."""
+    async with FakeOpenAI((NAME,)).running_here() as server, on(server, pool) as served:
+        server.embeds_most_texts = 10
+        texts = [f"text {index}" for index in range(70)]
+        assert are_all_there(await served.embed(texts))
+        before = len(server.embeds)
+        await served.embed(texts[:24])
+        # 62 were left after the first 8: 31, 15 and at last 7 at a time.
+        assert [len(body["input"]) for body in server.embeds[before:]] == [7, 7, 7, 3]
+
+
+async def test_a_body_refused_as_too_large_is_sent_in_parts(server: Any, served: ServedEmbedder) -> None:
+    """HTTP 413 without a reason means fewer texts, and of a single text that it is to be shorter."""
+    too_large = Reaction(status=413, body=b"<html>Payload</html>")
+    server.script.append(too_large)
+    assert are_all_there(await served.embed(["one", "two"]))
+    assert [body["input"] for body in server.embeds] == [["one", "two"], ["one"], ["two"]]
+    server.script.append(too_large)
+    assert are_all_there(await served.embed(["the old house by the sea " * 100]))
+    first, second = (body["input"][0] for body in server.embeds[-2:])
+    assert first.startswith(second)
+    assert estimate(second) <= MOST_TOKENS // 2
+
+
+async def test_questions_and_texts_are_marked_as_the_model_was_trained(
+    server: Any, pool: ThreadPoolExecutor
+) -> None:
+    """A model that knows questions from texts is told which they are; others get texts as they are."""
+    server.models = ["nomic-embed-text", NAME]
+    for name in server.models:
+        async with on(server, pool, name=name) as made:
+            await made.embed(["the sea"])
+            await made.embed(["where?"], is_query=True)
+    assert [body["input"] for body in server.embeds] == [
+        ["search_document: the sea"],
+        ["search_query: where?"],
+        ["the sea"],
+        ["where?"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "query"),
+    [
+        ("intfloat/multilingual-e5-large", "passage: ", "query: "),
+        ("intfloat/multilingual-e5-large-instruct", "", ""),
+        ("snowflake-arctic-embed2:568m", "", "query: "),
+        ("bge-large-zh-v1.5", "", "为这个句子生成表示以用于检索相关文章："),
+        ("BAAI/bge-m3", "", ""),
+        ("text-embedding-3-small", "", ""),
+    ],
+)
+def test_marks_go_by_the_name_of_the_model(name: str, text: str, query: str) -> None:
+    """Families of models are told apart by name, and a name nobody knows gets no marks."""
+    assert prefixes_of(name) == (text, query)
+
+
+async def test_a_size_that_is_set_is_asked_for(server: Any, pool: ThreadPoolExecutor) -> None:
+    """`dimensions` is sent, is part of the name on vectors, and an answer of another size is refused."""
+    async with on(server, pool, dimensions=4) as served:
+        (vector,) = await served.embed(["the sea"])
+        assert vector is not None and vector.shape == (4,)
+        assert served.model.endswith(f"{NAME}@4")
+        server.always = Reaction(body=json.dumps(reply_of(served, [[1.0] * 8])).encode())
+        with pytest.raises(BadReply, match="8 numbers where 4"):
+            await served.embed(["the sea"])
+
+
+async def test_the_settings_reach_the_server(pool: ThreadPoolExecutor) -> None:
+    """Address with or without /v1, key and name come from the settings; the key is never shown."""
+    async with FakeOpenAI(("e",)).running_here() as server:
+        server.api_key = "s3cret"
+        section = {"model": "openai", "name": "e", "api_key": "s3cret", "base_url": server.url + "/v1/"}
+        settings = EmbeddingSettings.model_validate(section)
+        served = make_embedder(settings, LanguageSettings(), pool, lambda: None)
+        assert served is not None
+        assert (await served.embed(["the sea"]))[0] is not None
+        assert (await served.state()).available
+        assert "s3cret" not in repr(served) + repr(settings)
+        await served.close()
+
+
+# --- servers: what comes back --------------------------------------------------------------------------
+
+
+def reply_of(served: ServedEmbedder, vectors: Any) -> dict[str, Any]:
+    """A reply of this kind of server with these vectors."""
+    if served.kind == "ollama":
+        return {"embeddings": vectors}
+    return {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
+
+
+BAD_VECTORS = {
+    "too few": [[1.0, 2.0]],
+    "too many": [[1.0, 2.0]] * 3,
+    "none": [],
+    "of different sizes": [[1.0, 2.0], [1.0]],
+    "empty": [[], []],
+    "not a number": [[1.0, 2.0], [1.0, float("nan")]],
+    "infinite": [[1.0, 2.0], [1.0, float("inf")]],
+    "immeasurable": [[1.0, 2.0], [1e200, 1e200]],
+    "texts": [["1.0", "2.0"], ["1.0", "2.0"]],
+    "truths": [[True, False], [True, False]],
+    "numbers": [1.0, 2.0],
+    "nothing": [None, None],
+    "nested": [[[1.0]], [[1.0]]],
+}
+
+
+@pytest.mark.parametrize("vectors", BAD_VECTORS.values(), ids=BAD_VECTORS)
+async def test_only_one_form_of_reply_is_taken(server: Any, served: ServedEmbedder, vectors: Any) -> None:
+    """Anything but one vector of finite numbers for each text, all of one size, is a bad reply."""
+    server.script.append(Reaction(body=json.dumps(reply_of(served, vectors)).encode()))
+    with pytest.raises(BadReply):
+        await served.embed(["one", "two"])
+    assert are_all_there(await served.embed(["one", "two"]))
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"embeddings": 1, "data": {}}', b'{"data": [{"embedding": [1]}]}'])
+async def test_a_reply_without_vectors_is_a_bad_one(server: Any, served: ServedEmbedder, body: bytes) -> None:
+    """JSON that is not the reply of this kind of server is a bad reply, not a fault of ours."""
+    server.script.append(Reaction(body=body))
+    with pytest.raises(BadReply):
+        await served.embed(["one"])
+
+
+async def test_a_vector_of_nothing_but_noughts_says_nothing(server: Any, served: ServedEmbedder) -> None:
+    """A vector without length cannot have length 1: the model had nothing to say. Whole numbers are numbers."""
+    server.script.append(Reaction(body=json.dumps(reply_of(served, [[0, 0], [3, 4]])).encode()))
+    nothing, something = await served.embed(["one", "two"])
+    assert nothing is None
+    assert something is not None and np.allclose(something, [0.6, 0.8])
+
+
+async def test_vectors_do_not_change_their_size(server: Any, served: ServedEmbedder) -> None:
+    """Another model behind the same name is found out by the size of its vectors."""
+    await served.embed(["one"])
+    server.vector_size += 1
+    with pytest.raises(BadReply, match="9 numbers where 8"):
+        await served.embed(["one"])
+    assert served.dimension == 8
+
+
+async def test_vectors_belong_to_the_text_they_name(pool: ThreadPoolExecutor) -> None:
+    """Each vector of an OpenAI-compatible server is taken for the text whose index it tells, and only so."""
+    async with FakeOpenAI((NAME,)).running_here() as server, on(server, pool) as served:
+        twice = {"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]}
+        server.script.append(Reaction(body=json.dumps(twice).encode()))
+        with pytest.raises(BadReply, match="which texts"):
+            await served.embed(["one", "two"])
+
+
+# --- servers: what fails -------------------------------------------------------------------------------
+
+OUTAGES = {
+    "500": Reaction(status=500, body=b'{"error": "runner process has terminated"}'),
+    "501": Reaction(status=501, body=b'{"error": "This server does not support embeddings"}'),
+    "503": Reaction(status=503, body=b"{}"),
+    "429": Reaction(status=429, body=b"{}"),
+    "401": Reaction(status=401, body=b"{}"),
+    "404": Reaction(status=404, body=b"404 page not found"),
+    "a chat model": Reaction(status=400, body=b'{"error": "this model does not support embeddings"}'),
+    "a web page": Reaction(body=b"<!doctype html><title>Sign in</title>"),
+    "cut off": Reaction(body=b'{"embeddings": [[1.0]]}', cut_at=9),
+}
+
+
+@pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
+async def test_no_server_says_nothing_about_texts(
+    server: Any, served: ServedEmbedder, outage: Reaction
+) -> None:
+    """Every failure of the server is ModelUnavailable, and it goes on when the server is back."""
+    server.always = outage
+    with pytest.raises(ModelUnavailable):
+        await served.embed(["one"])
+    server.always = Reaction()
+    assert are_all_there(await served.embed(["one"]))
+
+
+async def test_a_text_over_which_the_server_breaks_is_found_out(server: Any, served: ServedEmbedder) -> None:
+    """A server that breaks twice over the same texts and is well in between has answered: a bad reply."""
+    broken = Reaction(status=500, body=b'{"error": "json: unsupported value: NaN"}')
+    server.script.extend([broken, Reaction(), broken])
+    with pytest.raises(BadReply, match="breaks over these texts"):
+        await served.embed(["one"])
+    server.script.extend([broken, Reaction()])
+    assert are_all_there(await served.embed(["one"]))
+
+
+async def test_a_model_that_is_not_there_is_named(server: Any, pool: ThreadPoolExecutor) -> None:
+    """A missing model is ModelUnavailable and told by the state, with what to do; no text is to blame."""
+    server.models = ["other", "another"]
+    async with on(server, pool) as served:
+        with pytest.raises(ModelUnavailable, match=f"model {NAME} is not on the server"):
+            await served.embed(["one"])
+        state = await served.state()
+    assert not state.available
+    assert NAME in state.detail
+
+
+async def test_a_refusal_is_about_the_texts_and_not_quoted(server: Any, served: ServedEmbedder) -> None:
+    """Any other refusal is a bad reply whose message repeats nothing of what the server said."""
+    server.script.append(Reaction(status=400, body=b'{"error": "I do not like: the sea"}'))
+    with pytest.raises(BadReply) as refused:
+        await served.embed(["the sea"])
+    assert "the sea" not in str(refused.value)
+
+
+async def test_a_server_that_does_not_answer_is_left_alone(server: Any, pool: ThreadPoolExecutor) -> None:
+    """After failures in a row nobody waits: the breaker is open, and the state tells why."""
+    server.always = Reaction(delay_s=FOR_EVER)
+    async with on(server, pool, timeout_s=0.1, breaker=BreakerPolicy(failures=2, open_s=60)) as served:
+        for _ in range(3):
+            with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.1 s"):
+                await served.embed(["one"])
+        state = await served.state()
+    assert len(server.embeds) == 2
+    assert not state.available
+    assert "did not answer" in state.detail
+
+
+async def test_a_stopped_server_is_unavailable(server: Any, served: ServedEmbedder) -> None:
+    """A server that is gone is told by the state and by the failure."""
+    await server.stop()
+    assert not (await served.state()).available
+    with pytest.raises(ModelUnavailable, match="cannot be reached"):
+        await served.embed(["one"])
+
+
+def test_cutting_keeps_what_fits_and_tears_nothing() -> None:
+    """A text that fits is untouched; a cut one fits, is no shorter than need be, and ends between characters."""
+    assert cut_to("short", 2) == "short"
+    for text in ("word " * 500, "字" * 500, " " * 5000 + "end", "👩‍👩‍👧 " * 100, ""):
+        cut = cut_to(text, 50)
+        assert text.startswith(cut)
+        assert estimate(cut) <= 50
+        assert not cut.endswith("\u200d")

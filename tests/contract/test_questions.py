@@ -1,0 +1,268 @@
+"""Hybrid recall over every transport: questions over everything an agent ever heard, with sources, in a budget."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
+from tests.support.callers import CALLERS, Caller, CallerIn, unless_unsayable
+from tests.support.scripted_model import ScriptedModel
+
+AGENT = "/v1/agents/ann"
+MAY_8, JUNE_2 = 1_683_504_000_000, 1_685_664_000_000
+TALK = [
+    ("Ann", "I moved to Lisbon in May with my cat Miso.", "s1", MAY_8),
+    ("Bob", "How do you like the harbour so far?", "s1", MAY_8),
+    ("Ann", "Very much! The smell of tar and oranges reminds me of home.", "s1", MAY_8),
+    ("Bob", "My sister Clara is a carpenter and builds boats.", "s2", JUNE_2),
+    ("Ann", "我外婆住在青岛，她每天早上去海边散步。", "s2", JUNE_2),
+    ("Bob", "The answer to your ticket is ERR-4711, by the way.", "s2", JUNE_2),
+]
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+def batch(*places: int) -> dict[str, Any]:
+    return {
+        "messages": [
+            {"role": "user", "content": text, "speaker": speaker, "id": f"m{place}", "timestamp": time_ms}
+            for place, (speaker, text, _, time_ms) in enumerate(TALK)
+            if place in places
+        ],
+        "conversation_id": TALK[places[0]][2],
+    }
+
+
+async def talked(call: Caller, **parameters: Any) -> None:
+    """An agent that heard both conversations."""
+    await call("PUT", AGENT, parameters)
+    for places in ((0, 1, 2), (3, 4, 5)):
+        assert (await call("POST", f"{AGENT}/remember", batch(*places))).status_code == 202
+    flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+    assert flushed.json()["passes_done"] is True
+
+
+async def asked(call: Caller, query: str, **fields: Any) -> dict[str, Any]:
+    answer = await call("POST", f"{AGENT}/recall", {"query": query, "citations": True, **fields})
+    assert answer.status_code == 200, answer.json()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [memory["sources"][0]["message_id"] for memory in answer.get("memories", [])]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Where did Ann move with her cat?", "m0"),
+        ("What does Clara do?", "m3"),
+        ("谁住在青岛？", "m4"),
+        ("外婆", "m4"),
+        ("what about err-4711", "m5"),
+        ("What did Bob say about boats?", "m3"),
+    ],
+)
+async def test_a_question_is_answered_by_what_was_said(
+    tmp_path: Path, caller_in: CallerIn, query: str, expected: str
+) -> None:
+    """The first memory is the one that answers, in either language, codes and two-character words included."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        assert ids(await asked(call, query))[0] == expected
+
+
+async def test_sources_resolve_to_the_bytes_that_were_said(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A citation names the caller's message and the exact slice of its UTF-8, and the hash of the whole."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        answer = await asked(call, "Ann Bob Clara 外婆 青岛 Lisbon harbour boats ticket")
+        assert len(answer["memories"]) >= 4
+        for memory in answer["memories"]:
+            [source] = memory["sources"]
+            speaker, text, conversation, time_ms = TALK[int(source["message_id"][1:])]
+            said = text.encode()[source["offset"] : source["offset"] + source["length"]].decode()
+            assert memory["content"] == f"{speaker}: {said}"
+            assert (source["speaker"], source["conversation_id"]) == (speaker, conversation)
+            assert source["timestamp"] == time_ms
+            assert source["chunk_id"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+async def test_the_text_tells_the_memories_in_order_with_their_sources(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """With citations a source stands behind each memory, in its language; without, content and nothing else."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        cited = (await asked(call, "Clara boats", max_results=1))["text"]
+        assert cited == (
+            "[Memory] Bob: My sister Clara is a carpenter and builds boats. (source: 2023-06-02 00:00, s2, m3)"
+        )
+        chinese = (await asked(call, "青岛 外婆", max_results=1))["text"]
+        assert chinese == (
+            "[记忆] Ann: 我外婆住在青岛，她每天早上去海边散步。（来源：2023-06-02 00:00, s2, m4）"
+        )
+        plain = (await call("POST", f"{AGENT}/recall", {"query": "Clara boats", "max_results": 1})).json()
+        assert plain["text"] == "[Memory] Bob: My sister Clara is a carpenter and builds boats."
+        assert not plain.get("memories") and not plain.get("explanation")
+
+
+async def test_what_was_forgotten_is_found_in_the_archive(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Forgotten is not lost: the archive answers, and says that it does; without it nothing is told."""
+    async with caller_in(tmp_path) as call:
+        await talked(call, decay_rate=0.1, focus_limit=1, long_term_factor=0.0, link_initial_strength=0.1)
+        await call("POST", f"{AGENT}/compress", {"passes": 8})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        living = {node["id"] for node in (await call("GET", f"{AGENT}/nodes")).json()["nodes"]}
+        assert "n1" not in living
+        answer = await asked(call, "Where did Ann move with her cat Miso?")
+        assert answer["memories"][0]["state"] == "archived"
+        assert answer["memories"][0]["content"].startswith("Ann: I moved to Lisbon")
+        without = await asked(call, "Where did Ann move with her cat Miso?", include_archive=False)
+        assert "m0" not in ids(without)
+        assert all(memory["state"] == "living" for memory in without.get("memories", []))
+
+
+async def test_what_is_not_digested_yet_is_found_at_once(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A model that never answers does not keep a question from what was just said."""
+    model = ScriptedModel()
+    model.always["segment"] = 600.0
+    async with caller_in(tmp_path, model) as call:
+        assert (await call("POST", f"{AGENT}/remember", batch(0, 1, 2))).status_code == 202
+        answer = await asked(call, "Where did Ann move?", patience_ms=0)
+        assert answer["pending_batches"] == 1
+        assert ids(answer)[0] == "m0"
+        assert answer["memories"][0]["state"] == "pending"
+        assert answer["memories"][0]["id"] == "m1"
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"speakers": ["Bob"]}, {"m1", "m3", "m5"}),
+        ({"sources": ["s2"]}, {"m3", "m4", "m5"}),
+        ({"time_range": {"end": JUNE_2}}, {"m0", "m1", "m2"}),
+        ({"time_range": {"begin": JUNE_2}}, {"m3", "m4", "m5"}),
+        ({"speakers": ["Bob"], "sources": ["s1"]}, {"m1"}),
+        ({"speakers": ["Nobody"]}, set()),
+        ({"kinds": ["episode"], "sources": ["s1"]}, {"m0", "m1", "m2"}),
+    ],
+)
+async def test_filters_let_nothing_else_through(
+    tmp_path: Path, caller_in: CallerIn, filters: dict[str, Any], expected: set[str]
+) -> None:
+    """Each filter holds, and so do several together."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        everything = "Lisbon cat harbour tar oranges home Clara boats 外婆 青岛 ticket answer"
+        assert set(ids(await asked(call, everything))) == {f"m{place}" for place in range(6)}
+        assert set(ids(await asked(call, everything, **filters))) == expected
+
+
+@pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
+async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, tokenizer: str) -> None:
+    """As the named tokenizer counts the whole text, marks and citations included; a small one still tells something."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        query = "Lisbon cat harbour tar oranges home Clara boats 外婆 青岛 ticket answer"
+        most = count_tokens((await asked(call, query))["text"], tokenizer)
+        told = set()
+        for budget in [1, *(most * share // 10 for share in range(1, 11))]:
+            answer = await asked(call, query, token_budget=budget, tokenizer=tokenizer)
+            assert count_tokens(answer["text"], tokenizer) <= budget
+            told.add(len(answer.get("memories", [])))
+        assert {0, 6} <= told and len(told) >= 4
+
+
+async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What was looked for, who was named, which signals were off, what each gave, what was dropped and why."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        await call(
+            "POST",
+            f"{AGENT}/remember",
+            {"messages": [{"role": "user", "content": TALK[3][1], "speaker": "Bob"}]},
+        )
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})
+        answer = await asked(call, "What does Bob's sister Clara build?", explain=True, without=["dates"])
+        told = answer["explanation"]
+        assert "clara" in told["looked_for"].casefold()
+        assert told["speakers"] == ["Bob"]
+        assert {off["signal"]: off["why"] for off in told["signals_off"]}["dates"] == "switched off"
+        first = told["memories"][0]
+        assert first["id"] == answer["memories"][0]["id"]
+        assert {share["signal"] for share in first["signals"]} >= {"words", "speaker"}
+        assert sum(share["score"] for share in first["signals"]) == pytest.approx(first["score"], abs=1e-4)
+        assert "near copy" in {one["dropped"] for one in told["memories"]}
+
+
+async def test_answers_are_the_same_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The shelf made anew from the store gives the answer that the one which followed each commit gave."""
+    queries = ["Where did Ann move?", "谁住在青岛？", "boats harbour", "the second of June"]
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        await asked(call, "anything")
+        await call("POST", f"{AGENT}/remember", batch(3, 4, 5))
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        before = [await asked(call, query, explain=True) for query in queries]
+    async with caller_in(tmp_path) as call:
+        assert [await asked(call, query, explain=True) for query in queries] == before
+
+
+async def test_asking_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
+    """No focus, strength, scan count or node is another one after a question."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        looks = [f"{AGENT}/focus", f"{AGENT}/nodes", f"{AGENT}/links"]
+        before = [(await call("GET", path)).json() for path in looks]
+        first = await asked(call, "Where did Ann move?")
+        assert await asked(call, "Where did Ann move?") == first
+        assert [(await call("GET", path)).json() for path in looks] == before
+
+
+async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Nothing found is the empty text, not an error and not everything."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {})
+        assert (await asked(call, "Where did Ann move?"))["text"] == ""
+        await talked(call)
+        without = ["graph", "conversation"]
+        assert (await asked(call, "zebra quantum", without=without))["text"] == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "place"),
+    [
+        ({"query": " "}, "INVALID_VALUE", "query"),
+        ({"query": "x" * 10_001}, "TEXT_TOO_LONG", "query"),
+        ({"mode": "hybrid"}, "MISSING_FIELD", "query"),
+        ({"query": "x", "token_budget": 0}, "INVALID_VALUE", "token_budget"),
+        ({"query": "x", "tokenizer": "cl200k"}, "INVALID_VALUE", "tokenizer"),
+        ({"query": "x", "without": ["luck"]}, "INVALID_VALUE", "without[0]"),
+        ({"query": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
+        ({"query": "x", "speakers": ["n" * 201]}, "TEXT_TOO_LONG", "speakers[0]"),
+        ({"query": "x", "start_nodes": ["x1"]}, "NODE_NOT_FOUND", ""),
+    ],
+)
+async def test_what_is_outside_the_limits_is_refused(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
+) -> None:
+    """A bad field gets a clear error that names it, and nothing is looked for."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {})
+        with unless_unsayable(reason):
+            answer = await call("POST", f"{AGENT}/recall", fields)
+            error = answer.json()["error"]
+            assert error["reason"] == reason
+            assert place in error["message"]

@@ -1,0 +1,355 @@
+"""The recall benchmark asks what it says: everything remembered once, conditions that differ in one thing, fair pairs.
+
+A scripted daemon stands in where the benchmark itself is judged; the short form at the end goes through a real one.
+No figure of the product is judged here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import recall
+from benchmarks.clients import KeepAlive
+from benchmarks.recall_baselines import K1, B, PlainWords, baseline, fused, simple_words
+from benchmarks.recall_daemon import (
+    ABLATIONS,
+    CONDITIONS,
+    FORGETTING,
+    LATER_MESSAGES,
+    PARAGRAPHS,
+    Told,
+    batches_of,
+    questioned,
+    results_of,
+    text_kept,
+)
+from benchmarks.recall_data import (
+    WHOLE,
+    Corpus,
+    MissingSet,
+    Question,
+    Turn,
+    groups_of,
+    read_set,
+    spread_out,
+    together,
+)
+from benchmarks.recall_measures import LONGEST_ANSWER, NAMES, ranked_turns
+from benchmarks.recall_report import Answered, differences_of, rows_of
+from ebbtide.retrieval.ranking import SIGNALS
+from tests.support.process import ROOT
+
+QUICK_TIMEOUT_S = 300
+LATER_COUNT = 3
+
+
+class ScriptedDaemon(KeepAlive):
+    """Keeps what it is sent and answers with what plain BM25 finds in it."""
+
+    def __init__(self, parked_count: int = 0) -> None:
+        self.batches: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.parameters: dict[str, dict[str, Any]] = {}
+        self.questions: list[tuple[str, int, dict[str, Any]]] = []
+        """(agent, batches it had then, what was asked)."""
+        self._parked_count = parked_count
+        self._is_flushed: dict[str, bool] = {}
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, float]:
+        agent, _, verb = path.removeprefix("/v1/agents/").partition("/")
+        answer: dict[str, Any] = {}
+        if method == "PUT":
+            self.parameters[agent] = body
+        elif verb == "remember":
+            self.batches[agent].append(body)
+            self._is_flushed[agent] = False
+        elif verb == "flush":
+            self._is_flushed[agent] = True
+            answer = {"digested": True, "passes_done": True, "parked_batches": self._parked_count}
+        elif verb == "recall":
+            assert self._is_flushed[agent], "asked before everything was digested"
+            self.questions.append((agent, len(self.batches[agent]), body))
+            answer = {"memories": self._found(agent, body)}
+        return json.dumps(answer).encode(), 1.5
+
+    def _found(self, agent: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        said = [message for batch in self.batches[agent] for message in batch["messages"]]
+        texts = [f"{message['speaker']}: {message['content']}" for message in said]
+        places = PlainWords(texts).ask(body["query"])[: body["max_results"]]
+        return [
+            {
+                "content": texts[place],
+                "state": "living",
+                "sources": [{"message_id": said[place]["id"]}, {"message_id": ""}],
+            }
+            for place in places
+        ]
+
+
+def tiny() -> list[Corpus]:
+    """The tiny set."""
+    corpora = read_set("tiny", Path("/nowhere"))
+    assert not isinstance(corpora, MissingSet)
+    return corpora
+
+
+def asked_of(daemon: ScriptedDaemon, *names: str) -> list[Any]:
+    """Everything that comes of asking the tiny set under these conditions."""
+    return list(questioned(daemon, tiny(), names, LATER_COUNT, lambda _: None))
+
+
+def answered(condition: str, qid: str, worth: float, category: str = "single") -> Answered:
+    """A question all of whose measures are worth the same."""
+    return Answered("tiny", "c", qid, category, condition, dict.fromkeys(NAMES, worth), 1.0)
+
+
+# --- reading -------------------------------------------------------------------------------------------------
+
+
+def test_the_tiny_set_holds_together() -> None:
+    """Both languages are there, every evidence is a turn of its own corpus, and questions are not their own answer."""
+    corpora = tiny()
+    assert [corpus.is_chinese for corpus in corpora] == [False, True]
+    for corpus in corpora:
+        turn_ids = {turn.turn_id for turn in corpus.turns}
+        assert len(turn_ids) == len(corpus.turns) >= 20
+        assert len(corpus.questions) >= 10
+        assert all(group <= turn_ids for question in corpus.questions for group in question.gold)
+        assert all(turn.timestamp_ms for turn in corpus.turns)
+
+
+def test_a_missing_set_is_told_not_hidden(tmp_path: Path) -> None:
+    """A set that is not at hand gives a sentence naming file and folder, and the run is no failure."""
+    missing = read_set("locomo", tmp_path)
+    assert isinstance(missing, MissingSet)
+    assert str(missing).startswith("locomo is skipped:")
+    assert "locomo.jsonl" in str(missing) and str(tmp_path) in str(missing)
+    places = ["--json", str(tmp_path / "told.json"), "--questions", str(tmp_path / "told.jsonl")]
+    assert recall.main(["--sets", "locomo", "--data", str(tmp_path), *places]) == 0
+    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    assert told["rows"] == [] and str(missing) in told["notes"]
+
+
+def test_a_limit_takes_from_the_whole_length() -> None:
+    """A limited run asks questions from first to last, not only those that stand first; a large limit asks all."""
+    questions = [Question(str(number), "?", "c", (frozenset("a"),)) for number in range(10)]
+    assert [question.qid for question in spread_out(questions, 3)] == ["0", "3", "6"]
+    assert len(spread_out(questions, 10)) == len(spread_out(questions, None)) == 10
+
+
+def test_corpora_put_together_stay_apart() -> None:
+    """In one agent no two turns share an id, and every question still has the evidence of its own corpus."""
+    corpora = tiny()
+    one = together(corpora)
+    assert len({turn.turn_id for turn in one.turns}) == sum(len(corpus.turns) for corpus in corpora)
+    assert len(one.sessions) == sum(len(corpus.sessions) for corpus in corpora)
+    texts = {turn.turn_id: turn.text for turn in one.turns}
+    asked = [(corpus, question) for corpus in corpora for question in corpus.questions]
+    for (corpus, question), moved in zip(asked, one.questions, strict=True):
+        own = {turn.turn_id: turn.text for turn in corpus.turns}
+        assert [{texts[i] for i in group} for group in moved.gold] == [
+            {own[i] for i in group} for group in question.gold
+        ]
+
+
+def test_adversarial_questions_stand_apart() -> None:
+    """LoCoMo's category 5 is in no average but its own."""
+    assert groups_of("locomo", "5-adversarial") == ("5-adversarial (apart)",)
+    assert groups_of("locomo", "1-multi-hop") == (WHOLE, "1-multi-hop")
+
+
+# --- baselines -----------------------------------------------------------------------------------------------
+
+
+def test_bm25_is_bm25() -> None:
+    """The score of a text is the formula's, counted by hand, and texts without a word of the query are not found."""
+    words = PlainWords(["kiln kiln glaze", "glaze", "marathon train dog"])
+    idf = math.log1p((3 - 1 + 0.5) / (1 + 0.5))
+    expected = idf * 2 * (K1 + 1) / (2 + K1 * (1 - B + B * 3 / (7 / 3)))
+    assert words.scores("kiln")[0] == pytest.approx(expected)
+    assert words.ask("the kiln's glaze") == [0, 1]
+    assert words.ask("nothing known") == []
+
+
+def test_words_are_the_usual_ones() -> None:
+    """English is stemmed without stop words, Chinese gives pairs of characters, and both may stand in one text."""
+    assert list(simple_words("She was painting the KILNS")) == ["paint", "kiln"]
+    assert list(simple_words("陶艺课 E417猫")) == ["陶艺", "艺课", "e417", "猫"]
+
+
+def test_fusion_is_by_rank() -> None:
+    """What both rank first comes first; what only one knows still counts; equal sums keep the first one's order."""
+    assert fused([[1, 2, 3], [1, 3, 4]]) == [1, 3, 2, 4]
+    assert fused([[1], [2]]) == [1, 2]
+
+
+def test_recency_is_the_latest_first() -> None:
+    """The simplest baseline gives the last turns, whatever is asked."""
+    corpus = tiny()[0]
+    places = baseline("recency", corpus)("anything")
+    assert places == list(reversed(range(len(corpus.turns))))
+
+
+# --- through a daemon ----------------------------------------------------------------------------------------
+
+
+def test_a_corpus_is_remembered_once_and_whole() -> None:
+    """Every turn is sent once, in order, under its id, with speaker and time; a session is a batch."""
+    daemon = ScriptedDaemon()
+    asked_of(daemon, "product")
+    for number, corpus in enumerate(tiny()):
+        batches = daemon.batches[f"plain-{number}"]
+        assert [batch["conversation_id"] for batch in batches] == list(corpus.sessions)
+        sent = [message for batch in batches for message in batch["messages"]]
+        told = [(m["id"], m["speaker"], m["content"], m["timestamp"], m["role"]) for m in sent]
+        assert told == [(t.turn_id, t.speaker, t.text, t.timestamp_ms, "user") for t in corpus.turns]
+
+
+def test_paragraphs_are_no_conversation() -> None:
+    """Sessions of one turn each share batches, without a conversation that would make them neighbours."""
+    turns = tuple(Turn(f"p{n}", f"p{n}", "Title", "Text.", None) for n in range(PARAGRAPHS + 1))
+    batches = list(batches_of(Corpus("cmrc", "c", False, turns, ())))
+    assert [len(batch["messages"]) for batch in batches] == [PARAGRAPHS, 1]
+    assert not any("conversation_id" in batch for batch in batches)
+    assert "timestamp" not in batches[0]["messages"][0]
+
+
+def test_answers_are_read_by_their_sources() -> None:
+    """Through a daemon that is plain BM25 the figures are those of plain BM25: nothing is lost in between."""
+    corpora = {corpus.corpus_id: corpus for corpus in tiny()}
+    outcomes = asked_of(ScriptedDaemon(), "product")
+    assert len(outcomes) == sum(len(corpus.questions) for corpus in corpora.values())
+    for name, corpus, question, told in outcomes:
+        assert (name, told.took_ms) == ("product", 1.5)
+        results = results_of(told, len)
+        ask = baseline("bm25", corpora[corpus.corpus_id])
+        turns = [corpus.turns[place] for place in ask(question.text)][:LONGEST_ANSWER]
+        assert ranked_turns(results) == [turn.turn_id for turn in turns]
+        assert [result.token_count for result in results] == [len(turn.spoken) for turn in turns]
+
+
+def test_conditions_differ_in_one_thing() -> None:
+    """Each signal of the product is switched off by one condition; all other conditions ask the same question."""
+    assert [condition.asks for condition in ABLATIONS.values()] == [{"without": [name]} for name in SIGNALS]
+    daemon = ScriptedDaemon()
+    asked_of(daemon, "product", "no-archive", *ABLATIONS)
+    bodies = [body for agent, _, body in daemon.questions if agent == "plain-0"]
+    plain = {key: value for key, value in bodies[0].items() if key != "query"}
+    assert plain == {"max_results": 50, "citations": True, "mode": "hybrid", "include_archive": True}
+    changed = [{k: v for k, v in body.items() if k != "query" and plain.get(k) != v} for body in bodies]
+    assert all(len(one) <= 1 for one in changed)
+    assert {"include_archive": False} in changed
+
+
+def test_what_comes_later_comes_after() -> None:
+    """Unrelated batches are there for the conditions that say so and for no other, and forgetting is off on an agent
+    of its own."""
+    daemon = ScriptedDaemon()
+    outcomes = asked_of(daemon, "product", *FORGETTING)
+    names = [name for name, *_ in outcomes]
+    assert set(names) == {"product", *FORGETTING}
+    for name, (agent, batch_count, _) in zip(names, daemon.questions, strict=True):
+        corpus = tiny()[int(agent.rpartition("-")[2])]
+        expected = len(corpus.sessions) + (LATER_COUNT if name.startswith("later") else 0)
+        assert batch_count == expected, name
+        assert ("no-forgetting" in name) == agent.startswith("kept-")
+        assert daemon.parameters[agent] == CONDITIONS[name].keeping.parameters
+    latest = daemon.batches["plain-0"][-1]["messages"]
+    assert len(latest) == LATER_MESSAGES
+    assert all(message["timestamp"] > tiny()[0].turns[-1].timestamp_ms for message in latest)
+
+
+def test_a_shortened_memory_is_seen_as_short() -> None:
+    """What is left of the evidence's text is told: all of it, half of it, several memories of one turn together."""
+    turns = (Turn("a", "s", "Ann", "0123456789", None), Turn("b", "s", "Ann", "01234", None))
+    question = Question("q", "?", "c", (frozenset({"a"}), frozenset({"b"})))
+    corpus = Corpus("tiny", "c", False, turns, (question,))
+    kept = [
+        text_kept(Told(memories, {}, 1.0), corpus, question)
+        for memories in (
+            [("Ann: 0123456789", ("a",))],
+            [("01234", ("a",))],
+            [("012", ("a",)), ("56", ("a",)), ("01234", ("b",)), ("x", ("c",))],
+            [("x", ("c",))],
+        )
+    ]
+    assert kept == [1.0, 0.5, 0.75, None]
+
+
+def test_a_lost_batch_is_no_figure() -> None:
+    """An agent that parked a batch is not measured."""
+    with pytest.raises(RuntimeError, match="parked"):
+        asked_of(ScriptedDaemon(parked_count=1), "product")
+
+
+# --- reporting -----------------------------------------------------------------------------------------------
+
+
+def test_averages_are_over_questions() -> None:
+    """A row is the mean over its questions, the whole set before its categories."""
+    rows = rows_of([answered("bm25", "1", 1.0), answered("bm25", "2", 0.0, "multi")])
+    assert [(row.group, row.question_count, row.means["R@10"]) for row in rows] == [
+        (WHOLE, 2, 0.5),
+        ("multi", 1, 0.0),
+        ("single", 1, 1.0),
+    ]
+
+
+def test_differences_are_over_shared_questions() -> None:
+    """The product is held against BM25, its variants against itself, over the questions that both answered."""
+    found = differences_of(
+        [
+            answered("bm25", "1", 0.0),
+            answered("bm25", "2", 1.0),
+            answered("product", "1", 1.0),
+            answered("no-graph", "1", 0.5),
+        ]
+    )
+    told = {(one.condition, one.against): (one.question_count, one.interval.mean) for one in found}
+    assert told == {("product", "bm25"): (1, 1.0), ("no-graph", "product"): (1, -0.5)}
+
+
+def test_the_harm_of_forgetting_is_told_by_itself() -> None:
+    """When much came afterwards, forgetting is held against not forgetting, not only against a fresh memory."""
+    worths = {"product": 1.0, "later": 0.5, "later-no-forgetting": 0.75}
+    found = differences_of([answered(condition, "1", worth) for condition, worth in worths.items()])
+    told = {(one.condition, one.against): one.interval.mean for one in found if one.measure == "R@10"}
+    assert told[("later", "later-no-forgetting")] == -0.25
+    assert told[("later", "product")] == -0.5
+
+
+@pytest.mark.timeout(QUICK_TIMEOUT_S)
+def test_the_short_form_runs(tmp_path: Path) -> None:
+    """The quick run asks the tiny set under every condition through a real daemon, and keeps every question."""
+    places = {
+        "--json": tmp_path / "told.json",
+        "--questions": tmp_path / "told.jsonl",
+        "--markdown": tmp_path / "told.md",
+    }
+    options = [text for name, path in places.items() for text in (name, str(path))]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.recall", "--quick", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=QUICK_TIMEOUT_S - 20,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    told = json.loads(places["--json"].read_text(encoding="utf-8"))
+    whole = {row["condition"]: row for row in told["rows"] if row["group"] == WHOLE}
+    assert whole.keys() >= {"recency", "bm25", *CONDITIONS}
+    assert whole["product"]["means"]["R@20"] > 0, "sources lead back to turns"
+    asked = [json.loads(line) for line in places["--questions"].read_text(encoding="utf-8").splitlines()]
+    question_count = sum(len(corpus.questions) for corpus in tiny())
+    assert sum(1 for line in asked if line["condition"] == "product") == question_count
+    pairs = {(one["condition"], one["against"]) for one in told["differences"]}
+    assert pairs >= {("product", "bm25"), ("no-words", "product"), ("later", "later-no-forgetting")}
+    assert "| all | product |" in places["--markdown"].read_text(encoding="utf-8")

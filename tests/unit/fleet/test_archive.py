@@ -1,0 +1,112 @@
+"""The archive follows every commit, is made anew from the store, and loses nothing when a commit fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from ebbtide.errors import Exhausted
+from ebbtide.fleet import workspace as module
+from ebbtide.fleet.archive import Archive, passages_of
+from ebbtide.fleet.arrivals import Arrival
+from ebbtide.fleet.recollection import Wanted
+from ebbtide.retrieval.analysis import term_of
+from ebbtide.retrieval.passages import _COLUMNS
+from ebbtide.store import layout
+from ebbtide.vocabulary import Batch, Change, MessageRecord
+from tests.property.homes import Home
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """An agent that was asked something already: its archive is loaded."""
+    made = Home({})
+    asked(made, "anything")
+    yield made
+    made.close()
+
+
+def accept(home: Home, *texts: str, speaker: str = "Ann") -> None:
+    records = [
+        MessageRecord(0, 0, index, "user", speaker, "", None, 5, "s1", layout.text_key(text))
+        for index, text in enumerate(texts)
+    ]
+    passages = [passages_of(text, speaker) for text in texts]
+    home.workspace.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"", passages)])
+
+
+def asked(home: Home, query: str, **fields: Any) -> list[str]:
+    found, _ = home.workspace.recollect(Wanted(query, 10, **fields), 10, len)
+    return [one.content for one in found.memories]
+
+
+def seen(archive: Archive) -> dict[str, Any]:
+    """What a shelf holds, as plain values."""
+    columns: dict[str, Any] = {name: archive.shelf.column(name).tolist() for name in _COLUMNS}
+    for word in ("boat", "tea", "ann"):
+        columns[word] = [part.tolist() for part in archive.shelf.postings(term_of(word))]
+    columns["made"] = [archive.memories_of(number) for number in range(1, 10)]
+    return columns
+
+
+def test_the_archive_follows_what_is_accepted_and_digested(home: Home) -> None:
+    """After every commit it holds what one made anew from the store holds."""
+    accept(home, "The boat is late.", "Tea is ready.")
+    home.remember([("a boat", ["boat"]), ("tea", ["tea"])], {})
+    accept(home, "Another boat.")
+    followed = home.workspace._archive
+    assert followed is not None
+    assert len(followed.shelf) > 3
+    assert seen(followed) == seen(home.store.read(Archive.load))
+    home.reopen()
+    assert len(asked(home, "boats")) == 3
+    assert seen(home.workspace._archive) == seen(followed)  # type: ignore[arg-type]
+
+
+def test_a_refused_batch_is_not_found(home: Home) -> None:
+    """What the disk did not take the archive does not have, and what comes next stands in its right place."""
+    home.store.is_full = True
+    with pytest.raises(Exhausted):
+        accept(home, "The boat is late.")
+    home.store.is_full = False
+    assert asked(home, "boat") == []
+    accept(home, "Tea is ready.")
+    assert asked(home, "boat tea") == ["Ann: Tea is ready."]
+    assert seen(home.workspace._archive) == seen(home.store.read(Archive.load))  # type: ignore[arg-type]
+
+
+def test_an_archive_that_cannot_follow_is_loaded_anew(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault while it follows costs a load, not an answer; the batch was accepted all the same."""
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(module.Archive, "accepted", fail)
+    accept(home, "The boat is late.")
+    monkeypatch.undo()
+    assert asked(home, "boat") == ["Ann: The boat is late."]
+
+
+def test_messages_stored_without_passages_are_found(home: Home) -> None:
+    """A store written before there were passages answers like any other."""
+    accept(home, "The boat is late.", "Tea is ready.")
+    accept(home, "Another boat.")
+    before = seen(home.workspace._archive)  # type: ignore[arg-type]
+    home.store.write(lambda txn: txn.delete(layout.PASSAGES, layout.u64(2)))
+    home.reopen()
+    assert asked(home, "tea") == ["Ann: Tea is ready."]
+    assert seen(home.workspace._archive) == before  # type: ignore[arg-type]
+
+
+def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home) -> None:
+    """With the archive the words that were said are told, without it what is left of them."""
+    said = "The boat in the old harbour is late again, and nobody knows why it is so."
+    home.remember([(said, [])], {})
+    [node] = home.nodes().values()
+    shorter = "The boat is late."
+    home.workspace._commit(Change(nodes=[msgspec.structs.replace(node, content=shorter)]))
+    assert asked(home, "boat") == ["…" + said + " | "]
+    assert asked(home, "boat", include_archive=False) == [shorter]

@@ -1,0 +1,67 @@
+"""Analysis: texts and queries meet in the same terms, whatever their language, case, form or script."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbtide.retrieval.analysis import MOST_CHARACTERS, analysed, normalised, term_of, words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("She adopted two kittens.", "adopting a kitten"),
+        ("The RUNNERS were running", "run"),
+        ("Ｆｕｌｌ　ｗｉｄｔｈ", "full width"),
+        ("Caroline's LGBTQ group", "caroline lgbtq"),
+        ("我喜歡臺灣的記憶體", "台湾"),
+        ("小明硕士毕业于中国科学院", "科学院"),
+        ("外婆住在团岛。", "团岛"),
+        ("我的猫叫豆包", "豆包"),
+        ("on 2023-05-07 at 14:30", "2023-05-07"),
+        ("error ERR_CONN-104 came back", "err_conn-104"),
+        ("see /etc/hosts for it", "/etc/hosts"),
+        ("用Python写了一个脚本", "python 脚本"),
+        ("カタカナの言葉", "カタカナ"),
+    ],
+)
+def test_every_word_of_the_query_is_found_in_the_text(text: str, query: str) -> None:
+    """What a user types finds what was said, though it was said a little differently."""
+    looked_for = set(words_of(query))
+    assert looked_for
+    assert looked_for <= set(words_of(text))
+
+
+def test_words_that_say_nothing_are_left_out() -> None:
+    """Stop words are no terms, in either language; a text of nothing else has none."""
+    assert list(words_of("what is it that you are to be")) == []
+    assert "的是" not in set(words_of("我的是红的"))
+
+
+def test_a_code_is_one_term_and_so_are_its_parts() -> None:
+    """Whoever asks for the whole finds it first; whoever remembers a part finds it too."""
+    assert list(words_of("user@example.org")) == ["user@example.org", "user", "exampl", "org"]
+
+
+def test_two_characters_match_however_the_segmenter_cuts() -> None:
+    """Every pair of neighbouring characters is a term, unless both say nothing by themselves."""
+    words = set(words_of("北京大学生前来应聘"))
+    assert {"北京", "京大", "大学", "学生", "生前", "前来", "来应", "应聘"} <= words
+
+
+def test_terms_are_ascending_once_each_and_counted() -> None:
+    """What is kept of a text: each term once, how often it occurs, and how many there are in all."""
+    terms, counts, word_count = analysed("tea and tea and more tea, 茶")
+    assert terms.tolist() == sorted({term_of(word) for word in ("tea", "more", "茶")})
+    assert dict(zip(terms.tolist(), counts.tolist(), strict=True))[term_of("tea")] == 3
+    assert word_count == 5
+    many = analysed("tea " * 1000)
+    assert (many[1].tolist(), many[2]) == ([255], 1000)
+
+
+def test_hostile_texts_are_read_to_a_bound() -> None:
+    """Lone surrogates, controls and endless words are terms like others, and reading ends."""
+    assert analysed("\ud800 \x00 \u202e")[2] <= 2
+    assert analysed("x" * (2 * MOST_CHARACTERS))[2] == 1
+    assert analysed("a-" * MOST_CHARACTERS)[2] < MOST_CHARACTERS
+    assert normalised("ẞ") == "ss"

@@ -1,0 +1,216 @@
+"""Packing: the budget is kept whatever the tokenizer, order stays, copies go, and every loss has its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.packing import Candidate, Packed, pack
+
+
+def word(texts: Sequence[str]) -> str:
+    """An answer as the product words it."""
+    return "\n---\n".join(f"[Memory] {text}" for text in texts)
+
+
+def candidate(key: int, text: str, value: float, terms: Sequence[int] = ()) -> Candidate:
+    """A candidate; without terms of its own it is like no other."""
+    return Candidate(key, text, value, frozenset(terms or (1000 * key, 1000 * key + 1)))
+
+
+def packed(
+    candidates: Sequence[Candidate],
+    most: int = 100,
+    budget: int | None = None,
+    count: Callable[[str], int] = len,
+) -> Packed:
+    """What is packed of these, tokens being characters."""
+    return pack(candidates, max_results=most, token_budget=budget, count=count, word=word)
+
+
+def keys(answer: Packed) -> list[object]:
+    """Whose texts were kept, in order."""
+    return [kept.key for kept in answer.kept]
+
+
+def test_without_a_budget_the_best_are_kept() -> None:
+    """The first so many that are no near copies go into the answer, and the others are told with the reason."""
+    found = [
+        candidate(1, "tea", 0.9),
+        candidate(2, "tea", 0.8),
+        candidate(3, "coffee", 0.7),
+        candidate(4, "water", 0.6),
+    ]
+    answer = packed(found, most=2)
+    assert keys(answer) == [1, 3]
+    assert answer.dropped == ((2, "near copy"), (4, "max_results"))
+
+
+def test_near_copies_share_nine_tenths_of_their_terms() -> None:
+    """Nine of ten is a near copy, eight of ten is not; the better one stays."""
+    best = candidate(1, "a", 0.9, range(10))
+    near = candidate(2, "b", 0.8, range(9))
+    far = candidate(3, "c", 0.7, range(8))
+    answer = packed([best, near, far])
+    assert keys(answer) == [1, 3] and answer.dropped == ((2, "near copy"),)
+
+
+def test_texts_without_terms_are_copies_only_when_equal() -> None:
+    """Nothing in common is not everything in common."""
+    nothing: frozenset[int] = frozenset()
+    found = [
+        Candidate(1, "oh", 0.9, nothing),
+        Candidate(2, "ah", 0.8, nothing),
+        Candidate(3, "oh", 0.7, nothing),
+    ]
+    assert keys(packed(found)) == [1, 2]
+
+
+def test_a_budget_that_holds_everything_changes_nothing() -> None:
+    """With room enough the answer is that without a budget."""
+    found = [candidate(key, f"text {key}", 1 - key / 10) for key in range(8)]
+    assert packed(found, most=5, budget=10_000) == packed(found, most=5)
+
+
+def test_exactly_the_budget_fits() -> None:
+    """An answer of as many tokens as the budget is not too long; with one token less something goes."""
+    found = [candidate(1, "a" * 10, 0.9), candidate(2, "b" * 10, 0.8)]
+    whole = len(word([one.text for one in found]))
+    assert keys(packed(found, budget=whole)) == [1, 2]
+    short = packed(found, budget=whole - 1)
+    assert keys(short) == [1] and short.dropped == ((2, "budget"),)
+
+
+def test_the_best_is_kept_and_small_ones_fill_what_is_left() -> None:
+    """A long best memory does not give way to cheap ones; what does not fit is passed over for what does."""
+    found = [candidate(1, "a" * 60, 0.9), candidate(2, "b" * 60, 0.8), candidate(3, "c" * 10, 0.2)]
+    answer = packed(found, budget=110)
+    assert keys(answer) == [1, 3] and answer.dropped == ((2, "budget"),)
+
+
+def test_value_for_tokens_decides_among_the_best() -> None:
+    """Of memories of about the same value two short ones are worth more than a long one."""
+    found = [
+        candidate(1, "a" * 10, 1.0),
+        candidate(2, "b" * 60, 0.80),
+        candidate(3, "c" * 20, 0.79),
+        candidate(4, "d" * 20, 0.78),
+    ]
+    assert keys(packed(found, budget=100)) == [1, 3, 4]
+
+
+def test_saying_it_again_is_worth_less() -> None:
+    """Of two that cost the same, the one that says something new goes before the slightly better one that does not."""
+    found = [
+        candidate(1, "a" * 20, 1.0, range(10)),
+        candidate(2, "b" * 20, 0.72, [*range(8), 20]),
+        candidate(3, "c" * 20, 0.70, range(30, 40)),
+    ]
+    answer = packed(found, budget=70)
+    assert keys(answer) == [1, 3] and answer.dropped == ((2, "budget"),)
+
+
+@pytest.mark.parametrize("budget", [-1, 0, 5])
+def test_a_budget_too_small_gives_nothing(budget: int) -> None:
+    """Rather no memory than one too long."""
+    answer = packed([candidate(1, "a", 0.9), candidate(2, "b", 0.8)], budget=budget)
+    assert answer == Packed((), ((1, "budget"), (2, "budget")))
+
+
+@pytest.mark.parametrize("budget", [None, 50])
+def test_nothing_comes_of_nothing(budget: int | None) -> None:
+    """No candidates and no room are answered like everything else."""
+    assert packed([], budget=budget) == Packed((), ())
+    assert packed([candidate(1, "a", 0.9)], most=0, budget=budget).dropped == ((1, "max_results"),)
+
+
+TEXTS = st.text("ab 字🙂", max_size=40)
+FOUND = st.lists(
+    st.tuples(TEXTS, st.floats(-1, 1), st.frozensets(st.integers(0, 12), max_size=12)), max_size=16
+)
+COUNTS: list[Callable[[str], int]] = [
+    len,
+    lambda text: len(text.encode()),
+    lambda text: len(text.split()),
+    # A tokenizer that counts a whole above the sum of its parts, as none should.
+    lambda text: len(text) ** 2 // 20,
+]
+
+
+def candidates_of(found: Sequence[tuple[str, float, frozenset[int]]]) -> list[Candidate]:
+    """Drawn texts as candidates, best first."""
+    ordered = sorted(found, key=lambda one: -one[1])
+    return [Candidate(key, text, value, terms) for key, (text, value, terms) in enumerate(ordered)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(FOUND, st.integers(0, 20), st.integers(-5, 400), st.sampled_from(COUNTS))
+def test_the_budget_is_never_exceeded(
+    found: list[tuple[str, float, frozenset[int]]], most: int, budget: int, count: Callable[[str], int]
+) -> None:
+    """However tokens are counted, the answer as it is worded is within the budget and within max_results."""
+    answer = packed(candidates_of(found), most, budget, count)
+    assert not answer.kept or count(word([kept.text for kept in answer.kept])) <= budget
+    assert len(answer.kept) <= most
+
+
+@settings(max_examples=60, deadline=None)
+@given(FOUND, st.integers(0, 20), st.none() | st.integers(0, 400))
+def test_order_stays_and_everyone_is_accounted_for(
+    found: list[tuple[str, float, frozenset[int]]], most: int, budget: int | None
+) -> None:
+    """What is kept and what is dropped stand in the order given, each once, the same every time."""
+    candidates = candidates_of(found)
+    answer = packed(candidates, most, budget)
+    dropped = [key for key, _ in answer.dropped]
+    assert keys(answer) == sorted(key for key in range(len(candidates)) if key not in dropped)
+    assert dropped == [key for key in range(len(candidates)) if key not in keys(answer)]
+    assert answer == packed(candidates, most, budget)
+
+
+@settings(max_examples=60, deadline=None)
+@given(FOUND)
+def test_copies_are_found_as_by_comparing_all(found: list[tuple[str, float, frozenset[int]]]) -> None:
+    """Comparing few pairs finds the near copies that comparing every pair finds."""
+    kept: list[Candidate] = []
+    for one in candidates_of(found):
+        near = (10 * len(one.terms & other.terms) >= 9 * len(one.terms | other.terms) > 0 for other in kept)
+        if not any(near) and one.text not in [other.text for other in kept]:
+            kept.append(one)
+    assert list(packed(candidates_of(found)).kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "Ann: I do like the old house by the sea with its red door and its garden.",
+            "Ann: I do not like the old house by the sea with its red door and its garden.",
+        ),
+        (
+            "Ann: The rent of the old house by the sea with the red door is 900 euros now.",
+            "Ann: The rent of the old house by the sea with the red door is 950 euros now.",
+        ),
+        (
+            "Ann: I like the old house by the sea with its red door and its garden full of roses.",
+            "Bob: I like the old house by the sea with its red door and its garden full of roses.",
+        ),
+        (
+            "林月：我喜欢海边那栋红门的老房子，还有它的花园和花园里的玫瑰。",
+            "林月：我不喜欢海边那栋红门的老房子，还有它的花园和花园里的玫瑰。",
+        ),
+    ],
+)
+def test_a_number_a_negation_or_another_speaker_makes_it_another_memory(one: str, other: str) -> None:
+    """What was updated, denied or said by somebody else is told beside what it resembles."""
+    candidates = [
+        Candidate(place, text, 1.0 - place / 10, frozenset(map(term_of, words_of(text))))
+        for place, text in enumerate((one, other, one + " "))
+    ]
+    packed = pack(candidates, max_results=5, token_budget=None, count=len, word="".join)
+    assert [candidate.key for candidate in packed.kept] == [0, 1]
+    assert packed.dropped == ((2, "near copy"),)

@@ -1,0 +1,89 @@
+"""Ranking: signals are fused by weight, each may be missing, and filters let nothing else through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ebbtide.retrieval.analysis import term_of
+from ebbtide.retrieval.lexical import WordScores
+from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
+from ebbtide.retrieval.ranking import SIGNALS, Asked, Ranking, rank
+
+SAID = [
+    ("Ann", "I drink tea in the harbour"),
+    ("Bob", "The boats are late today"),
+    ("Ann", "Tea again, and a cat"),
+    ("Bob", "My cat sleeps"),
+]
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """Four turns of two speakers on four days."""
+    made = Shelf()
+    for number, (speaker, text) in enumerate(SAID):
+        entries = entries_of(text, speaker)
+        made.add(Shelved(number, entry, number * DAY_MS, speaker, f"s{number // 2}") for entry in entries)
+    return made
+
+
+def ranked(shelf: Shelf, *words: str, most: int = 10, **fields: Any) -> Ranking:
+    asked = Asked(terms={term_of(word): 1.0 for word in words}, **fields)
+    return rank(shelf, WordScores(shelf), asked, most)
+
+
+def test_words_alone_rank_what_says_them(shelf: Shelf) -> None:
+    """Without any other signal the words still answer, and the ranking tells what was off."""
+    found = ranked(shelf, "tea", without=["conversation", "neighbours"])
+    assert set(found.passages.tolist()) == {0, 2}
+    assert {"semantic", "window", "graph", "conversation", "neighbours"} <= set(found.off)
+    assert (np.diff(found.scores) <= 0).all()
+
+
+def test_nothing_asked_finds_nothing(shelf: Shelf) -> None:
+    """No word that is known, no vector: there is no answer, not everything."""
+    assert ranked(shelf).passages.tolist() == []
+    assert ranked(shelf, "never").passages.tolist() == []
+
+
+def test_who_is_named_lifts_what_she_said_and_finds_nothing_else(shelf: Shelf) -> None:
+    """A name is a boost: Bob's cat comes first when Bob is named, and what is not found stays so."""
+    plain = {"without": ["conversation", "neighbours"]}
+    assert ranked(shelf, "cat", speakers=[shelf.speaker_numbers["Bob"]], **plain).passages.tolist() == [3, 2]
+    assert ranked(shelf, "cat", speakers=[shelf.speaker_numbers["Ann"]], **plain).passages.tolist() == [2, 3]
+
+
+def test_a_time_that_is_named_finds_what_was_said_then(shelf: Shelf) -> None:
+    """ "What happened on the second day" has no word in common with what was said that day."""
+    assert ranked(shelf, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
+
+
+def test_a_vector_finds_what_no_word_does(shelf: Shelf) -> None:
+    """Scores of meaning are brought to one and weighed; what is nearest comes first."""
+    found = ranked(shelf, semantic=np.array([0.1, 0.9, 0.2, 0.1]), without=["conversation"])
+    assert found.passages[0] == 1
+    assert "semantic" not in found.off
+
+
+def test_filters_hold_whatever_the_signals_say(shelf: Shelf) -> None:
+    """What a filter keeps out is not in the answer, however well it fits."""
+    allowed = np.array([False, True, True, True])
+    found = ranked(shelf, "tea", semantic=np.array([1.0, 0, 0, 0]), allowed=allowed)
+    assert 0 not in found.passages
+
+
+def test_every_signal_can_be_switched_off(shelf: Shelf) -> None:
+    """With everything off nothing is found, and each signal that was named is told."""
+    found = ranked(shelf, "tea", semantic=np.ones(4), dates=[(0, DAY_MS)], speakers=[0], without=SIGNALS)
+    assert found.passages.tolist() == []
+    assert set(found.off) == set(SIGNALS)
+
+
+def test_at_most_so_many_and_equal_ones_newest_first(shelf: Shelf) -> None:
+    """The best are kept; of equal scores the later passage comes first."""
+    found = ranked(shelf, dates=[(0, 4 * DAY_MS)], most=3, without=["conversation"])
+    assert found.passages.tolist() == [3, 2, 1]
