@@ -58,7 +58,7 @@ async def asked(call: Caller, query: str, **fields: Any) -> dict[str, Any]:
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
-    return [memory["sources"][0]["message_id"] for memory in answer.get("memories", [])]
+    return [memory["sources"][0]["message_id"] for memory in answer["memories"]]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ async def test_what_was_forgotten_is_found_in_the_archive(tmp_path: Path, caller
         assert answer["memories"][0]["content"].startswith("Ann: I moved to Lisbon")
         without = await asked(call, "Where did Ann move with her cat Miso?", include_archive=False)
         assert "m0" not in ids(without)
-        assert all(memory["state"] == "living" for memory in without.get("memories", []))
+        assert all(memory["state"] == "living" for memory in without["memories"])
 
 
 async def test_what_is_not_digested_yet_is_found_at_once(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -179,7 +179,7 @@ async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, t
         for budget in [1, *(most * share // 10 for share in range(1, 11))]:
             answer = await asked(call, query, token_budget=budget, tokenizer=tokenizer)
             assert count_tokens(answer["text"], tokenizer) <= budget
-            told.add(len(answer.get("memories", [])))
+            told.add(len(answer["memories"]))
         assert {0, 6} <= told and len(told) >= 4
 
 
@@ -236,9 +236,10 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {})
         assert (await asked(call, "Where did Ann move?"))["text"] == ""
+        assert (await asked(call, "Where did Ann move?", explain=True))["explanation"]["memories"] == []
         await talked(call)
-        without = ["graph", "conversation"]
-        assert (await asked(call, "zebra quantum", without=without))["text"] == ""
+        answer = await asked(call, "zebra quantum")
+        assert (answer["text"], answer["memories"]) == ("", [])
 
 
 @pytest.mark.parametrize(
@@ -253,6 +254,12 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"query": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
         ({"query": "x", "speakers": ["n" * 201]}, "TEXT_TOO_LONG", "speakers[0]"),
         ({"query": "x", "start_nodes": ["x1"]}, "NODE_NOT_FOUND", ""),
+        ({"query": "x", "mode": "associative"}, "INVALID_VALUE", "mode"),
+        ({"query": "x", "relations": ["next"]}, "INVALID_VALUE", "relations"),
+        ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
+        ({"keywords": ["x"], "token_budget": 5}, "INVALID_VALUE", "token_budget"),
+        ({"citations": True}, "INVALID_VALUE", "citations"),
+        ({"mode": "associative", "speakers": ["Ann"]}, "INVALID_VALUE", "speakers"),
     ],
 )
 async def test_what_is_outside_the_limits_is_refused(
@@ -266,3 +273,60 @@ async def test_what_is_outside_the_limits_is_refused(
             error = answer.json()["error"]
             assert error["reason"] == reason
             assert place in error["message"]
+
+
+async def test_a_question_in_two_steps_is_followed(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What the first answer names is found too, though it has no word of the question; `naming` says so."""
+    pages = [
+        ("The Lisbon Tram", "This song was sung by Clara Reis."),
+        ("Clara Reis", "She was born in Porto."),
+    ]
+    async with caller_in(tmp_path) as call:
+        for number in range(2):
+            messages = [
+                {"role": "user", "content": text, "speaker": title, "id": f"p{place}"}
+                for place, (title, text) in enumerate(pages[number : number + 1], number)
+            ]
+            await call("POST", f"{AGENT}/remember", {"messages": messages, "conversation_id": f"c{number}"})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})
+        query = "Where does whoever recorded the tram of Lisbon come from?"
+        without = ["graph", "conversation"]
+        assert ids(await asked(call, query, without=[*without, "naming"])) == ["p0"]
+        answer = await asked(call, query, without=without, explain=True)
+        assert ids(answer) == ["p0", "p1"]
+        second = answer["explanation"]["memories"][1]
+        assert [share["signal"] for share in second["signals"] if share["score"] > 0] == ["naming"]
+
+
+async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Dozens of forgotten matches hide no living one, and nothing that was forgotten is told, word for word."""
+    forgetful = {
+        "decay_rate": 0.1,
+        "focus_limit": 1,
+        "long_term_factor": 0.0,
+        "link_initial_strength": 0.1,
+    }
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, forgetful)
+        boats = [{"role": "user", "content": f"Boat number {n} came home."} for n in range(60)]
+        await call("POST", f"{AGENT}/remember", {"messages": boats})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        for _ in range(3):
+            await call("POST", f"{AGENT}/compress", {"passes": 4})
+            await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        last = {
+            "role": "user",
+            "content": "One more boat, long after all the others, and its crew was late for supper.",
+        }
+        await call("POST", f"{AGENT}/remember", {"messages": [last]})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})
+        living = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        assert len(living) < 30
+        answer = await asked(call, "boats that came home", include_archive=False, max_results=50)
+        assert {memory["id"] for memory in answer["memories"]} == {node["id"] for node in living}
+        [first] = (await asked(call, "boats that came home", include_archive=False, max_results=1))[
+            "memories"
+        ]
+        assert first["state"] == "living"
+        whole = await asked(call, "boats that came home", max_results=50)
+        assert "archived" in {memory["state"] for memory in whole["memories"]}

@@ -9,7 +9,8 @@ Messages of a store written before there were passages are analysed when the she
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,9 +42,15 @@ def _entry(kept: PassageEntry) -> Entry:
     return Entry(kept.begin, kept.length, terms, counts, kept.word_count)
 
 
+def conversation_key(conversation_id: str) -> str:
+    """What a conversation with an id is shelved as: no id can be that of a batch."""
+    return f"c{conversation_id}"
+
+
 def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Shelved]:
     """The passages of a message as they go on the shelf. Without a conversation a batch is one."""
-    conversation = record.conversation_id or f"\0{record.batch}"
+    named = record.conversation_id
+    conversation = conversation_key(named) if named else f"b{record.batch}"
     return [Shelved(record.number, _entry(one), record.time_ms, record.speaker, conversation) for one in kept]
 
 
@@ -61,7 +68,8 @@ class Archive:
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self._words: WordScores | None = None
-        self._made: list[tuple[int, NodeId]] = []
+        self._newest = 0
+        self._messages, self._nodes = array("q"), array("q")
         self._pairs: _Pairs | None = None
 
     @classmethod
@@ -83,9 +91,13 @@ class Archive:
         self._words = None
 
     def note(self, nodes: Iterable[Node]) -> None:
-        """Memories were made; one that was rewritten may come again."""
-        self._made += [(source.message, node.id) for node in nodes for source in node.sources]
-        self._pairs = None
+        """Memories were made, or rewritten: these are known by then, since ids ascend."""
+        for node in nodes:
+            if node.id > self._newest:
+                self._newest = node.id
+                self._messages.extend(source.message for source in node.sources)
+                self._nodes.extend([node.id] * len(node.sources))
+                self._pairs = None
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """The best worth among the memories of each passage's message; 0 where none is given one."""
@@ -103,6 +115,12 @@ class Archive:
         given[known_message] = by_message[messages[known_message]]
         return given
 
+    def told_by(self, are_alive: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Passages of messages from which some memory lives."""
+        pairs = self._sorted_pairs()
+        living = np.unique(pairs.messages[are_alive(pairs.nodes)])
+        return np.isin(self.shelf.column("message"), living)
+
     @property
     def words(self) -> WordScores:
         """The words signal over the shelf as it is now."""
@@ -119,15 +137,15 @@ class Archive:
 
     def _sorted_pairs(self) -> _Pairs:
         if self._pairs is None:
-            self._made = sorted(set(self._made))
-            pairs = np.array(self._made, dtype=np.int64).reshape(-1, 2)
-            self._pairs = _Pairs(pairs[:, 0].copy(), pairs[:, 1].copy())
+            messages, nodes = (np.array(column, dtype=np.int64) for column in (self._messages, self._nodes))
+            order = np.argsort(messages, kind="stable")
+            self._pairs = _Pairs(messages[order], nodes[order])
         return self._pairs
 
     @property
     def resident_bytes(self) -> int:
         """Bytes held, about."""
-        return self.shelf.nbytes + 100 * len(self._made)
+        return self.shelf.nbytes + 32 * len(self._nodes)
 
 
 def _made_anew(txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:

@@ -10,13 +10,13 @@ Deliberately not here: how signals are computed and fused (`retrieval/`), limits
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.fleet.archive import Archive
+from ebbtide.fleet.archive import Archive, conversation_key
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
@@ -32,6 +32,9 @@ FEWEST_CANDIDATES = 20
 
 FEWEST_FOR_A_BUDGET = 100
 """Passages looked at where a budget decides: small ones fill what large ones leave."""
+
+MOST_FOR_A_BUDGET = 1000
+"""And no more: choosing among them takes as long as they are many times those chosen."""
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
 
@@ -100,6 +103,19 @@ class Recollected:
     question: Question | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message, its text, and the memories made from it that live."""
+
+    record: MessageRecord
+    text: str
+    nodes: list[Node]
+
+    def bytes_before(self, place: int) -> int:
+        """Bytes of UTF-8 before a character of the text."""
+        return place if self.text.isascii() else len(self.text[:place].encode())
+
+
 @dataclass(slots=True)
 class Recollector:
     """Answers one question on one agent, inside one read transaction."""
@@ -111,24 +127,26 @@ class Recollector:
     locale: str
     count_tokens: Callable[[str], int]
     _batches: dict[int, bool] = field(default_factory=dict)
+    _messages: dict[int, Heard | None] = field(default_factory=dict)
 
     def answer(self, wanted: Wanted) -> Recollected:
         """The best memories for a question, best first."""
         shelf = self.archive.shelf
-        if not len(shelf):
-            return Recollected()
         question = self._understood(wanted.query)
+        if not len(shelf):
+            return Recollected(question=question)
         asked = Asked(
             terms=_terms(question, wanted.query),
             speakers=[shelf.speaker_numbers[name] for name in question.speakers],
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             graph=self._graph(wanted),
+            names=self._names,
             allowed=self._allowed(wanted),
             without=wanted.without,
         )
         most = wanted.max_results * 3 // 2 + FEWEST_CANDIDATES
         if wanted.token_budget is not None:
-            most = max(most, FEWEST_FOR_A_BUDGET)
+            most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
         ranking = rank(shelf, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
         packed = self._packed(found, wanted)
@@ -148,8 +166,16 @@ class Recollector:
         return replace(question, speakers=named)
 
     def _reference_ms(self) -> int:
-        """The time a question is asked at: that of the latest message, since "last May" is meant from there."""
-        return int(self.archive.shelf.column("time_ms").max(initial=0)) or self.now_ms
+        """The time a question is asked at: that of the latest message, since "last May" is meant from there.
+
+        A message from the future does not move it beyond now.
+        """
+        times_ms = self.archive.shelf.column("time_ms")
+        return min(int(times_ms.max()), self.now_ms) if len(times_ms) else self.now_ms
+
+    def _names(self, passage: int) -> Iterable[tuple[int, int]]:
+        shelf = self.archive.shelf
+        return shelf.named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
 
     def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
         """How strongly each passage is reached from the focus, by the best of its memories."""
@@ -165,12 +191,15 @@ class Recollector:
             ]
             allowed &= np.isin(shelf.column("speaker"), numbers)
         if wanted.conversations:
-            allowed &= np.isin(shelf.column("conversation"), shelf.conversation_numbers(wanted.conversations))
+            keys = shelf.conversation_numbers(map(conversation_key, wanted.conversations))
+            allowed &= np.isin(shelf.column("conversation"), keys)
         begin, end = wanted.time_range
         if begin is not None:
             allowed &= shelf.column("time_ms") >= begin
         if end is not None:
             allowed &= shelf.column("time_ms") < end
+        if not wanted.include_archive:
+            allowed &= self.archive.told_by(self.network.are_alive)
         return allowed
 
     # --- passages as memories ----------------------------------------------------------------------
@@ -185,52 +214,37 @@ class Recollector:
 
     def _recollection(self, passage: int, score: float, include_archive: bool) -> Recollection | None:
         shelf = self.archive.shelf
-        record = self.txn.message(int(shelf.column("message")[passage]))
-        text = None if record is None else self.txn.message_text(record)
-        if record is None or text is None:
+        heard = self._heard(int(shelf.column("message")[passage]))
+        if heard is None:
             return None
         begin = int(shelf.column("begin")[passage])
-        stretch = text[begin : begin + int(shelf.column("length")[passage])]
-        source = Cited(record, len(text[:begin].encode()), len(stretch.encode()))
-        made = self.archive.memories_of(record.number)
-        living = self._living(made, source)
-        label = living[0].prefix if living else f"{record.speaker}: " if record.speaker else ""
-        is_whole = len(living) > 0 and all(len(node.content) == node.original_length for node in living)
-        if is_whole and self._covers(living, source):
-            state, content = LIVING, label + stretch
-        elif not include_archive:
+        stretch = heard.text[begin : begin + int(shelf.column("length")[passage])]
+        source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()))
+        living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
+        label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
+        if not include_archive:
             if not living:
                 return None
             state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)
+        elif _is_told_by(living, stretch, source):
+            state, content = LIVING, label + stretch
         else:
-            state, content = (
-                PENDING if not made and self._is_waiting(record.batch) else ARCHIVED,
-                label + stretch,
-            )
+            is_pending = not living and self._is_waiting(heard.record.batch)
+            state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
-        return Recollection(passage, record.number, ids, content, state, source, score)
+        return Recollection(passage, heard.record.number, ids, content, state, source, score)
 
-    def _living(self, made: Sequence[NodeId], source: Cited) -> list[Node]:
-        """The living memories that were made from a stretch, in its order."""
-        nodes = [node for node in map(self.txn.node, made) if node is not None]
-        end = source.offset + source.length
-        return [
-            node
-            for node in nodes
-            if any(
-                one.message == source.record.number
-                and one.offset < end
-                and one.offset + one.length > source.offset
-                for one in node.sources
-            )
-        ]
-
-    def _covers(self, living: Sequence[Node], source: Cited) -> bool:
-        """Whether the memories say all of the stretch, but for what stands between two of them."""
-        said = sum(
-            one.length for node in living for one in node.sources if one.message == source.record.number
-        )
-        return said >= MOSTLY * source.length
+    def _heard(self, message: int) -> Heard | None:
+        """A message with its text and the memories of it that live; read once for all its passages."""
+        if message not in self._messages:
+            record = self.txn.message(message)
+            text = None if record is None else self.txn.message_text(record)
+            if record is None or text is None:
+                self._messages[message] = None
+            else:
+                made = map(self.txn.node, self.archive.memories_of(message))
+                self._messages[message] = Heard(record, text, [node for node in made if node is not None])
+        return self._messages[message]
 
     def _is_waiting(self, number: int) -> bool:
         if number not in self._batches:
@@ -241,35 +255,43 @@ class Recollector:
     # --- packing -----------------------------------------------------------------------------------
 
     def _packed(self, found: Sequence[Recollection], wanted: Wanted) -> Packed:
-        candidates = [
-            Candidate(
-                one.passage,
-                one.told(cites=wanted.cites, locale=self.locale),
-                one.score,
-                self._terms_of(one),
-            )
-            for one in found
-        ]
+        # Copies of one content are told once, so a content stands for what is told of it.
+        told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
         return pack(
-            candidates,
+            [Candidate(one.passage, one.content, one.score, self._terms_at(one.passage)) for one in found],
             max_results=wanted.max_results,
             token_budget=wanted.token_budget,
             count=self.count_tokens,
-            word=lambda contents: word_answer(contents, (), self.locale),
+            word=lambda contents: word_answer((told[content] for content in contents), (), self.locale),
         )
 
-    def _terms_of(self, one: Recollection) -> frozenset[int]:
-        """The terms of a passage as they are kept; analysed anew where they are not."""
-        kept = self.txn.passages_of(one.message)
-        if kept is None:
-            return frozenset(map(term_of, words_of(one.content)))
-        begin = int(self.archive.shelf.column("begin")[one.passage])
+    def _terms_at(self, passage: int) -> frozenset[int]:
+        """The terms of a passage as they are kept; none where they are not."""
+        shelf = self.archive.shelf
+        kept = self.txn.passages_of(int(shelf.column("message")[passage])) or []
+        begin = int(shelf.column("begin")[passage])
         terms = next((entry.terms for entry in kept if entry.begin == begin), b"")
         return frozenset(np.frombuffer(terms, dtype="<u4").tolist())
 
 
-MOSTLY = 0.9
-"""Living memories that say so much of a stretch say it: what they leave out is white space and stray marks."""
+def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:
+    """(begin, end) of what a memory says of a stretch, in bytes from its beginning."""
+    for one in node.sources:
+        begin, end = max(0, one.offset - source.offset), one.offset + one.length - source.offset
+        if one.message == source.record.number and begin < source.length and end > 0:
+            yield begin, min(end, source.length)
+
+
+def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
+    """Whether memories that live, none of them shortened, say every word of a stretch."""
+    if not living or any(len(node.content) != node.original_length for node in living):
+        return False
+    raw, place, left = stretch.encode(), 0, b""
+    for begin, end in sorted(span for node in living for span in _within(node, source)):
+        left += raw[place : max(place, begin)]
+        place = max(place, end)
+    left += raw[place:]
+    return not any(character.isalnum() for character in left.decode(errors="replace"))
 
 
 def _terms(question: Question, query: str) -> dict[int, float]:

@@ -24,7 +24,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import snowballstemmer
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.variants import simplified
@@ -141,11 +140,18 @@ _cut = _Segmenter().cut
 def stem(word: str) -> str:
     """An English word without its endings."""
     with _stemming:
-        stemmed: str = _stemmer.stemWord(word)
+        stemmed: str = _stemmer().stemWord(word)
     return stemmed
 
 
-_stemmer = snowballstemmer.stemmer("english")
+@lru_cache(1)
+def _stemmer() -> Any:
+    # A daemon that hears no English needs none of it.
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")
+
+
 _stemming = threading.Lock()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -107,6 +107,9 @@ class Shelf:
         self.speakers: list[str] = []
         self.speaker_numbers: dict[str, int] = {}
         self._speakers_by_term: dict[int, list[int]] = {}
+        self._titles_by_term: dict[int, list[int]] = {}
+        self._title_terms: list[frozenset[int]] = []
+        self._said_by: list[list[int]] = []
         self._conversations: dict[str, int] = {}
         self._latest: dict[int, int] = {}
         self._columns = {name: array("q") for name in _COLUMNS}
@@ -135,8 +138,9 @@ class Shelf:
         speaker = self.speaker_numbers.setdefault(one.speaker, len(self.speaker_numbers))
         if speaker == len(self.speakers):
             self.speakers.append(one.speaker)
-            for word in set(words_of(one.speaker)):
-                self._speakers_by_term.setdefault(term_of(word), []).append(speaker)
+            self._add_speaker(speaker, one.speaker)
+        if len(self._said_by[speaker]) <= MOST_TITLED:
+            self._said_by[speaker].append(number)
         before = self._latest.get(conversation, -1) if one.conversation else -1
         if before >= 0:
             self._columns["next"][before] = number
@@ -164,6 +168,32 @@ class Shelf:
     def conversation_numbers(self, names: Iterable[str]) -> list[int]:
         """The numbers of conversations, as far as they are known."""
         return [self._conversations[name] for name in names if name in self._conversations]
+
+    def _add_speaker(self, speaker: int, name: str) -> None:
+        for word in set(words_of(name)):
+            self._speakers_by_term.setdefault(term_of(word), []).append(speaker)
+        title = list(words_of(name.partition("(")[0]))
+        self._title_terms.append(frozenset(map(term_of, title)))
+        self._said_by.append([])
+        if title:
+            self._titles_by_term.setdefault(term_of(max(title, key=len)), []).append(speaker)
+
+    def named_by(self, terms: Collection[int], speaker: int) -> Iterator[tuple[int, int]]:
+        """Passages that a passage with these terms names by their title, each with how many say the title's words.
+
+        A title is the name of whoever has said hardly anything: the title of a document, a person heard once. The
+        partners of a dialogue name each other all the time, and that leads nowhere. What stands in brackets after
+        a title tells it apart from others, and is seldom said.
+        """
+        held = terms if isinstance(terms, Set) else frozenset(terms)
+        for term in held & self._titles_by_term.keys():
+            for titled in self._titles_by_term[term]:
+                said = self._said_by[titled]
+                if titled == speaker or len(said) > MOST_TITLED or not self._title_terms[titled] <= held:
+                    continue
+                saying = min(len(self.postings(one)[0]) for one in self._title_terms[titled])
+                for passage in said:
+                    yield passage, saying
 
     def _merge(self) -> None:
         recent = self._recent_postings()
@@ -231,9 +261,9 @@ class Shelf:
     def nbytes(self) -> int:
         """Bytes held, about."""
         return (
-            80 * len(self)
+            PASSAGE_BYTES * len(self)
             + self._sorted.nbytes
-            + sum(terms.nbytes + counts.nbytes for terms, counts in self._tail)
+            + sum(terms.nbytes + counts.nbytes + 300 for terms, counts in self._tail)
         )
 
 
@@ -251,6 +281,12 @@ _COLUMNS: Sequence[str] = (
 
 TURNS_A_SPEAKER = 2
 """Turns that speakers of a dialogue have, on average, at least."""
+
+MOST_TITLED = 3
+"""Passages of a speaker whose name is a title."""
+
+PASSAGE_BYTES = 250
+"""What a passage holds beside its postings: columns, the arrays made of them, those of the words signal."""
 
 FEWEST_MERGED = 20_000
 """Postings of new passages that are sorted by themselves before they are merged with the others."""

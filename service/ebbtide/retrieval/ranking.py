@@ -10,8 +10,9 @@ Every signal may be missing. Then the others go on with the weights they have, a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,15 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import Shelf
 
-SIGNALS = ("words", "neighbours", "semantic", "window", "speaker", "dates", "conversation", "graph")
+SIGNALS = ("words", "neighbours", "semantic", "window", "speaker", "dates", "conversation", "graph", "naming")
 """Names under which signals are told of and switched off."""
+
+
+SEEDS = 10
+"""Passages whose names are followed."""
+
+CROWDING = 0.3
+"""How much a name says less when many say it, by the logarithm of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class Weights:
     dates: float = 0.3
     conversation: float = 0.2
     graph: float = 0.05
+    naming: float = 1.0
 
 
 DEFAULT_WEIGHTS = Weights()
@@ -51,6 +60,8 @@ class Asked:
     semantic: Scores | None = None
     window: Scores | None = None
     graph: Scores | None = None
+    names: Callable[[int], Iterable[tuple[int, int]]] | None = None
+    """From a passage to those it names, each with how many passages say that name."""
     allowed: NDArray[np.bool_] | None = None
     """Passages that filters let through."""
     without: Collection[str] = ()
@@ -73,13 +84,16 @@ def rank(
     """The best passages for a question, at most `most`, best first; of equal ones the newer first."""
     given, off = _signals(shelf, words, asked, weights)
     total = np.zeros(len(shelf))
-    for scores in given.values():
+    found = np.zeros(len(shelf), dtype=np.bool_)
+    for name, scores in given.items():
         total += scores
+        # What is near the focus is near it whatever is asked.
+        if name != "graph":
+            found |= scores > 0
     if "speaker" not in asked.without and asked.speakers:
         given["speaker"] = weights.speaker * np.isin(shelf.column("speaker"), list(asked.speakers))
     if "dates" not in asked.without and asked.dates:
         given["dates"] = weights.dates * _within(shelf.column("time_ms"), asked.dates)
-    found = total > 0
     for name in ("speaker", "dates"):
         if name in given:
             total += given[name]
@@ -87,11 +101,38 @@ def rank(
     if "conversation" not in asked.without:
         given["conversation"] = weights.conversation * _conversation(shelf, total * found)
         total += given["conversation"]
+    if asked.names is not None and "naming" not in asked.without:
+        given["naming"] = _named(_ordered(total, found)[:SEEDS], total, asked.names, weights.naming)
+        total += given["naming"]
+        found |= given["naming"] > 0
     if asked.allowed is not None:
         found &= asked.allowed
-    places = np.flatnonzero(found)
-    order = places[np.lexsort((-places, -total[places]))][:most]
+    order = _ordered(total, found)[:most]
     return Ranking(order, total[order], {name: scores[order] for name, scores in given.items()}, off)
+
+
+def _ordered(total: Scores, found: NDArray[np.bool_]) -> NDArray[np.int64]:
+    places = np.flatnonzero(found)
+    order: NDArray[np.int64] = places[np.lexsort((-places, -total[places]))]
+    return order
+
+
+def _named(
+    seeds: NDArray[np.int64],
+    total: Scores,
+    names: Callable[[int], Iterable[tuple[int, int]]],
+    weight: float,
+) -> Scores:
+    """What passages gain because one that was found names them: the second hop of a question.
+
+    It is worth what the naming one is worth, less the more passages say the same name, and half of its own.
+    """
+    gained = np.zeros(len(total))
+    for seed in seeds.tolist():
+        for passage, saying in names(seed):
+            reached = weight * total[seed] / (1 + CROWDING * log(max(saying, 1))) + total[passage] / 2
+            gained[passage] = max(gained[passage], reached - total[passage])
+    return gained
 
 
 def _signals(

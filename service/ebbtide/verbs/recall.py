@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.recollection import Recollected, Recollection, Wanted
@@ -194,10 +194,12 @@ class Recalled(Answer):
     )
     explanation: Explanation | None = Field(None, description="With `explain`: how the answer came about.")
 
+    _asked: frozenset[str] = PrivateAttr(frozenset())
+    """Which of `memories` and `explanation` were asked for."""
+
     def as_json(self) -> str:
-        """What was not asked for is left out."""
-        unasked = {name for name in ("memories", "explanation") if not getattr(self, name)}
-        return self.model_dump_json(exclude=unasked)
+        """What was not asked for is left out; what was is there, though it be empty."""
+        return self.model_dump_json(exclude={"memories", "explanation"} - self._asked)
 
 
 async def recall(service: Service, agent_id: str, command: RecallCommand) -> Recalled:
@@ -268,12 +270,20 @@ def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
 def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, now_ms: int) -> Recalled:
     locale = workspace.parameters.locale
     found, counts = workspace.recollect(wanted, now_ms, lambda text: count_tokens(text, command.tokenizer))
-    return Recalled(
+    answer = Recalled(
         text=word_answer((one.told(cites=wanted.cites, locale=locale) for one in found.memories), (), locale),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         memories=[_memory(one) for one in found.memories] if command.citations else [],
         explanation=_explanation(found) if command.explain else None,
+    )
+    answer._asked = _asked_for(command)
+    return answer
+
+
+def _asked_for(command: RecallCommand) -> frozenset[str]:
+    return frozenset(
+        name for name, asked in (("memories", command.citations), ("explanation", command.explain)) if asked
     )
 
 
@@ -303,15 +313,16 @@ def _memory(one: Recollection) -> RecalledMemory:
 
 def _explanation(found: Recollected) -> Explanation | None:
     question, ranking = found.question, found.ranking
-    if question is None or ranking is None:
+    if question is None:
         return None
-    places = {passage: place for place, passage in enumerate(ranking.passages.tolist())}
+    places = {} if ranking is None else {p: place for place, p in enumerate(ranking.passages.tolist())}
+    signals = {} if ranking is None else ranking.signals
+    off = {} if ranking is None else ranking.off
 
     def told(one: Recollection, why: str) -> ExplainedMemory:
         place = places[one.passage]
         shares = [
-            SignalShare(signal=name, score=round(float(scores[place]), 6))
-            for name, scores in ranking.signals.items()
+            SignalShare(signal=name, score=round(float(scores[place]), 6)) for name, scores in signals.items()
         ]
         return ExplainedMemory(id=one.text_id, score=round(one.score, 6), signals=shares, dropped=why)
 
@@ -320,7 +331,7 @@ def _explanation(found: Recollected) -> Explanation | None:
         phrases=list(question.phrases),
         speakers=list(question.speakers),
         times=[TimeSpoken(words=span.text, begin=span.begin_ms, end=span.end_ms) for span in question.dates],
-        signals_off=[SignalOff(signal=name, why=why) for name, why in ranking.off.items()],
+        signals_off=[SignalOff(signal=name, why=why) for name, why in off.items()],
         memories=[
             *(told(one, "") for one in found.memories),
             *(told(one, why) for one, why in found.dropped),
@@ -350,9 +361,37 @@ def check_command(command: RecallCommand, limits: LimitSettings) -> None:
     _check_hybrid(command, limits)
 
 
-def _check_hybrid(command: RecallCommand, limits: LimitSettings) -> None:
+ONLY_HYBRID = (
+    *("start_nodes", "kinds", "speakers", "sources", "time_range", "token_budget", "tokenizer"),
+    *("include_archive", "citations", "explain", "without"),
+)
+"""Fields that an associative recall would have to ignore; so it refuses them."""
+
+
+def _check_mode(command: RecallCommand) -> None:
     if command.mode == "hybrid" and command.query is None:
         refuse("query", None, "a question; hybrid mode needs one", "MISSING_FIELD")
+    if is_hybrid(command):
+        if command.relations:
+            refuse(
+                "relations",
+                command.relations[0],
+                "no relations with a query; signals are switched off by `without`",
+            )
+        return
+    if command.query is not None:
+        refuse("mode", command.mode, "auto or hybrid with a query")
+    for name in ONLY_HYBRID:
+        value = getattr(command, name)
+        if name in command.model_fields_set and value not in ([], None, False):
+            refuse(name, value, "no such field without a query")
+
+
+def _check_hybrid(command: RecallCommand, limits: LimitSettings) -> None:
+    _check_mode(command)
+    span = command.time_range
+    if span is not None and span.begin is not None and span.end is not None and span.begin >= span.end:
+        refuse("time_range.end", span.end, "a time after its begin")
     if command.query is not None:
         if not command.query.strip():
             refuse("query", command.query, "a question; leave it out to recall by association")

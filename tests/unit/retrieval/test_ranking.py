@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ebbtide.retrieval.analysis import term_of
+from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
 from ebbtide.retrieval.ranking import SIGNALS, Asked, Ranking, rank
@@ -87,3 +88,44 @@ def test_at_most_so_many_and_equal_ones_newest_first(shelf: Shelf) -> None:
     """The best are kept; of equal scores the later passage comes first."""
     found = ranked(shelf, dates=[(0, 4 * DAY_MS)], most=3, without=["conversation"])
     assert found.passages.tolist() == [3, 2, 1]
+
+
+PAGES = [
+    ("Lisbon Tram (song)", "Lisbon Tram was recorded by Clara Reis in the harbour"),
+    ("Clara Reis", "She was born in Porto and builds boats"),
+    ("Clara Reis Senior", "Somebody else altogether"),
+    ("Porto", "A city in the north"),
+]
+
+
+def pages() -> Shelf:
+    made = Shelf()
+    for number, (title, text) in enumerate(PAGES):
+        made.add(Shelved(number, entry, 0, title, "") for entry in entries_of(text, title))
+    return made
+
+
+def test_what_is_found_leads_to_what_it_names() -> None:
+    """Where the singer of a song was born stands on a page with no word of the question; its title is named."""
+    shelf = pages()
+    terms = [frozenset(map(term_of, words_of(f"{title}: {text}"))) for title, text in PAGES]
+
+    def names(passage: int) -> Iterable[tuple[int, int]]:
+        return shelf.named_by(terms[passage], int(shelf.column("speaker")[passage]))
+
+    assert [passage for passage, _ in names(0)] == [1]
+    assert [passage for passage, _ in names(1)] == [3]
+    plain = ranked(shelf, "lisbon", "tram", "song", without=["naming"], names=names)
+    assert plain.passages.tolist() == [0]
+    assert plain.off["naming"] == "switched off"
+    followed = ranked(shelf, "lisbon", "tram", "song", names=names)
+    assert followed.passages.tolist() == [0, 1]
+    assert followed.signals["naming"].tolist() == [0.0, followed.scores[1]]
+
+
+def test_partners_of_a_dialogue_are_no_titles(shelf: Shelf) -> None:
+    """Ann and Bob say each other's name all the time; that leads nowhere."""
+    for number in range(4, 12):
+        shelf.add(Shelved(number, entry, 0, "Ann", "s9") for entry in entries_of("Bob, look!", "Ann"))
+        shelf.add(Shelved(number, entry, 0, "Bob", "s9") for entry in entries_of("Yes, Ann.", "Bob"))
+    assert list(shelf.named_by(frozenset({term_of("bob"), term_of("ann")}), 0)) == []
