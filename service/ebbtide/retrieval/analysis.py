@@ -51,6 +51,9 @@ STOP_WORDS = frozenset(_SAY_NOTHING.split())
 STOP_CHARACTERS = frozenset("的了是在和也就都而及与着或吗呢吧啊呀嘛我你他她它们这那有个")
 """Chinese characters that say nothing by themselves, nor in a pair of two of them."""
 
+WORDS_REMEMBERED = 8192
+"""Words whose stem and term are remembered: the common ones; more would only fill memory with rare ones."""
+
 MOST_CHARACTERS = 200_000
 """A text is read so far."""
 
@@ -136,7 +139,7 @@ class _Segmenter:
 _cut = _Segmenter().cut
 
 
-@lru_cache(1 << 16)
+@lru_cache(WORDS_REMEMBERED)
 def stem(word: str) -> str:
     """An English word without its endings."""
     with _stemming:
@@ -160,7 +163,7 @@ def term_of(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
-_known_term = lru_cache(1 << 16)(term_of)
+_known_term = lru_cache(WORDS_REMEMBERED)(term_of)
 
 
 def analysed(text: str) -> tuple[Terms, NDArray[np.uint8], int]:

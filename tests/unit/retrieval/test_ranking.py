@@ -129,3 +129,16 @@ def test_partners_of_a_dialogue_are_no_titles(shelf: Shelf) -> None:
         shelf.add(Shelved(number, entry, 0, "Ann", "s9") for entry in entries_of("Bob, look!", "Ann"))
         shelf.add(Shelved(number, entry, 0, "Bob", "s9") for entry in entries_of("Yes, Ann.", "Bob"))
     assert list(shelf.named_by(frozenset({term_of("bob"), term_of("ann")}), 0)) == []
+
+
+def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(shelf: Shelf) -> None:
+    """The graph is a boost: it decides between two that match, and answers no question by itself."""
+    plain = {"without": ["conversation", "neighbours"]}
+    near = np.array([0.0, 1.0, 0.0, 1.0])
+    assert ranked(shelf, "never", graph=near, **plain).passages.tolist() == []
+    apart = (
+        ranked(shelf, "cat", graph=near, **plain).scores
+        - ranked(shelf, "cat", graph=1 - near, **plain).scores
+    )
+    assert ranked(shelf, "cat", graph=near, **plain).passages[0] == 3
+    assert apart[0] > 0
