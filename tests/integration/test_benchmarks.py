@@ -6,9 +6,6 @@ No figure is judged here: machines that run tests are busy with other things.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
@@ -26,7 +23,7 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.store.check import check_store
 from ebbtide.vocabulary import Cue, holds_han
 from tests.support.oracle import Oracle, OracleLink, OracleNode, OracleParameters
-from tests.support.process import ROOT
+from tests.support.quick_benchmark import run_quickly
 
 SEED = 3
 SMALL = SCALES["S"]
@@ -179,17 +176,9 @@ def test_every_row_can_be_measured(tmp_path: Path) -> None:
         "--plot": tmp_path / "told.png",
         "--folder": tmp_path / "kept",
     }
-    options = [text for name, path in places.items() for text in (name, str(path))]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.performance", "--quick", *options],
-        cwd=ROOT,
-        env={**os.environ, "EBBTIDE_BENCH_DATA": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=QUICK_TIMEOUT_S - 20,
-        check=False,
+    done = run_quickly(
+        "benchmarks.performance", places, QUICK_TIMEOUT_S - 20, EBBTIDE_BENCH_DATA=str(tmp_path)
     )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     told = json.loads(places["--json"].read_text(encoding="utf-8"))
     assert {figure["row"] for figure in told["figures"]} == set(ROWS)
     for figure in told["figures"]:

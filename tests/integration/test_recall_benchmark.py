@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -45,7 +43,7 @@ from benchmarks.recall_data import (
 from benchmarks.recall_measures import LONGEST_ANSWER, NAMES, ranked_turns
 from benchmarks.recall_report import Answered, differences_of, rows_of
 from ebbtide.retrieval.ranking import SIGNALS
-from tests.support.process import ROOT
+from tests.support.quick_benchmark import run_quickly
 
 QUICK_TIMEOUT_S = 300
 LATER_COUNT = 3
@@ -333,16 +331,7 @@ def test_the_short_form_runs(tmp_path: Path) -> None:
         "--questions": tmp_path / "told.jsonl",
         "--markdown": tmp_path / "told.md",
     }
-    options = [text for name, path in places.items() for text in (name, str(path))]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.recall", "--quick", *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=QUICK_TIMEOUT_S - 20,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    run_quickly("benchmarks.recall", places, QUICK_TIMEOUT_S - 20)
     told = json.loads(places["--json"].read_text(encoding="utf-8"))
     whole = {row["condition"]: row for row in told["rows"] if row["group"] == WHOLE}
     assert whole.keys() >= {"recency", "bm25", *CONDITIONS}

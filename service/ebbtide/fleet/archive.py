@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import Entry, Shelf, Shelved, entries_of
 from ebbtide.store.port import ReadTransaction
@@ -36,10 +37,14 @@ def passages_of(text: str, speaker: str) -> list[PassageEntry]:
     ]
 
 
+def terms_of(kept: PassageEntry) -> Terms:
+    """The terms of a passage as the store keeps it."""
+    return np.frombuffer(kept.terms, dtype="<u4").astype(np.uint32, copy=False)
+
+
 def _entry(kept: PassageEntry) -> Entry:
-    terms = np.frombuffer(kept.terms, dtype="<u4").astype(np.uint32, copy=False)
     counts = np.frombuffer(kept.counts, dtype=np.uint8)
-    return Entry(kept.begin, kept.length, terms, counts, kept.word_count)
+    return Entry(kept.begin, kept.length, terms_of(kept), counts, kept.word_count)
 
 
 def conversation_key(conversation_id: str) -> str:
@@ -86,8 +91,8 @@ class Archive:
 
     def accepted(self, records: Sequence[MessageRecord], passages: Sequence[Sequence[PassageEntry]]) -> None:
         """Messages were accepted."""
-        for record, kept in zip(records, passages, strict=True):
-            self.shelf.add(shelved(record, kept))
+        pairs = zip(records, passages, strict=True)
+        self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None
 
     def note(self, nodes: Iterable[Node]) -> None:
@@ -129,7 +134,7 @@ class Archive:
         return self._words
 
     def memories_of(self, message: int) -> list[NodeId]:
-        """Ids of the memories that were ever made from a message, ascending; forgotten ones too."""
+        """Ids of memories made from a message, ascending; those forgotten since the archive was loaded among them."""
         pairs = self._sorted_pairs()
         begin, end = np.searchsorted(pairs.messages, [message, message + 1])
         ids: list[int] = pairs.nodes[begin:end].tolist()

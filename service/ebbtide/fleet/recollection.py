@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.fleet.archive import Archive, conversation_key
+from ebbtide.fleet.archive import Archive, conversation_key, terms_of
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
@@ -182,7 +182,7 @@ class Recollector:
         reached = associate(self.network, wanted.depth, wanted.start_nodes or None)
         return self.archive.by_passage(reached.node_ids, reached.worths)
 
-    def _allowed(self, wanted: Wanted) -> NDArray[np.bool_] | None:
+    def _allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
         shelf = self.archive.shelf
         allowed = np.ones(len(shelf), dtype=np.bool_)
         if wanted.speakers:
@@ -270,8 +270,7 @@ class Recollector:
         shelf = self.archive.shelf
         kept = self.txn.passages_of(int(shelf.column("message")[passage])) or []
         begin = int(shelf.column("begin")[passage])
-        terms = next((entry.terms for entry in kept if entry.begin == begin), b"")
-        return frozenset(np.frombuffer(terms, dtype="<u4").tolist())
+        return frozenset(term for entry in kept if entry.begin == begin for term in terms_of(entry).tolist())
 
 
 def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:

@@ -52,11 +52,6 @@ class WordScores:
         self._beside = _Field.of(beside)
         self._scratch = np.zeros(len(words))
 
-    def idf(self, term: int) -> float:
-        """How telling a term is: the rarer, the more."""
-        found = len(self._shelf.postings(term)[0])
-        return float(np.log1p((len(self._shelf) - found + 0.5) / (found + 0.5)))
-
     def scores(self, terms: Mapping[int, float], neighbours: float) -> Scores:
         """The score of every passage for weighted terms; `neighbours` is the weight of the second field."""
         total = np.zeros(len(self._scratch))

@@ -117,6 +117,8 @@ class Shelf:
         self._sorted = Postings()
         self._tail: list[tuple[Terms, NDArray[np.uint8]]] = []
         self._tail_begin = 0
+        self._tail_count = 0
+        """Postings of the tail."""
         self._recent: Postings | None = None
 
     def __len__(self) -> int:
@@ -128,8 +130,7 @@ class Shelf:
         self._recent = None
         for one in shelved:
             self._add(one)
-        tail_count = sum(len(terms) for terms, _ in self._tail)
-        if tail_count > max(FEWEST_MERGED, len(self._sorted.terms) // 4):
+        if self._tail_count > max(FEWEST_MERGED, len(self._sorted.terms) // 4):
             self._merge()
 
     def _add(self, one: Shelved) -> None:
@@ -159,6 +160,7 @@ class Shelf:
         for name, value in values.items():
             self._columns[name].append(value)
         self._tail.append((one.entry.terms, one.entry.counts))
+        self._tail_count += len(one.entry.terms)
 
     def speakers_saying(self, terms: Iterable[int]) -> list[str]:
         """Speakers in whose names one of these terms stands: thousands of titles are not looked at one by one."""
@@ -202,7 +204,7 @@ class Shelf:
             np.concatenate([self._sorted.passages, recent.passages]),
             np.concatenate([self._sorted.counts, recent.counts]),
         )
-        self._tail, self._tail_begin, self._recent = [], len(self), None
+        self._tail, self._tail_begin, self._tail_count, self._recent = [], len(self), 0, None
 
     def _recent_postings(self) -> Postings:
         if self._recent is None:
@@ -263,7 +265,8 @@ class Shelf:
         return (
             PASSAGE_BYTES * len(self)
             + self._sorted.nbytes
-            + sum(terms.nbytes + counts.nbytes + 300 for terms, counts in self._tail)
+            + TAIL_BYTES * len(self._tail)
+            + POSTING_BYTES * self._tail_count
         )
 
 
@@ -284,6 +287,9 @@ TURNS_A_SPEAKER = 2
 
 MOST_TITLED = 3
 """Passages of a speaker whose name is a title."""
+
+TAIL_BYTES, POSTING_BYTES = 300, 5
+"""What the arrays of a passage that is not merged yet cost by themselves, and each posting in them."""
 
 PASSAGE_BYTES = 250
 """What a passage holds beside its postings: columns, the arrays made of them, those of the words signal."""

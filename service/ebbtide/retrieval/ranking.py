@@ -24,6 +24,9 @@ SIGNALS = ("words", "neighbours", "semantic", "window", "speaker", "dates", "con
 """Names under which signals are told of and switched off."""
 
 
+LIFTING = ("speaker", "graph")
+"""Signals that find nothing by themselves: what somebody said, or is near the focus, is so whatever is asked."""
+
 SEEDS = 10
 """Passages whose names are followed."""
 
@@ -87,17 +90,8 @@ def rank(
     found = np.zeros(len(shelf), dtype=np.bool_)
     for name, scores in given.items():
         total += scores
-        # What is near the focus is near it whatever is asked.
-        if name != "graph":
+        if name not in LIFTING:
             found |= scores > 0
-    if "speaker" not in asked.without and asked.speakers:
-        given["speaker"] = weights.speaker * np.isin(shelf.column("speaker"), list(asked.speakers))
-    if "dates" not in asked.without and asked.dates:
-        given["dates"] = weights.dates * _within(shelf.column("time_ms"), asked.dates)
-    for name in ("speaker", "dates"):
-        if name in given:
-            total += given[name]
-            found |= given[name] > 0 if name == "dates" else False
     if "conversation" not in asked.without:
         given["conversation"] = weights.conversation * _conversation(shelf, total * found)
         total += given["conversation"]
@@ -157,6 +151,10 @@ def _signals(
             off[name] = "not available"
         elif len(scores):
             given[name] = weight * brought_to_one(scores)
+    if "speaker" not in off and asked.speakers:
+        given["speaker"] = weights.speaker * np.isin(shelf.column("speaker"), list(asked.speakers))
+    if "dates" not in off and asked.dates:
+        given["dates"] = weights.dates * _within(shelf.column("time_ms"), asked.dates)
     return given, off
 
 

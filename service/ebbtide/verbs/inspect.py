@@ -14,6 +14,7 @@ from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.paging import check_page_size, from_token, number_from_token, to_token
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import (
+    MessageRecord,
     Node,
     Source,
     batch_text_id,
@@ -248,12 +249,17 @@ def _fields(txn: ReadTransaction, workspace: Workspace, node: Node) -> dict[str,
 def _source(txn: ReadTransaction, source: Source) -> SourceInfo:
     record = txn.message(source.message)
     assert record is not None, "a source names a message that is kept"
+    return source_info(record, source.offset, source.length)
+
+
+def source_info(record: MessageRecord, offset: int, length: int) -> SourceInfo:
+    """A slice of a message as a source."""
     return SourceInfo(
         message_id=record.caller_id,
         batch_id=batch_text_id(record.batch),
         message_index=record.index,
-        offset=source.offset,
-        length=source.length,
+        offset=offset,
+        length=length,
         role=record.role,
         speaker=record.speaker,
         timestamp=record.timestamp_ms,

@@ -27,8 +27,9 @@ from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
+from ebbtide.verbs.inspect import SourceInfo, source_info
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import Cue, batch_text_id, node_text_id, parse_agent_id, parse_node_id
+from ebbtide.vocabulary import Cue, node_text_id, parse_agent_id, parse_node_id
 
 MOST_PATIENCE_MS = 30_000
 MOST_TOKENS = 10_000_000
@@ -110,19 +111,10 @@ class RecallCommand(Form):
     )
 
 
-class CitedSource(Answer):
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+class CitedSource(SourceInfo):
+    """Where a memory came from, with the key of the whole text."""
 
-    message_id: str = Field(description="The caller's own id of the message, empty if none was given.")
-    batch_id: str
-    message_index: int = Field(description="Place of the message in its batch.")
     chunk_id: str = Field(description="SHA-256 of the message's text, in hexadecimal.")
-    offset: int = Field(description="First byte of the slice in the message's UTF-8.")
-    length: int = Field(description="Bytes of the slice.")
-    role: str
-    speaker: str
-    timestamp: int | None = Field(description="When it was said, if the caller told.")
-    conversation_id: str
 
 
 class RecalledMemory(Answer):
@@ -289,18 +281,8 @@ def _asked_for(command: RecallCommand) -> frozenset[str]:
 
 def _memory(one: Recollection) -> RecalledMemory:
     record = one.source.record
-    source = CitedSource(
-        message_id=record.caller_id,
-        batch_id=batch_text_id(record.batch),
-        message_index=record.index,
-        chunk_id=record.text_key.hex(),
-        offset=one.source.offset,
-        length=one.source.length,
-        role=record.role,
-        speaker=record.speaker,
-        timestamp=record.timestamp_ms,
-        conversation_id=record.conversation_id,
-    )
+    told = source_info(record, one.source.offset, one.source.length)
+    source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex())
     return RecalledMemory(
         id=one.text_id,
         kind=one.kind,

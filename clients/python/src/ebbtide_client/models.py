@@ -132,19 +132,25 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class CitedSource:
-    """Where a recalled memory came from: a slice of a message, in UTF-8 bytes."""
+class SourceInfo:
+    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
 
     message_id: str
     batch_id: str
     message_index: int
-    chunk_id: str
     offset: int
     length: int
     role: str
     speaker: str
     timestamp: int | None
     conversation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSource(SourceInfo):
+    """Where a recalled memory came from, with the key of the whole text."""
+
+    chunk_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,21 +260,6 @@ class Compressing:
 
 
 # --- nodes and links -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
-
-    message_id: str
-    batch_id: str
-    message_index: int
-    offset: int
-    length: int
-    role: str
-    speaker: str
-    timestamp: int | None
-    conversation_id: str
 
 
 @dataclass(frozen=True, slots=True)
