@@ -1,0 +1,69 @@
+"""How long the sum of a vector and of those beside it is: kept, and worked out again only where something changed.
+
+Products with a question add up over a window, so no vectors of windows are held. Their lengths do not add up:
+they need products of neighbours, which take longer than the whole question. Hence they are remembered by row,
+with the rows they were made of.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.halves import STRIDE, Halves, widened
+
+Rows = NDArray[np.int64]
+
+
+class WindowLengths:
+    """The squared length of the sum of each row with those before and after it."""
+
+    def __init__(self) -> None:
+        self._squares = np.zeros(0)
+        self._before = np.zeros(0, dtype=np.int64)
+        self._after = np.zeros(0, dtype=np.int64)
+        self._rewritten = np.zeros(0, dtype=np.bool_)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._squares.nbytes + self._before.nbytes + self._after.nbytes + self._rewritten.nbytes
+
+    def forget(self, rows: Rows | slice, row_count: int) -> None:
+        """These rows hold other vectors now, and so many there are."""
+        known = min(row_count, len(self._squares))
+        self._squares, self._before = self._squares[:known], self._before[:known]
+        self._after, self._rewritten = self._after[:known], self._rewritten[:known]
+        if isinstance(rows, slice):
+            self._rewritten[rows] = True
+        else:
+            self._rewritten[rows[rows < known]] = True
+
+    def squares(self, matrix: Halves, before: Rows, after: Rows) -> NDArray[np.float64]:
+        """By row, for the rows that stand before and after each (-1: none)."""
+        known, count = len(self._squares), len(matrix)
+        rewritten = np.ones(count + 1, dtype=np.bool_)
+        rewritten[:known] = self._rewritten
+        rewritten[-1] = False  # what -1 leads to
+        stale = rewritten[:count] | rewritten[before] | rewritten[after]
+        stale[:known] |= (before[:known] != self._before) | (after[:known] != self._after)
+        squares = np.zeros(count)
+        squares[:known] = self._squares
+        rows = np.flatnonzero(stale)
+        squares[rows] = window_squares(matrix, rows, before[rows], after[rows])
+        self._squares, self._before, self._after = squares, before.copy(), after.copy()
+        self._rewritten = np.zeros(count, dtype=np.bool_)
+        return squares
+
+
+def window_squares(matrix: Halves, rows: Rows, before: Rows, after: Rows) -> NDArray[np.float64]:
+    """The squared length of the sum of each of these rows with the one before and the one after it."""
+    squares = np.empty(len(rows))
+    for begin in range(0, len(rows), STRIDE):
+        part = slice(begin, begin + STRIDE)
+        sums = widened(matrix[rows[part]])
+        for beside in (before[part], after[part]):
+            real = np.flatnonzero(beside >= 0)
+            sums[real] += widened(matrix[beside[real]])
+        squares[part] = np.einsum("ij,ij->i", sums, sums)
+    return squares

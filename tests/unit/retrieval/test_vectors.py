@@ -1,0 +1,114 @@
+"""Vectors of passages: what is held, what is refused, what is near."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ebbtide.retrieval.halves import products, widened
+from ebbtide.retrieval.vectors import Vectors
+
+
+def drawn(count: int, dimension: int = 16, seed: int = 7) -> np.ndarray:
+    """Vectors of length 1 in all directions."""
+    vectors = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_every_half_is_widened_to_the_last_bit() -> None:
+    """All finite numbers of half precision, with subnormals and both zeros, are those of numpy's conversion."""
+    halves = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)]
+    expected = halves.astype(np.float32)
+    assert np.array_equal(widened(halves).view(np.uint32), expected.view(np.uint32))
+
+
+@pytest.mark.parametrize("count", [0, 1, 4095, 4096, 4097, 9000])
+def test_products_are_those_of_singles(count: int) -> None:
+    """However many strides it takes, rows times factors are what plain numpy makes of them."""
+    rows, factors = drawn(count).astype(np.float16), drawn(2).T
+    assert np.allclose(products(rows, factors), rows.astype(np.float32) @ factors, atol=1e-6)
+
+
+def test_a_vector_is_given_back_as_it_is_held() -> None:
+    """To half precision; a passage without one, or out of range, has none."""
+    vectors = Vectors("model", 16)
+    vectors.put(np.array([3, 400_000]), drawn(2))
+    assert np.array_equal(vectors.of(400_000), drawn(2)[1].astype(np.float16).astype(np.float32))
+    assert vectors.of(0) is None and vectors.of(-1) is None and vectors.of(10**9) is None
+
+
+def test_a_passage_given_twice_has_the_later_vector() -> None:
+    """In one go or in two, what comes later replaces what was there."""
+    vectors = Vectors("model", 16)
+    vectors.put(np.array([5, 5, 6]), drawn(3))
+    assert len(vectors) == 2 and np.allclose(vectors.of(5), drawn(3)[1], atol=1e-3)
+    vectors.put(np.array([5]), drawn(3)[2:])
+    assert len(vectors) == 2 and np.allclose(vectors.of(5), drawn(3)[2], atol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 2.0, np.nan, np.inf, 1e6])
+def test_a_vector_of_another_length_is_refused_whole(wrong: float) -> None:
+    """Nothing of the call is held, and what was held still answers."""
+    vectors = Vectors("model", 16)
+    vectors.put(np.array([0]), drawn(1))
+    bad = drawn(2)
+    bad[1] = 0
+    bad[1, 0] = wrong
+    with pytest.raises(ValueError, match="length 1"):
+        vectors.put(np.array([0, 1]), bad)
+    assert len(vectors) == 1 and np.allclose(vectors.of(0), drawn(1)[0], atol=1e-3)
+
+
+def test_what_is_dropped_is_gone_from_the_next_answer() -> None:
+    """Its score is that of a passage never seen; dropping what is not there changes nothing."""
+    vectors = Vectors("model", 16)
+    vectors.put(np.arange(10), drawn(10))
+    query = drawn(10)[4]
+    assert int(vectors.scores(query, 10).argmax()) == 4
+    vectors.drop([4, 4, 99, -1])
+    scores = vectors.scores(query, 10)
+    assert len(vectors) == 9 and vectors.of(4) is None and scores[4] == scores.min()
+    vectors.drop(range(10))
+    assert len(vectors) == 0 and vectors.scores(query, 10) is None
+
+
+def test_nothing_to_compare_is_none_not_zeros() -> None:
+    """No vectors, none among the passages asked about, or a question that points nowhere."""
+    vectors = Vectors("model", 16)
+    assert vectors.scores(drawn(1)[0], 5) is None
+    vectors.put(np.array([9]), drawn(1))
+    nobody = np.full(10, -1)
+    assert vectors.scores(drawn(1)[0], 9) is None and vectors.scores(drawn(1)[0], 0) is None
+    assert vectors.scores(np.zeros(16, dtype=np.float32), 10) is None
+    assert vectors.window_scores(np.zeros(16, dtype=np.float32), 10, nobody, nobody) is None
+    assert vectors.window_scores(drawn(1)[0], 9, nobody, nobody) is None
+    assert vectors.scores(drawn(1)[0], 10) is not None
+
+
+def test_what_all_have_in_common_does_not_count() -> None:
+    """A question near the mean of all is nearest to what differs in its own way, not to what is most ordinary."""
+    common = np.zeros(16, dtype=np.float32)
+    common[0] = 4.0
+    texts = drawn(200) + common
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    vectors = Vectors("model", 16)
+    vectors.put(np.arange(200), texts)
+    scores = vectors.scores(texts[17], 200)
+    assert int(scores.argmax()) == 17 and scores[17] == pytest.approx(1.0, abs=1e-2)
+    assert abs(float(scores.mean())) < 0.1, "without centring all of them are above 0.8"
+
+
+def test_equal_vectors_are_equally_near() -> None:
+    """Where every passage says the same, no noise of rounding puts one before the other."""
+    vectors = Vectors("model", 16)
+    vectors.put(np.arange(40), np.repeat(drawn(1), 40, axis=0))
+    scores = vectors.scores(drawn(2)[1], 40)
+    assert float(scores.max() - scores.min()) < 1e-9
+
+
+def test_bytes_grow_with_what_is_held() -> None:
+    """A thousand vectors of 256 take half a megabyte and their room to grow, not an object each."""
+    vectors = Vectors("model", 256)
+    vectors.put(np.arange(1000), drawn(1000, 256))
+    assert 1000 * 512 <= vectors.nbytes <= 2 * 1000 * (512 + 64)
