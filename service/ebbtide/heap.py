@@ -2,9 +2,10 @@
 
 Opening an LMDB environment takes 2 MB of zeroes, of which hardly any is ever used. Fresh from the operating
 system they cost nothing; in memory that was used before, every page must be cleared, and stays. Left to itself,
-glibc uses memory again for whatever is as large as something that was ever freed: from the first close of an
-agent on, every opening would hold 2 MB, twenty times what an open agent holds otherwise. Therefore a store is
-opened within `fresh_pages()`; and so is whatever grows by doubling once and then stays.
+glibc uses memory again wherever a free piece is large enough: with every close and opening of an agent it would
+hold 2 MB more, twenty times what an open agent holds otherwise. No option forbids that. Therefore a store is
+opened within `fresh_pages()`, which holds every large free piece for that long, so that there is none to be used
+again; and so is whatever grows by doubling once and then stays.
 
 For everything else used memory is the better one: arrays that come and go within a recall would spend their
 time on page faults. So it is kept, up to a bound, and `give_back()` is for when agents were closed.
@@ -16,6 +17,7 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 MIB = 1 << 20
 
@@ -38,16 +40,26 @@ _lock = threading.Lock()
 _openings = {"count": 0}
 
 
-def _c_function(name: str) -> Callable[..., int] | None:
+MOST_HELD = 64
+"""Pieces held within `fresh_pages` at most: more than KEPT_BYTES has room for."""
+
+_MAPPED = 2
+"""Bit in the word before a piece that tells that it comes straight from the operating system (glibc)."""
+
+
+def _c_function(name: str, result: Any = ctypes.c_int, *arguments: Any) -> Callable[..., Any] | None:
     try:
-        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+        function: Any = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
         return None
-    return function
+    function.restype, function.argtypes = result, arguments
+    return cast("Callable[..., Any]", function)
 
 
-_set_option = _c_function("mallopt")
-_trim = _c_function("malloc_trim")
+_set_option = _c_function("mallopt", ctypes.c_int, ctypes.c_int, ctypes.c_int)
+_trim = _c_function("malloc_trim", ctypes.c_int, ctypes.c_size_t)
+_allocate = _c_function("malloc", ctypes.c_void_p, ctypes.c_size_t)
+_free = _c_function("free", None, ctypes.c_void_p)
 
 
 def configure_heap() -> None:
@@ -60,12 +72,33 @@ def configure_heap() -> None:
 
 @contextlib.contextmanager
 def fresh_pages() -> Iterator[None]:
-    """Take what is large from the operating system for the length of a block, on whatever thread."""
+    """Take what is large from the operating system for the length of a block, which stays on its thread."""
     _count_opening(1)
+    held = _hold_free_pieces()
     try:
         yield
     finally:
+        for piece in held:
+            assert _free is not None
+            _free(piece)
         _count_opening(-1)
+
+
+def _hold_free_pieces() -> list[int]:
+    """Allocate, untouched, every free piece that is large, of the part of the heap that this thread uses."""
+    held: list[int] = []
+    if _set_option is None or _allocate is None or _free is None:
+        return held
+    while len(held) < MOST_HELD:
+        piece = _allocate(FRESH_FROM_BYTES)
+        if piece is None:
+            break
+        if ctypes.c_size_t.from_address(piece - ctypes.sizeof(ctypes.c_size_t)).value & _MAPPED:
+            # It had to be asked of the operating system: nothing large is free any more.
+            _free(piece)
+            break
+        held.append(piece)
+    return held
 
 
 def _count_opening(step: int) -> None:

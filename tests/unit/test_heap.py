@@ -84,6 +84,23 @@ def large_is_fresh() -> None:
     free(again)
 
 
+def large_is_fresh_beside_free_pieces() -> None:
+    """What the test with free pieces checks."""
+    configure_heap()
+    pieces = [allocate(MIB // 2) for _ in range(16)]
+    kept = allocate(1000)
+    for piece in pieces:
+        free(piece)
+    before = pieces_from_the_system()
+    with fresh_pages():
+        fresh = [allocate(2 * MIB), allocate(MIB + 1)]
+    assert pieces_from_the_system() == before + len(fresh)
+    usual = allocate(2 * MIB)
+    assert pieces_from_the_system() == before + len(fresh)
+    for piece in (*fresh, usual, kept):
+        free(piece)
+
+
 def free_goes_back() -> None:
     """What the test of `give_back` checks."""
     configure_heap()
@@ -99,6 +116,11 @@ def free_goes_back() -> None:
 def test_what_is_large_is_fresh_within_the_block_only() -> None:
     """Within `fresh_pages`, also after an inner block has ended, 2 MB come from the operating system; else not."""
     in_a_fresh_process(large_is_fresh)
+
+
+def test_what_is_large_is_fresh_though_there_were_room_in_the_heap() -> None:
+    """Within `fresh_pages`, 2 MB come from the operating system though 8 MB are free; afterwards these are used."""
+    in_a_fresh_process(large_is_fresh_beside_free_pieces)
 
 
 def test_what_is_free_goes_back_when_asked_for() -> None:
