@@ -130,13 +130,13 @@ def _remember_all(client: KeepAlive, agent: str, batches: Sequence[dict[str, Any
 
 
 def _settle(client: KeepAlive, agent: str) -> None:
-    """Wait for digests and passes; RuntimeError when a batch was parked or time ran out."""
-    asked = {"timeout_ms": FLUSH_MS, "passes": True}
+    """Wait for digests, passes and vectors; RuntimeError when a batch was parked or time ran out."""
+    asked = {"timeout_ms": FLUSH_MS, "passes": True, "vectors": True}
     for _ in range(FLUSHES):
         stands = client.told("POST", f"/v1/agents/{agent}/flush", asked)
         if stands["parked_batches"]:
             raise RuntimeError(f"{agent}: {stands['parked_batches']} batches were parked")
-        if stands["digested"] and stands["passes_done"]:
+        if stands["digested"] and stands["passes_done"] and not stands["unembedded_messages"]:
             return
     raise RuntimeError(f"{agent} did not settle: {stands}")
 

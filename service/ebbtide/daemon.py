@@ -33,6 +33,7 @@ from ebbtide.fleet.digest import DigestPolicy
 from ebbtide.fleet.fleet import Fleet
 from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.embedding import make_embedder
 from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking, Patience
@@ -45,6 +46,9 @@ from ebbtide.verbs.service import Service
 
 LANGUAGE_THREADS = 2
 """Threads for the built-in model; more would only wait for the interpreter."""
+
+EMBEDDING_THREADS = 2
+"""One for what is embedded in the background, one for questions, which must not wait behind it."""
 
 SWITCH_INTERVAL_S = 0.0001
 """How soon a busy thread lets another one run. With Python's 5 ms a short read beside a busy thread takes 20 ms."""
@@ -119,12 +123,17 @@ async def opened(
         life.callback(_careful("job pool", job_pool.shutdown))
         language_pool = ThreadPoolExecutor(LANGUAGE_THREADS, "language")
         life.callback(_careful("language pool", language_pool.shutdown))
+        embedding_pool = ThreadPoolExecutor(EMBEDDING_THREADS, "embedding")
+        life.callback(_careful("embedding pool", embedding_pool.shutdown))
         desk = ThreadPoolExecutor(1, "desk")
         life.callback(_careful("desk", desk.shutdown))
         courtesy = Courtesy()
         builtin = BuiltinModel(language_pool, courtesy.give_way)
         model = make(settings, builtin)
         life.push_async_callback(model.close)
+        embedder = make_embedder(settings.embedding, settings.language, embedding_pool, courtesy.give_way)
+        if embedder is not None:
+            life.push_async_callback(embedder.close)
         asking = Asking(model, Gate(settings.language.model_concurrency), _patience(settings))
         needs = AgentNeeds(
             pool=job_pool,
@@ -141,6 +150,7 @@ async def opened(
             mailbox_size=settings.fleet.mailbox_size,
             slice_s=settings.fleet.time_slice_ms / 1000,
             request_timeout_s=settings.server.request_timeout_ms / 1000,
+            embedder=embedder,
         )
         fleet = Fleet(
             needs,

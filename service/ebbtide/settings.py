@@ -226,6 +226,9 @@ class EmbeddingSettings(_ModelServerSection):
         0,
         description="Numbers in a vector, asked of servers that can shorten theirs; 0 takes the model's own.",
     )
+    query_timeout_ms: Annotated[int, Field(ge=1, le=60_000)] = Field(
+        2000, description="Longest a question waits for its own vector; then it is answered without."
+    )
 
 
 class LimitSettings(_Section):
@@ -292,6 +295,7 @@ class Settings(BaseSettings):
     store: StoreSettings = Field(default_factory=StoreSettings)
     fleet: FleetSettings = FleetSettings()
     language: LanguageSettings = LanguageSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
     memory: MemorySettings = MemorySettings()
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()

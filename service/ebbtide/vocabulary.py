@@ -176,6 +176,24 @@ class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
     counts: bytes
 
 
+class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):
+    """The vectors of a message's passages: 16-bit floats, least byte first; empty where a model has none to give.
+
+    `stamp` tells under which of the agent's models they were made; vectors of two are never compared.
+    """
+
+    stamp: int
+    vectors: tuple[bytes, ...]
+
+
+class EmbeddingState(msgspec.Struct, frozen=True, array_like=True):
+    """Which model the vectors of an agent are from, the stamp they bear, and that all up to a message have them."""
+
+    model: str = ""
+    stamp: int = 0
+    up_to: int = 0
+
+
 class BatchState(StrEnum):
     """Where a batch stands."""
 

@@ -212,7 +212,7 @@ async def test_answers_are_the_same_after_a_restart(tmp_path: Path, caller_in: C
         await talked(call)
         await asked(call, "anything")
         await call("POST", f"{AGENT}/remember", batch(3, 4, 5))
-        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True, "vectors": True})
         before = [await asked(call, query, explain=True) for query in queries]
     async with caller_in(tmp_path) as call:
         assert [await asked(call, query, explain=True) for query in queries] == before

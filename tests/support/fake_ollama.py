@@ -31,6 +31,8 @@ class FakeOllama(FakeModelServer):
         self.vector_size = 8
         self.embeds_most_tokens = 512
         """Real tokens of a text that the embedding model takes."""
+        self.breaks_over: str | None = None
+        """What a text holds over which the embedding model breaks, each time."""
         self.loaded: dict[str, int] = {}
         self.loads = 0
         self.truncations = 0
@@ -71,6 +73,8 @@ class FakeOllama(FakeModelServer):
         if reaction.body is not None or reaction.cut_at is not None:
             return reaction
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if self.breaks_over is not None and any(self.breaks_over in text for text in texts):
+            return 500, {"error": "do embedding request: EOF"}
         if max(map(estimate, texts)) * self.tokens_per_guess > self.embeds_most_tokens:
             # Asked to, it would cut the text and answer as if nothing had happened.
             assert body.get("truncate") is False

@@ -1,4 +1,4 @@
-"""An open agent: its workspace, its mailbox with one worker, its digest, its turns at compression.
+"""An open agent: its workspace, its mailbox with one worker, its digest, its embedding, its turns at compression.
 
 Life cycle, as a table:
 
@@ -21,7 +21,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -30,9 +30,13 @@ from ebbtide.courtesy import Courtesy
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
+from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.slice import Compressor
+from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.embedding import Embedder
+from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking
 from ebbtide.store.data_directory import DataDirectory
@@ -57,6 +61,8 @@ class AgentNeeds:
     mailbox_size: int
     slice_s: float
     request_timeout_s: float
+    embedder: Embedder | None = None
+    embedding_gate: Gate = field(default_factory=lambda: Gate(1))
 
 
 class Agent:
@@ -104,7 +110,18 @@ class Agent:
         self._inbox_is_empty = counts.pending_batches == 0
         """As of the latest look, which is part of every job that may fill it: False where that is not known."""
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
-        self._digesting = in_background(self.digest.run())
+        self.embedding: Embedding | None = None
+        self._working = [in_background(self.digest.run())]
+        if needs.embedder is not None:
+            self.embedding = Embedding(
+                workspace,
+                self.mailbox,
+                needs.embedder,
+                needs.embedding_gate,
+                needs.asking.patience,
+                on_embedded=self.digest.progressed.beat,
+            )
+            self._working.append(in_background(self.embedding.run()))
         if counts.owed_passes > 0:
             ask_for_turn(agent_id)
 
@@ -175,6 +192,10 @@ class Agent:
 
         return await self.run(lambda: self.workspace.store.read(read))
 
+    def unembedded_count(self, txn: ReadTransaction) -> int:
+        """Messages that have no vectors yet of the model in force; 0 where there is none."""
+        return 0 if self.embedding is None else unembedded_count(txn, self.embedding.model)
+
     async def owe_passes(self, count: int) -> AgentCounts:
         """Owe passes and ask for a turn."""
         return await self.run(partial(self._make_busy, partial(self.workspace.owe_passes, count)))
@@ -206,6 +227,8 @@ class Agent:
 
     def _wake(self) -> None:
         self.digest.notice()
+        if self.embedding is not None:
+            self.embedding.notice()
         if self.counts.owed_passes > 0:
             self._ask_for_turn(self.id)
 
@@ -229,8 +252,9 @@ class Agent:
 
     async def close(self) -> None:
         """End the job in hand and everything that waits, then close the store. The inbox stays on disk."""
-        self._digesting.cancel()
-        await asyncio.gather(self._digesting, return_exceptions=True)
+        for work in self._working:
+            work.cancel()
+        await asyncio.gather(*self._working, return_exceptions=True)
         await self.mailbox.close()
         self.digest.progressed.beat()
         loop = asyncio.get_running_loop()

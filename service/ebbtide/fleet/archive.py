@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import Entry, Shelf, Shelved, entries_of
+from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import MessageRecord, Node, NodeId, PassageEntry
+from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, Node, NodeId, PassageEntry
 
 
 def passages_of(text: str, speaker: str) -> list[PassageEntry]:
@@ -72,6 +73,9 @@ class Archive:
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
+        self.vectors: Vectors | None = None
+        """Those of the model in `embedding`; None while there are none."""
+        self.embedding = EmbeddingState()
         self._words: WordScores | None = None
         self._newest = 0
         self._messages, self._nodes = array("q"), array("q")
@@ -87,6 +91,7 @@ class Archive:
             for one in shelved(record, _made_anew(txn, record) if kept is None else kept)
         )
         archive.note(txn.nodes())
+        archive.follow(txn.embedding_state(), txn.embedded_messages())
         return archive
 
     def accepted(self, records: Sequence[MessageRecord], passages: Sequence[Sequence[PassageEntry]]) -> None:
@@ -94,6 +99,29 @@ class Archive:
         pairs = zip(records, passages, strict=True)
         self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None
+
+    def follow(self, state: EmbeddingState, embedded: Iterable[tuple[int, EmbeddedMessage]]) -> None:
+        """Vectors of messages were made, by number; those of another model than before stand by themselves."""
+        if state.stamp != self.embedding.stamp:
+            self.vectors = None
+        self.embedding = state
+        messages = self.shelf.column("message")
+        passages: list[int] = []
+        packed: list[bytes] = []
+        for message, one in embedded:
+            first = int(np.searchsorted(messages, message))
+            if one.stamp != state.stamp or first == len(messages) or messages[first] != message:
+                continue
+            for index, vector in enumerate(one.vectors):
+                if vector:
+                    passages.append(first + index)
+                    packed.append(vector)
+        if not packed:
+            return
+        rows = np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(packed), -1)
+        if self.vectors is None:
+            self.vectors = Vectors(state.model, rows.shape[1])
+        self.vectors.put(np.array(passages, dtype=np.int64), rows.astype(np.float16, copy=False))
 
     def note(self, nodes: Iterable[Node]) -> None:
         """Memories were made, or rewritten: these are known by then, since ids ascend."""
@@ -150,7 +178,8 @@ class Archive:
     @property
     def resident_bytes(self) -> int:
         """Bytes held, about."""
-        return self.shelf.nbytes + 32 * len(self._nodes)
+        vectors = 0 if self.vectors is None else self.vectors.nbytes
+        return self.shelf.nbytes + vectors + 32 * len(self._nodes)
 
 
 def _made_anew(txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:

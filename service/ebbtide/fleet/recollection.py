@@ -21,6 +21,7 @@ from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
@@ -55,6 +56,11 @@ class Wanted:
     without: Collection[str] = ()
     cites: bool = False
     """Whether each memory names its source in the text."""
+    vector: NDArray[np.float32] | None = None
+    """What the query means to an embedding model."""
+    embedding_model: str = ""
+    no_vector: str = "not available"
+    """Why there is no `vector`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +141,14 @@ class Recollector:
         question = self._understood(wanted.query)
         if not len(shelf):
             return Recollected(question=question)
+        semantic, window, why_off = self._meaning(wanted)
         asked = Asked(
             terms=_terms(question, wanted.query),
             speakers=[shelf.speaker_numbers[name] for name in question.speakers],
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
+            semantic=semantic,
+            window=window,
+            why_off={"semantic": why_off, "window": why_off},
             graph=self._graph(wanted),
             names=self._names,
             allowed=self._allowed(wanted),
@@ -176,6 +186,19 @@ class Recollector:
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
         shelf = self.archive.shelf
         return shelf.named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
+
+    def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
+        """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows."""
+        vectors, shelf = self.archive.vectors, self.archive.shelf
+        if wanted.vector is None:
+            return None, None, wanted.no_vector
+        if vectors is None or vectors.model != wanted.embedding_model:
+            return None, None, "no vectors yet"
+        if vectors.dimension != len(wanted.vector):
+            return None, None, "vectors of another size"
+        near = vectors.scores(wanted.vector, len(shelf))
+        beside = shelf.beside("previous"), shelf.beside("next")
+        return near, vectors.window_scores(wanted.vector, len(shelf), *beside), "no vectors yet"
 
     def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
         """How strongly each passage is reached from the focus, by the best of its memories."""

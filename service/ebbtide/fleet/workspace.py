@@ -21,6 +21,7 @@ from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
 from ebbtide.fleet.recollection import Recollected, Recollector, Wanted
+from ebbtide.fleet.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.visits import (
     SCANS_PER_COMMIT,
     SEEN_AHEAD,
@@ -333,6 +334,24 @@ class Workspace:
             return txn.unpark_batch(fresh)
 
         return self.store.write(write)
+
+    # --- vectors -----------------------------------------------------------------------------------
+
+    def next_unembedded(self, model: str) -> Unembedded | None:
+        """The next messages that lack vectors of a model; None when none does."""
+        return self.store.read(lambda txn: next_unembedded(txn, model))
+
+    def keep_vectors(self, work: Unembedded, vectors: Sequence[Vector | None]) -> None:
+        """Commit vectors, for each text that was asked for."""
+        kept = self.store.write(lambda txn: keep_vectors(txn, work, vectors))
+        if self._archive is not None and kept:
+            try:
+                self._archive.follow(work.state, kept.items())
+            except Exception as error:
+                self._archive = None
+                get_log("workspace").error(
+                    "archive given up", agent_id=self.identity.agent_id, exc_info=error
+                )
 
     # --- compression -------------------------------------------------------------------------------
 

@@ -11,12 +11,13 @@ Deliberately not here: indexes, retries, and any import of a model. What is not 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
-from ebbtide.language.port import ModelState
+from ebbtide.language.port import BadReply, ModelState, ModelUnavailable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +50,24 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Let go of connections. Idempotent."""
+
+
+async def vector_of(
+    embedder: Embedder | None, query: str, timeout_s: float
+) -> tuple[NDArray[np.float32] | None, str]:
+    """What a question means to an embedder; else None, and why: a question never waits long, nor fails, for this."""
+    if embedder is None:
+        return None, "no embedder"
+    try:
+        async with asyncio.timeout(timeout_s):
+            vector = (await embedder.embed([query], is_query=True))[0]
+    except TimeoutError:
+        return None, "the embedder did not answer in time"
+    except ModelUnavailable as error:
+        return None, f"no embedder answers: {error}"
+    except BadReply as error:
+        return None, f"the embedder cannot take this query: {error}"
+    return vector, "" if vector is not None else "the embedder does not know this language"
 
 
 def has_builtin() -> bool:

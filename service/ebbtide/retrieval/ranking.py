@@ -69,6 +69,8 @@ class Asked:
     """Passages that filters let through."""
     without: Collection[str] = ()
     """Signals switched off by the caller."""
+    why_off: Mapping[str, str] = field(default_factory=dict)
+    """Why a signal is not known, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def _signals(
         if name in off:
             continue
         if scores is None:
-            off[name] = "not available"
+            off[name] = asked.why_off.get(name, "not available")
         elif len(scores):
             given[name] = weight * brought_to_one(scores)
     if "speaker" not in off and asked.speakers:

@@ -25,6 +25,8 @@ from ebbtide.vocabulary import (
     NEVER_SCANNED,
     Batch,
     BatchState,
+    EmbeddedMessage,
+    EmbeddingState,
     MessageRecord,
     Node,
     PassageEntry,
@@ -72,6 +74,7 @@ class _Check:
         self._read_chunks()
         self._read_messages()
         self._read_passages()
+        self._read_vectors()
         self._read_batches()
         self._read_nodes()
         self._check_meta()
@@ -125,6 +128,15 @@ class _Check:
                 self._note(layout.PASSAGES, str(number), "their message is gone", is_repairable=True)
             elif record.text_key in self.texts and not _fit(value, self.texts[record.text_key]):
                 self._note(layout.PASSAGES, str(number), "are not those of their message", is_repairable=True)
+
+    def _read_vectors(self) -> None:
+        newest = self._txn.embedding_state().stamp
+        for key, value in self._txn.items(layout.VECTORS):
+            number = layout.from_u64(key)
+            if number not in self.messages:
+                self._note(layout.VECTORS, str(number), "their message is gone", is_repairable=True)
+            elif not _are_vectors_of(value, self._txn.passages_of(number), newest):
+                self._note(layout.VECTORS, str(number), "are not those of their message", is_repairable=True)
 
     def _read_batches(self) -> None:
         for key, value in self._txn.items(layout.BATCHES):
@@ -285,6 +297,7 @@ class _Rebuild:
         focus = tuple(dict.fromkeys(node_id for node_id in txn.focus() if node_id in living))
         txn.put(layout.META, b"focus", layout.encode(focus))
         self._drop_unfitting_passages()
+        self._drop_unfitting_vectors()
         self._rebuild_references()
 
     def _drop_unfitting_passages(self) -> None:
@@ -294,6 +307,20 @@ class _Rebuild:
             text = None if record is None else self._txn.message_text(record)
             if text is None or not _fit(value, text):
                 self._txn.delete(layout.PASSAGES, key)
+
+    def _drop_unfitting_vectors(self) -> None:
+        """Those that are missing are made anew in the background."""
+        state, dropped = self._txn.embedding_state(), []
+        for key, value in list(self._txn.items(layout.VECTORS)):
+            number = layout.from_u64(key)
+            if self._txn.message(number) is None or not _are_vectors_of(
+                value, self._txn.passages_of(number), state.stamp
+            ):
+                self._txn.delete(layout.VECTORS, key)
+                dropped.append(number)
+        if dropped:
+            up_to = min(state.up_to, min(dropped) - 1)
+            self._txn.set_embedding_state(EmbeddingState(state.model, state.stamp, up_to))
 
     def _drop_orphan_links(self, living: set[int]) -> None:
         for key in {bytes(key) for key, _ in self._txn.items(layout.LINKS)}:
@@ -342,6 +369,19 @@ def _fit(value: bytes, text: str) -> bool:
             return False
         place += entry.length
     return place == len(text)
+
+
+def _are_vectors_of(value: bytes, passages: list[PassageEntry] | None, newest_stamp: int) -> bool:
+    """Whether these are vectors for each passage, of one size, under a stamp that was given; older ones may wait."""
+    try:
+        embedded = layout.decode(value, type=EmbeddedMessage)
+    except msgspec.DecodeError:
+        return False
+    if embedded.stamp != newest_stamp:
+        return 0 < embedded.stamp < newest_stamp
+    sizes = {len(vector) for vector in embedded.vectors if vector}
+    has_sizes = len(sizes) <= 1 and all(size % 2 == 0 for size in sizes)
+    return has_sizes and (passages is None or len(embedded.vectors) == len(passages))
 
 
 def _slice(text: bytes, offset: int, length: int) -> str | None:

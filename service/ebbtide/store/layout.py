@@ -30,6 +30,7 @@ RELATIONS = b"relations"  # u32 id -> name
 RELATION_IDS = b"relation_ids"  # text key of the name -> u32 id
 MESSAGES = b"messages"  # u64 number -> MessageRecord
 PASSAGES = b"passages"  # u64 message -> list of PassageEntry; derived from its text
+VECTORS = b"vectors"  # u64 message -> EmbeddedMessage; derived from its text by an embedding model
 CHUNKS = b"chunks"  # text key -> zstd
 CHUNK_REFERENCES = b"chunk_references"  # text key -> u32
 BATCHES = b"batches"  # u64 number -> Batch
@@ -48,6 +49,7 @@ TABLES: Final = (
     RELATION_IDS,
     MESSAGES,
     PASSAGES,
+    VECTORS,
     CHUNKS,
     CHUNK_REFERENCES,
     BATCHES,
@@ -58,6 +60,8 @@ TABLES: Final = (
     META,
 )
 SORTED_TABLES: Final = frozenset({LINKS, BACKLINKS})
+DERIVED_TABLES: Final = frozenset({PASSAGES, VECTORS})
+"""Made anew from the others where they are missing, as in a store that was written before there were any."""
 
 SCANS_PER_BLOCK: Final = 1024
 

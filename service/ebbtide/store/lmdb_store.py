@@ -176,7 +176,10 @@ class LmdbStore:
             for name in layout.TABLES:
                 duplicates = name in layout.SORTED_TABLES
                 store._tables[name] = environment.open_db(
-                    name, create=new, dupsort=duplicates, dupfixed=duplicates
+                    name,
+                    create=new or name in layout.DERIVED_TABLES,
+                    dupsort=duplicates,
+                    dupfixed=duplicates,
                 )
         except (lmdb.Error, OSError) as error:
             store.close()

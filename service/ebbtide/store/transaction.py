@@ -21,6 +21,8 @@ from ebbtide.vocabulary import (
     Batch,
     BatchState,
     Change,
+    EmbeddedMessage,
+    EmbeddingState,
     Link,
     LinkColumns,
     MessageRecord,
@@ -221,6 +223,22 @@ class LmdbReading:
                 key, value = next(kept, (b"", b""))
             yield records.decode(record), entries.decode(value) if key == number else None
 
+    def embedding_state(self) -> EmbeddingState:
+        """Which model the agent's vectors are from, and how far they go."""
+        value = self.get(layout.META, b"embedding")
+        return EmbeddingState() if value is None else layout.decode(value, type=EmbeddingState)
+
+    def embedded(self, message: int) -> EmbeddedMessage | None:
+        """The vectors of a message; None where it has none yet."""
+        value = self.get(layout.VECTORS, layout.u64(message))
+        return None if value is None else layout.decode(value, type=EmbeddedMessage)
+
+    def embedded_messages(self) -> Iterator[tuple[int, EmbeddedMessage]]:
+        """(number, vectors) of the messages that have some, of whatever model, by number."""
+        decoder = msgspec.msgpack.Decoder(EmbeddedMessage)
+        for key, value in self.items(layout.VECTORS):
+            yield layout.from_u64(key), decoder.decode(value)
+
     def chunk(self, key: bytes) -> str | None:
         """The text under a chunk's key."""
         value = self.get(layout.CHUNKS, key)
@@ -395,6 +413,14 @@ class LmdbWriting(LmdbReading):
         else:
             self.delete(layout.CHUNK_REFERENCES, key)
             self.delete(layout.CHUNKS, key)
+
+    def set_embedding_state(self, state: EmbeddingState) -> None:
+        """Keep which model vectors are from, and how far they go."""
+        self.put(layout.META, b"embedding", layout.encode(state))
+
+    def put_embedded(self, message: int, embedded: EmbeddedMessage) -> None:
+        """Keep the vectors of a message."""
+        self.put(layout.VECTORS, layout.u64(message), layout.encode(embedded))
 
     # --- batches -----------------------------------------------------------------------------------
 

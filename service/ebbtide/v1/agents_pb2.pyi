@@ -372,6 +372,7 @@ class OpenAgentResponse(_message.Message):
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     OWED_PASSES_FIELD_NUMBER: _builtins.int
     FINISHED_PASSES_FIELD_NUMBER: _builtins.int
+    UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is."""
@@ -383,6 +384,8 @@ class OpenAgentResponse(_message.Message):
     """Compression passes owed, the one under way included."""
     finished_passes: _builtins.int
     """Compression passes done since it came into being."""
+    unembedded_messages: _builtins.int
+    """Messages that have no vectors yet of the embedding model in force; 0 without one."""
     created: _builtins.bool
     """Whether it came into being now (201 over REST), or existed (200)."""
     @_builtins.property
@@ -413,11 +416,12 @@ class OpenAgentResponse(_message.Message):
         parked_batches: _builtins.int = ...,
         owed_passes: _builtins.int = ...,
         finished_passes: _builtins.int = ...,
+        unembedded_messages: _builtins.int = ...,
         created: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "created_at", b"created_at", "parameters", b"parameters"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "counts", b"counts", "created", b"created", "created_at", b"created_at", "finished_passes", b"finished_passes", "focus", b"focus", "owed_passes", b"owed_passes", "parameters", b"parameters", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "counts", b"counts", "created", b"created", "created_at", b"created_at", "finished_passes", b"finished_passes", "focus", b"focus", "owed_passes", b"owed_passes", "parameters", b"parameters", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -472,6 +476,7 @@ class UpdateAgentResponse(_message.Message):
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     OWED_PASSES_FIELD_NUMBER: _builtins.int
     FINISHED_PASSES_FIELD_NUMBER: _builtins.int
+    UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is."""
     pending_batches: _builtins.int
@@ -482,6 +487,8 @@ class UpdateAgentResponse(_message.Message):
     """Compression passes owed, the one under way included."""
     finished_passes: _builtins.int
     """Compression passes done since it came into being."""
+    unembedded_messages: _builtins.int
+    """Messages that have no vectors yet of the embedding model in force; 0 without one."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it came into being."""
@@ -510,10 +517,11 @@ class UpdateAgentResponse(_message.Message):
         parked_batches: _builtins.int = ...,
         owed_passes: _builtins.int = ...,
         finished_passes: _builtins.int = ...,
+        unembedded_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "created_at", b"created_at", "parameters", b"parameters"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "counts", b"counts", "created_at", b"created_at", "finished_passes", b"finished_passes", "focus", b"focus", "owed_passes", b"owed_passes", "parameters", b"parameters", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "counts", b"counts", "created_at", b"created_at", "finished_passes", b"finished_passes", "focus", b"focus", "owed_passes", b"owed_passes", "parameters", b"parameters", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -556,6 +564,7 @@ class GetAgentResponse(_message.Message):
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     OWED_PASSES_FIELD_NUMBER: _builtins.int
     FINISHED_PASSES_FIELD_NUMBER: _builtins.int
+    UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is."""
     pending_batches: _builtins.int
@@ -566,6 +575,8 @@ class GetAgentResponse(_message.Message):
     """Compression passes owed, the one under way included."""
     finished_passes: _builtins.int
     """Compression passes done since it came into being."""
+    unembedded_messages: _builtins.int
+    """Messages that have no vectors yet of the embedding model in force; 0 without one."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it came into being."""
@@ -594,10 +605,11 @@ class GetAgentResponse(_message.Message):
         parked_batches: _builtins.int = ...,
         owed_passes: _builtins.int = ...,
         finished_passes: _builtins.int = ...,
+        unembedded_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "created_at", b"created_at", "parameters", b"parameters"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "counts", b"counts", "created_at", b"created_at", "finished_passes", b"finished_passes", "focus", b"focus", "owed_passes", b"owed_passes", "parameters", b"parameters", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "counts", b"counts", "created_at", b"created_at", "finished_passes", b"finished_passes", "focus", b"focus", "owed_passes", b"owed_passes", "parameters", b"parameters", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

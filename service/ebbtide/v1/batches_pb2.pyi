@@ -380,31 +380,39 @@ class FlushRequest(_message.Message):
     AGENT_ID_FIELD_NUMBER: _builtins.int
     TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     PASSES_FIELD_NUMBER: _builtins.int
+    VECTORS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
     timeout_ms: _builtins.int
     """Longest wait, 0-600000; default 30000."""
     passes: _builtins.bool
     """Wait for owed compression passes too; default false."""
+    vectors: _builtins.bool
+    """Wait until every message has its vectors, too; default false."""
     def __init__(
         self,
         *,
         agent_id: _builtins.str = ...,
         timeout_ms: _builtins.int | None = ...,
         passes: _builtins.bool | None = ...,
+        vectors: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "passes", b"passes", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "_vectors", b"_vectors", "passes", b"passes", "timeout_ms", b"timeout_ms", "vectors", b"vectors"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "agent_id", b"agent_id", "passes", b"passes", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "_vectors", b"_vectors", "agent_id", b"agent_id", "passes", b"passes", "timeout_ms", b"timeout_ms", "vectors", b"vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__passes: _TypeAlias = _typing.Literal["passes"]  # noqa: Y015
     _WhichOneofArgType__passes: _TypeAlias = _typing.Literal["_passes", b"_passes"]  # noqa: Y015
     _WhichOneofReturnType__timeout_ms: _TypeAlias = _typing.Literal["timeout_ms"]  # noqa: Y015
     _WhichOneofArgType__timeout_ms: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms"]  # noqa: Y015
+    _WhichOneofReturnType__vectors: _TypeAlias = _typing.Literal["vectors"]  # noqa: Y015
+    _WhichOneofArgType__vectors: _TypeAlias = _typing.Literal["_vectors", b"_vectors"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__passes) -> _WhichOneofReturnType__passes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_ms) -> _WhichOneofReturnType__timeout_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__vectors) -> _WhichOneofReturnType__vectors | None: ...
 
 Global___FlushRequest: _TypeAlias = FlushRequest  # noqa: Y015
 
@@ -419,6 +427,7 @@ class FlushResponse(_message.Message):
     PENDING_BATCHES_FIELD_NUMBER: _builtins.int
     OWED_PASSES_FIELD_NUMBER: _builtins.int
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
+    UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     digested: _builtins.bool
     """Whether all that was accepted before is digested."""
     passes_done: _builtins.bool
@@ -429,6 +438,8 @@ class FlushResponse(_message.Message):
     """Compression passes owed."""
     parked_batches: _builtins.int
     """Batches parked after failures."""
+    unembedded_messages: _builtins.int
+    """Messages that have no vectors yet; 0 without an embedder."""
     def __init__(
         self,
         *,
@@ -437,10 +448,11 @@ class FlushResponse(_message.Message):
         pending_batches: _builtins.int = ...,
         owed_passes: _builtins.int = ...,
         parked_batches: _builtins.int = ...,
+        unembedded_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digested", b"digested", "owed_passes", b"owed_passes", "parked_batches", b"parked_batches", "passes_done", b"passes_done", "pending_batches", b"pending_batches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digested", b"digested", "owed_passes", b"owed_passes", "parked_batches", b"parked_batches", "passes_done", b"passes_done", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

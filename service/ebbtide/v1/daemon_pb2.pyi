@@ -107,6 +107,7 @@ class GetModelResponse(_message.Message):
     AVAILABLE_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
+    EMBEDDER_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """What kind of model it is, such as `builtin`."""
     name: _builtins.str
@@ -119,6 +120,10 @@ class GetModelResponse(_message.Message):
     def tasks(self) -> _containers.MessageMap[_builtins.str, Global___TaskTally]:
         """segment, process, relate: how calls went."""
 
+    @_builtins.property
+    def embedder(self) -> Global___EmbedderInfo:
+        """The embedding model."""
+
     def __init__(
         self,
         *,
@@ -127,14 +132,49 @@ class GetModelResponse(_message.Message):
         available: _builtins.bool = ...,
         detail: _builtins.str = ...,
         tasks: _abc.Mapping[_builtins.str, Global___TaskTally] | None = ...,
+        embedder: Global___EmbedderInfo | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["embedder", b"embedder"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "detail", b"detail", "kind", b"kind", "name", b"name", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "detail", b"detail", "embedder", b"embedder", "kind", b"kind", "name", b"name", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetModelResponse: _TypeAlias = GetModelResponse  # noqa: Y015
+
+@_typing.final
+class EmbedderInfo(_message.Message):
+    """The embedding model in force."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    AVAILABLE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """builtin, ollama, openai or off."""
+    name: _builtins.str
+    """Name of the model."""
+    available: _builtins.bool
+    """Whether it answers."""
+    detail: _builtins.str
+    """Why not, if it does not."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        name: _builtins.str = ...,
+        available: _builtins.bool = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["available", b"available", "detail", b"detail", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedderInfo: _TypeAlias = EmbedderInfo  # noqa: Y015
 
 @_typing.final
 class GetSchedulerRequest(_message.Message):

@@ -36,6 +36,9 @@ class AgentInfo(Answer):
     parked_batches: int = Field(description="Batches parked after failures.")
     owed_passes: int = Field(description="Compression passes owed, the one under way included.")
     finished_passes: int = Field(description="Compression passes done since it came into being.")
+    unembedded_messages: int = Field(
+        description="Messages that have no vectors yet of the embedding model in force; 0 without one."
+    )
 
 
 class AgentListing(Answer):
@@ -132,10 +135,10 @@ async def get_agent(service: Service, agent_id: str) -> AgentInfo:
 async def _info(agent: Agent) -> AgentInfo:
     workspace = agent.workspace
 
-    def read(txn: ReadTransaction) -> tuple[AgentCounts, int]:
-        return txn.counts(), txn.finished_passes()
+    def read(txn: ReadTransaction) -> tuple[AgentCounts, int, int]:
+        return txn.counts(), txn.finished_passes(), agent.unembedded_count(txn)
 
-    counts, finished = await agent.run(lambda: workspace.store.read(read))
+    counts, finished, behind = await agent.run(lambda: workspace.store.read(read))
     return AgentInfo(
         agent_id=agent.id,
         created_at=workspace.identity.created_at_ms,
@@ -146,6 +149,7 @@ async def _info(agent: Agent) -> AgentInfo:
         parked_batches=counts.parked_batches,
         owed_passes=counts.owed_passes,
         finished_passes=finished,
+        unembedded_messages=behind,
     )
 
 

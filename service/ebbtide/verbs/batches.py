@@ -114,6 +114,7 @@ class FlushCommand(Form):
 
     timeout_ms: int = Field(DEFAULT_TIMEOUT_MS, description="Longest wait, 0-600000.")
     passes: bool = Field(False, description="Wait for owed compression passes too.")
+    vectors: bool = Field(False, description="Wait until every message has its vectors, too.")
 
 
 class Flushed(Answer):
@@ -124,10 +125,11 @@ class Flushed(Answer):
     pending_batches: int
     owed_passes: int
     parked_batches: int
+    unembedded_messages: int = Field(description="Messages that have no vectors yet; 0 without an embedder.")
 
 
 async def flush(service: Service, agent_id: str, command: FlushCommand) -> Flushed:
-    """Wait until what was accepted is digested and, with `passes`, until owed passes are done.
+    """Wait until what was accepted is digested; with `passes` until none is owed, with `vectors` until all is embedded.
 
     Parked batches are not waited for; they are counted.
     """
@@ -140,25 +142,27 @@ async def flush(service: Service, agent_id: str, command: FlushCommand) -> Flush
         last = await agent.last_accepted()
         while True:
             progressed = agent.digest.progressed.next_beat()
-            digested, counts = await _standing(agent, last)
+            digested, counts, behind = await _standing(agent, last)
             passes_done = counts.owed_passes == 0
+            is_waited_for = (command.passes and not passes_done) or (command.vectors and behind > 0)
             left_s = deadline_s - service.clock.monotonic_s()
             is_over = left_s <= 0 or not service.is_accepting
-            if is_over or (digested and (passes_done or not command.passes)):
+            if is_over or (digested and not is_waited_for):
                 return Flushed(
                     digested=digested,
                     passes_done=passes_done,
                     pending_batches=counts.pending_batches,
                     owed_passes=counts.owed_passes,
                     parked_batches=counts.parked_batches,
+                    unembedded_messages=behind,
                 )
             await progressed.wait(left_s)
 
 
-async def _standing(agent: Agent, last: int) -> tuple[bool, AgentCounts]:
-    def read(txn: ReadTransaction) -> tuple[bool, AgentCounts]:
+async def _standing(agent: Agent, last: int) -> tuple[bool, AgentCounts, int]:
+    def read(txn: ReadTransaction) -> tuple[bool, AgentCounts, int]:
         waiting = any(batch.number <= last for batch in txn.waiting())
-        return not waiting, txn.counts()
+        return not waiting, txn.counts(), agent.unembedded_count(txn)
 
     return await agent.run(lambda: agent.workspace.store.read(read))
 

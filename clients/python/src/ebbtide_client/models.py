@@ -84,6 +84,7 @@ class AgentInfo:
     parked_batches: int
     owed_passes: int
     finished_passes: int
+    unembedded_messages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,7 @@ class Flushed:
     pending_batches: int
     owed_passes: int
     parked_batches: int
+    unembedded_messages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,14 +420,25 @@ class TaskTally:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbedderInfo:
+    """The embedding model in force."""
+
+    kind: str
+    name: str
+    available: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """The language model in force."""
+    """The language model and the embedding model in force."""
 
     kind: str
     name: str
     available: bool
     detail: str
     tasks: dict[str, TaskTally]
+    embedder: EmbedderInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class StaticEmbedder:
         """Answer the mean of what the pieces of each text mean; None where it is not English."""
         found: list[Vector | None] = []
         for some in _in_turns(texts):
-            work = partial(self._embed, some)
+            work = partial(self._embed, some, is_query=is_query)
             found += await asyncio.get_running_loop().run_in_executor(self._pool, work)
         return found
 
@@ -72,14 +72,15 @@ class StaticEmbedder:
     async def close(self) -> None:
         """Nothing to let go of: the pool is the daemon's."""
 
-    def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
+    def _embed(self, texts: Sequence[str], *, is_query: bool) -> list[Vector | None]:
         # What it has nothing to say about it says without being loaded.
         if not any(map(reads_as_english, texts)):
             return [None] * len(texts)
         tokenizer, table = self._load()
         found: list[Vector | None] = []
         for text in texts:
-            self._give_way()
+            if not is_query:
+                self._give_way()
             found.append(_mean(text[:MOST_CHARS], tokenizer, table) if reads_as_english(text) else None)
         return found
 

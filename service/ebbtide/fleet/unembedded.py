@@ -1,0 +1,119 @@
+"""What of an agent has no vectors yet, and how vectors are kept: the two jobs of embedding.
+
+The rules guarded here: every vector bears the stamp of the model that made it, and a new model gets a new stamp,
+so that vectors of two models never stand beside each other; what a model was asked about is looked at again when
+its vectors are written, since the text may have been withdrawn meanwhile, and then they are dropped.
+
+All messages up to `up_to` have vectors; behind it some may, and are passed over. So nothing is lost when the
+mark is set back. Deliberately not here: who asks the model, and when (`embedding.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.passages import cut
+from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord
+
+Vector = NDArray[np.float32]
+
+TEXTS_AT_ONCE = 256
+"""Texts of a round: one commit for all of them, and as many as are asked again after a kill."""
+
+MESSAGES_SEEN = 2000
+"""Most messages looked at in a round: those that have their vectors already are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """Messages that lack vectors, the texts of their passages, and how far the agent has them after these."""
+
+    state: EmbeddingState
+    since: int
+    """How far it had them before."""
+    records: tuple[MessageRecord, ...] = ()
+    texts: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def all_texts(self) -> list[str]:
+        """The texts of all messages, one after the other."""
+        return [text for texts in self.texts for text in texts]
+
+
+def state_under(model: str, state: EmbeddingState) -> EmbeddingState:
+    """The state as it is for a model: another one than before begins anew, with a stamp of its own."""
+    return state if state.model == model else EmbeddingState(model, state.stamp + 1, 0)
+
+
+def unembedded_count(txn: ReadTransaction, model: str) -> int:
+    """Messages that may lack vectors of a model: those behind the mark."""
+    return txn.next_message_number() - 1 - state_under(model, txn.embedding_state()).up_to
+
+
+def next_unembedded(txn: ReadTransaction, model: str) -> Unembedded | None:
+    """The next messages to embed, which may turn out to be none; None when all have vectors of this model."""
+    state = state_under(model, txn.embedding_state())
+    last = txn.next_message_number() - 1
+    if state.up_to >= last:
+        return None
+    records: list[MessageRecord] = []
+    texts: list[tuple[str, ...]] = []
+    text_count, number = 0, state.up_to
+    while number < min(last, state.up_to + MESSAGES_SEEN) and text_count < TEXTS_AT_ONCE:
+        number += 1
+        record = txn.message(number)
+        known = txn.embedded(number)
+        if record is not None and (known is None or known.stamp != state.stamp):
+            records.append(record)
+            texts.append(tuple(spoken_passages(txn, record)))
+            text_count += len(texts[-1])
+    return Unembedded(EmbeddingState(model, state.stamp, number), state.up_to, tuple(records), tuple(texts))
+
+
+def spoken_passages(txn: ReadTransaction, record: MessageRecord) -> Iterator[str]:
+    """The passages of a message, each with who said it before it: a bare turn means little to a model."""
+    text = txn.message_text(record) or ""
+    kept = txn.passages_of(record.number)
+    spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]
+    label = f"{record.speaker}: " if record.speaker else ""
+    for begin, end in spans:
+        yield label + text[begin:end]
+
+
+def keep_vectors(
+    txn: WriteTransaction, work: Unembedded, vectors: Sequence[Vector | None]
+) -> dict[int, EmbeddedMessage]:
+    """Write the vectors of all texts of `work`, in order; what was kept, by message.
+
+    Nothing is kept when the agent has gone over to another model meanwhile.
+    """
+    present = txn.embedding_state()
+    if state_under(work.state.model, present).stamp != work.state.stamp:
+        return {}
+    kept: dict[int, EmbeddedMessage] = {}
+    up_to, place = work.state.up_to, 0
+    for record, texts in zip(work.records, work.texts, strict=True):
+        mine = vectors[place : place + len(texts)]
+        place += len(texts)
+        now = txn.message(record.number)
+        if now is None:
+            continue
+        if now.text_key != record.text_key:
+            up_to = min(up_to, record.number - 1)
+            continue
+        kept[record.number] = EmbeddedMessage(work.state.stamp, tuple(map(_packed, mine)))
+        txn.put_embedded(record.number, kept[record.number])
+    if present.stamp == work.state.stamp and present.up_to < work.since:
+        # Set back while the model was asked.
+        up_to = min(up_to, present.up_to)
+    txn.set_embedding_state(EmbeddingState(work.state.model, work.state.stamp, up_to))
+    return kept
+
+
+def _packed(vector: Vector | None) -> bytes:
+    return b"" if vector is None else vector.astype("<f2").tobytes()

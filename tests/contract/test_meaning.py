@@ -1,0 +1,148 @@
+"""Recall by meaning over every transport: vectors in the background, from models that come, go and change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.test_questions import AGENT, asked, batch, ids, talked
+from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.fake_model_server import Reaction
+from tests.support.fake_ollama import FakeOllama
+
+OFF = {"embedding": {"model": "off"}}
+FLUSH = {"timeout_ms": 10_000, "passes": True, "vectors": True}
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+def on(server: FakeOllama, name: str = "bge-m3") -> dict[str, dict[str, Any]]:
+    """Settings with an embedding model on a server."""
+    return {"embedding": {"model": "ollama", "base_url": server.url, "name": name}}
+
+
+async def embedded(call: Caller) -> None:
+    """Wait until everything has its vectors."""
+    stands = (await call("POST", f"{AGENT}/flush", FLUSH)).json()
+    assert stands["digested"] and stands["unembedded_messages"] == 0
+
+
+async def why_off(call: Caller, query: str = "Where did Ann move?", **fields: Any) -> dict[str, str]:
+    answer = await asked(call, query, explain=True, **fields)
+    assert answer["memories"]
+    return {off["signal"]: off["why"] for off in answer["explanation"]["signals_off"]}
+
+
+async def test_other_words_find_what_was_said(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A question that shares no word with its answer finds it by meaning, and says by what."""
+    query = "kitten kitty feline pets"
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        await embedded(call)
+        answer = await asked(call, query, explain=True)
+        assert ids(answer)[0] == "m0" and answer["explanation"]["signals_off"] == []
+        shares = {s["signal"]: s["score"] for s in answer["explanation"]["memories"][0]["signals"]}
+        assert shares["semantic"] > 0 and shares["words"] == 0
+        assert "m0" not in ids(await asked(call, query, without=["semantic", "window"]))
+
+
+async def test_without_an_embedder_words_go_on(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Switched off, nothing waits for vectors, questions are answered, and every look says why."""
+    async with caller_in(tmp_path, **OFF) as call:
+        await talked(call)
+        await embedded(call)
+        off = await why_off(call)
+        assert off["semantic"] == off["window"] == "no embedder"
+        model = (await call("GET", "/v1/model")).json()["embedder"]
+        assert model["kind"] == "off" and not model["available"] and "ebbtide[embeddings]" in model["detail"]
+
+
+async def test_a_language_the_model_does_not_know(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The built-in English model has no say in a Chinese question, which words answer."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        await embedded(call)
+        off = await why_off(call, "谁住在青岛？")
+        assert off["semantic"] == "the embedder does not know this language"
+
+
+async def test_vectors_from_a_server(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Every message is embedded once, a question at each asking; nothing is embedded again after a restart."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+            await embedded(call)
+            sent = [text for body in server.embeds for text in body["input"]]
+            assert len(sent) == 6 and sent[0].startswith("Ann: I moved")
+            assert "semantic" not in await why_off(call)
+            assert (await call("GET", AGENT)).json()["unembedded_messages"] == 0
+        count = len(server.embeds)
+        async with caller_in(tmp_path, **on(server)) as call:
+            await embedded(call)
+            assert "semantic" not in await why_off(call)
+            assert [body["input"] for body in server.embeds[count:]] == [["Where did Ann move?"]]
+
+
+async def test_an_embedder_that_is_away(tmp_path: Path, caller_in: CallerIn) -> None:
+    """While no embedder answers, words answer; what was said meanwhile is embedded when it is back."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        server.always = Reaction(status=503, body=b"later")
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+            off = await why_off(call)
+            assert off["semantic"].startswith("no embedder answers")
+            assert (await call("GET", AGENT)).json()["unembedded_messages"] == 6
+            server.always = Reaction()
+        async with caller_in(tmp_path, **on(server)) as call:
+            await embedded(call)
+            assert "semantic" not in await why_off(call)
+
+
+async def test_a_slow_embedder_does_not_hold_a_question(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A question waits for its vector as long as the setting says, and is answered without it then."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        settings = {"embedding": {**on(server)["embedding"], "query_timeout_ms": 50}}
+        async with caller_in(tmp_path, **settings) as call:
+            await talked(call)
+            await embedded(call)
+            server.always = Reaction(delay_s=5.0)
+            assert (await why_off(call))["semantic"] == "the embedder did not answer in time"
+
+
+async def test_another_model_embeds_everything_anew(tmp_path: Path, caller_in: CallerIn) -> None:
+    """After a change of model questions are answered all along, and no vector of the old model takes part."""
+    async with FakeOllama(("bge-m3", "other")).running_here() as server:
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+            await embedded(call)
+        count = len(server.embeds)
+        server.vector_size = 12
+        async with caller_in(tmp_path, **on(server, "other")) as call:
+            await embedded(call)
+            assert "semantic" not in await why_off(call)
+            again = [
+                text for body in server.embeds[count:] if body["model"] == "other" for text in body["input"]
+            ]
+            assert len(again) == 6 + 1
+        async with caller_in(tmp_path, **OFF) as call:
+            await call("POST", f"{AGENT}/remember", batch(0))
+            assert (await why_off(call))["semantic"] == "no embedder"
+
+
+async def test_a_text_that_breaks_the_model_costs_only_its_vector(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Where the server breaks over one text, that one is found by its words, and the others have vectors."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        server.breaks_over = "ERR-4711"
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+            await embedded(call)
+            assert "semantic" not in await why_off(call)
+            assert ids(await asked(call, "err-4711"))[0] == "m5"
