@@ -51,7 +51,8 @@ class Vectors:
         # Halves are multiples of 2^-24, and their sum in doubles is exact: no order of puts and drops shows in it.
         self._sum = np.zeros(dimension, dtype=np.float64)
         self._windows = WindowLengths()
-        self._compared: tuple[bytes, Scores] | None = None
+        self._last_asked: tuple[bytes, Scores] | None = None
+        self._last_common: Scores | None = None
 
     def __len__(self) -> int:
         """Passages with a vector."""
@@ -61,8 +62,8 @@ class Vectors:
     def nbytes(self) -> int:
         """Bytes held."""
         arrays = (self._matrix, self._squares, self._passages, self._rows, self._sum)
-        compared = self._compared[1].nbytes if self._compared else 0
-        return sum(array.nbytes for array in arrays) + self._windows.nbytes + compared
+        kept = (self._last_asked[1] if self._last_asked else None, self._last_common)
+        return sum(array.nbytes for array in (*arrays, *kept) if array is not None) + self._windows.nbytes
 
     def of(self, passage: int) -> Singles | None:
         """The vector of a passage, as precise as it is held; none if it has none."""
@@ -121,13 +122,12 @@ class Vectors:
         """
         mean = self._mean()
         towards = self._towards(query, mean)
-        rows = self._rows_among(passage_count)
-        if towards is None or not len(rows):
+        if towards is None or not self._any_among(passage_count):
             return None
-        asked, common = self._products(query, mean).T[:, rows]
-        away = asked - common - (mean @ towards)
-        squares = self._squares[rows] - 2 * common + mean @ mean
-        return self._spread(rows, away, squares * (towards @ towards), passage_count)
+        asked, common = self._asked(query), self._common(mean)
+        away = asked - common - mean @ towards
+        squares = self._squares[: self._count] - 2 * common + mean @ mean
+        return self._spread(_cosines(away, squares, towards), passage_count)
 
     def window_scores(
         self, query: Singles, passage_count: int, previous: Numbers, following: Numbers
@@ -138,22 +138,15 @@ class Vectors:
         """
         mean = self._mean()
         towards = self._towards(query, mean)
-        rows = self._rows_among(passage_count)
-        if towards is None or not len(rows):
+        if towards is None or not self._any_among(passage_count):
             return None
-        before = np.full(self._count, -1)
-        after = before.copy()
-        before[rows] = self._rows_of(previous[self._passages[rows]])
-        after[rows] = self._rows_of(following[self._passages[rows]])
-        lengths = self._windows.squares(self._matrix[: self._count], before, after)[rows]
-        # A row of nothing at the end: that is what -1 leads to.
-        known = np.vstack([self._products(query, mean), np.zeros(2)])
-        known = known[rows] + known[before[rows]] + known[after[rows]]
-        sizes = 1.0 + (before[rows] >= 0) + (after[rows] >= 0)
-        asked, common = known.T
+        before, after = (self._rows_beside(beside) for beside in (previous, following))
+        lengths = self._windows.squares(self._matrix[: self._count], before, after)
+        asked, common = (_over(each, before, after) for each in (self._asked(query), self._common(mean)))
+        sizes = 1.0 + (before >= 0) + (after >= 0)
         away = asked - common - sizes * (mean @ towards)
         squares = lengths - 2 * sizes * common + sizes**2 * (mean @ mean)
-        return self._spread(rows, away, squares * (towards @ towards), passage_count)
+        return self._spread(_cosines(away, squares, towards), passage_count)
 
     def _mean(self) -> NDArray[np.float64]:
         return self._sum / self._count if self._count >= CENTRED_FROM else np.zeros(self.dimension)
@@ -164,20 +157,40 @@ class Vectors:
         towards: NDArray[np.float64] = query - mean
         return towards if towards @ towards > _LEAST_SQUARE else None
 
-    def _products(self, query: Singles, mean: NDArray[np.float64]) -> Scores:
-        """Every row times the question and the mean; kept, since passages and windows are asked for together."""
+    def _asked(self, query: Singles) -> Scores:
+        """Every row times the question; kept, since passages and windows are asked for together."""
         key = query.tobytes()
-        if self._compared is None or self._compared[0] != key:
-            factors = np.stack([query, mean], axis=1).astype(np.float32)
-            self._compared = key, products(self._matrix[: self._count], factors).astype(np.float64)
-        return self._compared[1]
+        if self._last_asked is None or self._last_asked[0] != key:
+            self._last_asked = key, products(self._matrix[: self._count], query)
+        return self._last_asked[1]
 
-    def _spread(self, rows: Numbers, away: Scores, squares: Scores, passage_count: int) -> Scores:
-        """Cosines by passage, from products and the squares of both lengths."""
-        cosines = np.where(squares > _LEAST_SQUARE, away / np.sqrt(np.maximum(squares, _LEAST_SQUARE)), 0.0)
+    def _common(self, mean: NDArray[np.float64]) -> Scores:
+        """Every row times the mean; kept until a vector comes or goes."""
+        if self._last_common is None:
+            self._last_common = products(self._matrix[: self._count], mean.astype(np.float32))
+        return self._last_common
+
+    def _any_among(self, passage_count: int) -> bool:
+        """Whether any of the first passages has a vector."""
+        return bool((self._rows[:passage_count] >= 0).any())
+
+    def _spread(self, cosines: Scores, passage_count: int) -> Scores:
+        """What rows score, by passage."""
+        passages = self._passages[: self._count]
+        if int(passages.max()) >= passage_count:
+            asked_about = passages < passage_count
+            passages, cosines = passages[asked_about], cosines[asked_about]
         scores = np.full(passage_count, cosines.min())
-        scores[self._passages[rows]] = cosines
+        scores[passages] = cosines
         return scores
+
+    def _rows_beside(self, beside: Numbers) -> Numbers:
+        """By row, the row of the passage on one side; what nobody knows the place of stands alone."""
+        passages = self._passages[: self._count]
+        neighbours = np.full(self._count, -1)
+        placed = np.flatnonzero(passages < len(beside))
+        neighbours[placed] = beside[passages[placed]]
+        return self._rows_of(neighbours)
 
     def _rows_of(self, passages: Numbers) -> Numbers:
         """The row of each passage; -1 where it has none."""
@@ -185,11 +198,6 @@ class Vectors:
         rows = np.full(len(passages), -1)
         rows[known] = self._rows[passages[known]]
         return rows
-
-    def _rows_among(self, passage_count: int) -> Numbers:
-        """The rows of the first passages, by passage."""
-        rows = self._rows[:passage_count]
-        return rows[rows >= 0]
 
     def _make_room(self, row_count: int, passage_count: int) -> None:
         """Room for so many rows and passage numbers, doubled where there is none, so that growing is cheap."""
@@ -202,8 +210,21 @@ class Vectors:
             self._rows = _grown(self._rows, max(passage_count, 2 * len(self._rows), 64), -1)
 
     def _changed(self, rows: Numbers | slice) -> None:
-        self._compared = None
+        self._last_asked = self._last_common = None
         self._windows.forget(rows, self._count)
+
+
+def _cosines(away: Scores, squares: Scores, towards: NDArray[np.float64]) -> Scores:
+    """From products with the question and squared lengths, all centred; 0 for what has no direction."""
+    lengths = np.sqrt(np.maximum(squares, _LEAST_SQUARE) * (towards @ towards))
+    return np.where(squares > _LEAST_SQUARE, away / lengths, 0.0)
+
+
+def _over(known: Scores, before: Numbers, after: Numbers) -> Scores:
+    """By row, the sum over its window."""
+    ending_in_nothing = np.append(known.astype(np.float64), 0.0)  # that is where -1 leads to
+    total: Scores = ending_in_nothing[:-1] + ending_in_nothing[before] + ending_in_nothing[after]
+    return total
 
 
 def _grown(held: NDArray[Any], length: int, filler: int) -> NDArray[Any]:
