@@ -28,6 +28,7 @@ from benchmarks.processes import connected, running
 from benchmarks.recall_daemon import CONDITIONS, Told, questioned, results_of, text_kept
 from benchmarks.recall_data import PUBLIC, SETS, Corpus, MissingSet, Question, default_folder, read_set
 from benchmarks.recall_measures import Result, measure, ranked_turns
+from benchmarks.recall_picture import draw
 from benchmarks.recall_report import (
     Answered,
     Outcome,
@@ -181,7 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "conditions": asked.conditions,
         "later": asked.later,
     }
-    write_json(as_document(outcome, about, told), asked.json)
+    document = as_document(outcome, about, told)
+    write_json(document, asked.json)
+    if asked.plot is not None:
+        draw(document, asked.plot)
     write_questions(answered, asked.questions)
     if asked.markdown is not None:
         asked.markdown.write_text(as_markdown(outcome, about), encoding="utf-8")
@@ -210,6 +214,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="where the figures go")
     parser.add_argument("--questions", type=Path, help="where every single question goes, one a line")
     parser.add_argument("--markdown", type=Path, help="where the tables go as documentation shows them")
+    parser.add_argument("--plot", type=Path, help="where the picture goes")
     parser.add_argument("--width", type=int, default=None if sys.stdout.isatty() else 190)
     asked = parser.parse_args(arguments)
     asked.sets = asked.sets or (["tiny"] if asked.quick else PUBLIC)

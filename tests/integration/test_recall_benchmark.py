@@ -41,6 +41,7 @@ from benchmarks.recall_data import (
     together,
 )
 from benchmarks.recall_measures import LONGEST_ANSWER, NAMES, ranked_turns
+from benchmarks.recall_picture import bars_of, draw
 from benchmarks.recall_report import Answered, differences_of, rows_of
 from ebbtide.retrieval.ranking import SIGNALS
 from tests.support.quick_benchmark import run_quickly
@@ -330,6 +331,7 @@ def test_the_short_form_runs(tmp_path: Path) -> None:
         "--json": tmp_path / "told.json",
         "--questions": tmp_path / "told.jsonl",
         "--markdown": tmp_path / "told.md",
+        "--plot": tmp_path / "told.png",
     }
     run_quickly("benchmarks.recall", places, QUICK_TIMEOUT_S - 20)
     told = json.loads(places["--json"].read_text(encoding="utf-8"))
@@ -341,4 +343,41 @@ def test_the_short_form_runs(tmp_path: Path) -> None:
     assert sum(1 for line in asked if line["condition"] == "product") == question_count
     pairs = {(one["condition"], one["against"]) for one in told["differences"]}
     assert pairs >= {("product", "bm25"), ("no-words", "product"), ("later", "later-no-forgetting")}
+    assert places["--plot"].read_bytes().startswith(b"\x89PNG")
     assert "| all | product |" in places["--markdown"].read_text(encoding="utf-8")
+
+
+def picture_rows() -> list[dict[str, Any]]:
+    """What a run tells of two sets; one of them was asked under one condition more."""
+    asked = [
+        ("locomo", WHOLE, "product", 0.75),
+        ("locomo", WHOLE, "no-words", 0.05),
+        ("locomo", WHOLE, "bm25", 0.6),
+        ("locomo", "multi-hop", "bm25", 0.1),
+        ("cmrc", WHOLE, "bm25", 1.0),
+        ("cmrc", WHOLE, "product", 0.99),
+    ]
+    names = ("set_name", "group", "condition")
+    return [
+        {**dict(zip(names, one, strict=False)), "question_count": 7, "means": {"R@10": one[3]}}
+        for one in asked
+    ]
+
+
+def test_the_picture_shows_what_was_measured() -> None:
+    """Whole sets only, each under the conditions it was asked with, the baseline before the product."""
+    sets, bars = bars_of(picture_rows())
+    assert sets == ["locomo\n7 questions", "cmrc\n7 questions"]
+    assert list(bars) == ["bm25", "product", "no-words"]
+    assert bars == {
+        "bm25": [(0, 60.0), (1, 100.0)],
+        "product": [(0, 75.0), (1, 99.0)],
+        "no-words": [(0, 5.0)],
+    }
+
+
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_a_picture_is_drawn_of_any_run(tmp_path: Path, count: int) -> None:
+    """Also of one in which nothing could be measured."""
+    draw({"rows": picture_rows()[:count]}, tmp_path / "new" / "picture.png")
+    assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")

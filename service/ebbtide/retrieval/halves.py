@@ -47,9 +47,9 @@ def widened(halves: Halves) -> Singles:
 
 
 def products(rows: Halves, factors: Singles) -> Singles:
-    """Rows (n, d) times factors (d, k), in singles."""
+    """Rows (n, d) times a vector (d), in singles."""
     factors = factors * _SCALE
-    found = np.empty((len(rows), factors.shape[1]), dtype=np.float32)
+    found = np.empty(len(rows), dtype=np.float32)
     room = np.empty((min(STRIDE, len(rows)), rows.shape[1]), dtype=np.int32)
     for begin in range(0, len(rows), STRIDE):
         part = rows[begin : begin + STRIDE]

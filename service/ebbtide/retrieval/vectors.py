@@ -5,13 +5,17 @@ arrays from passage to row and back. Nearness is the cosine after the mean of al
 every vector and from the question (J. Mu and P. Viswanath, "All-but-the-Top", 2018, first step): what all texts
 have in common says nothing about which one is meant, and hides what does.
 
+Up to `exact_up_to` vectors each is compared. Beyond it an index can be built beside them, in steps (`build_some`);
+until it is complete each is still compared. The index chooses candidates, scores are worked out the same way.
+
 The rule guarded here: vectors of two models never meet, and what was dropped is gone from the next answer on.
-Where vectors are kept, and what makes them of texts, is for others to know.
+Where vectors and index are kept, and what makes them of texts, is for others to know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,8 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.halves import Singles, products, widened
 from ebbtide.retrieval.lexical import Scores
-from ebbtide.retrieval.windows import WindowLengths
+from ebbtide.retrieval.nearest import Nearest, identity, is_available
+from ebbtide.retrieval.windows import WindowLengths, window_squares
 
 Numbers = NDArray[np.int64]
 
@@ -51,7 +56,10 @@ class Vectors:
         # Halves are multiples of 2^-24, and their sum in doubles is exact: no order of puts and drops shows in it.
         self._sum = np.zeros(dimension, dtype=np.float64)
         self._windows = WindowLengths()
-        self._compared: tuple[bytes, Scores] | None = None
+        self._last_asked: tuple[bytes, Scores] | None = None
+        self._last_common: Scores | None = None
+        self._index: Nearest | None = None
+        self._last_near: tuple[bytes, Numbers] | None = None
 
     def __len__(self) -> int:
         """Passages with a vector."""
@@ -61,8 +69,12 @@ class Vectors:
     def nbytes(self) -> int:
         """Bytes held."""
         arrays = (self._matrix, self._squares, self._passages, self._rows, self._sum)
-        compared = self._compared[1].nbytes if self._compared else 0
-        return sum(array.nbytes for array in arrays) + self._windows.nbytes + compared
+        kept = (self._last_asked[1] if self._last_asked else None, self._last_common)
+        return (
+            sum(array.nbytes for array in (*arrays, *kept) if array is not None)
+            + self._windows.nbytes
+            + (self._index.nbytes if self._index else 0)
+        )
 
     def of(self, passage: int) -> Singles | None:
         """The vector of a passage, as precise as it is held; none if it has none."""
@@ -104,6 +116,8 @@ class Vectors:
             return
         self._sum -= self._matrix[rows].sum(axis=0, dtype=np.float64)
         self._rows[self._passages[rows]] = -1
+        if self._index is not None:
+            self._index.drop(self._passages[rows])
         # The last rows move into the gaps, so that what is held stays in one piece.
         left = self._count - len(rows)
         gaps = rows[rows < left]
@@ -121,13 +135,13 @@ class Vectors:
         """
         mean = self._mean()
         towards = self._towards(query, mean)
-        rows = self._rows_among(passage_count)
-        if towards is None or not len(rows):
+        if towards is None or not self._any_among(passage_count):
             return None
-        asked, common = self._products(query, mean).T[:, rows]
-        away = asked - common - (mean @ towards)
+        rows = self._candidates(query, passage_count)
+        asked, common = self._products(rows, query, mean)
+        away = asked - common - mean @ towards
         squares = self._squares[rows] - 2 * common + mean @ mean
-        return self._spread(rows, away, squares * (towards @ towards), passage_count)
+        return self._spread(rows, _cosines(away, squares, towards), passage_count)
 
     def window_scores(
         self, query: Singles, passage_count: int, previous: Numbers, following: Numbers
@@ -138,22 +152,65 @@ class Vectors:
         """
         mean = self._mean()
         towards = self._towards(query, mean)
-        rows = self._rows_among(passage_count)
-        if towards is None or not len(rows):
+        if towards is None or not self._any_among(passage_count):
             return None
-        before = np.full(self._count, -1)
-        after = before.copy()
-        before[rows] = self._rows_of(previous[self._passages[rows]])
-        after[rows] = self._rows_of(following[self._passages[rows]])
-        lengths = self._windows.squares(self._matrix[: self._count], before, after)[rows]
-        # A row of nothing at the end: that is what -1 leads to.
-        known = np.vstack([self._products(query, mean), np.zeros(2)])
-        known = known[rows] + known[before[rows]] + known[after[rows]]
-        sizes = 1.0 + (before[rows] >= 0) + (after[rows] >= 0)
-        asked, common = known.T
+        rows = self._candidates(query, passage_count)
+        if len(rows) < self._count:
+            beside = (self._rows_beside(rows, side) for side in (previous, following))
+            rows = _real(rows, *beside)  # who stands beside what is near is near with its window
+        before, after = (self._rows_beside(rows, side) for side in (previous, following))
+        asked, common = self._over_windows(rows, before, after, query, mean)
+        sizes = 1.0 + (before >= 0) + (after >= 0)
         away = asked - common - sizes * (mean @ towards)
+        lengths = self._window_lengths(rows, before, after)
         squares = lengths - 2 * sizes * common + sizes**2 * (mean @ mean)
-        return self._spread(rows, away, squares * (towards @ towards), passage_count)
+        return self._spread(rows, _cosines(away, squares, towards), passage_count)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether questions are answered by the index: it holds every vector and is not stale."""
+        index = self._index
+        return index is not None and len(index) == self._count and not index.is_stale(self._mean())
+
+    def build_some(self, is_time_up: Callable[[], bool]) -> bool:
+        """Builds at the index until the time is up, one step at least; whether more is to do.
+
+        Nothing is to do up to `exact_up_to` vectors, and where usearch is not installed.
+        """
+        if self._count <= self._exact_up_to or not is_available():
+            self._index = None
+            return False
+        if self._index is None or self._index.is_stale(self._mean()):
+            self._index, self._last_near = Nearest(self._mean()), None
+        passages = self._passages[: self._count]
+        missing = np.sort(passages[~self._index.holds(passages)])
+        return self._index.complete(missing, lambda some: widened(self._matrix[self._rows[some]]), is_time_up)
+
+    @property
+    def index_identity(self) -> str:
+        """What an image of the index fits to, beside its content."""
+        return f"{self.model}\n{identity(self.dimension) if is_available() else 'none'}"
+
+    def index_image(self) -> bytes | None:
+        """The index as bytes, complete or not; none where there is none."""
+        return self._index.image() if self._index is not None else None
+
+    def take_index(self, image: bytes) -> bool:
+        """Goes on with an index from its image; whether it was taken.
+
+        The image must be whole, of the same identity and the same content: that is for whoever kept it to see to.
+        One that cannot be read, or holds passages that have no vector, is not taken.
+        """
+        if self._count <= self._exact_up_to or not is_available():
+            return False
+        try:
+            index = Nearest.from_image(image, self.dimension)
+        except (RuntimeError, ValueError, struct.error):
+            return False
+        if (self._rows_of(index.passages()) < 0).any():
+            return False
+        self._index, self._last_near = index, None
+        return True
 
     def _mean(self) -> NDArray[np.float64]:
         return self._sum / self._count if self._count >= CENTRED_FROM else np.zeros(self.dimension)
@@ -164,20 +221,69 @@ class Vectors:
         towards: NDArray[np.float64] = query - mean
         return towards if towards @ towards > _LEAST_SQUARE else None
 
-    def _products(self, query: Singles, mean: NDArray[np.float64]) -> Scores:
-        """Every row times the question and the mean; kept, since passages and windows are asked for together."""
-        key = query.tobytes()
-        if self._compared is None or self._compared[0] != key:
-            factors = np.stack([query, mean], axis=1).astype(np.float32)
-            self._compared = key, products(self._matrix[: self._count], factors).astype(np.float64)
-        return self._compared[1]
+    def _candidates(self, query: Singles, passage_count: int) -> Numbers:
+        """The rows to be compared: all, or those the index finds, where one of them is asked about."""
+        if self._index is not None and self.is_indexed:
+            key = query.tobytes()
+            if self._last_near is None or self._last_near[0] != key:
+                self._last_near = key, self._index.near(query)
+            found = self._last_near[1]
+            if (found < passage_count).any():
+                return _real(self._rows_of(found))
+        return np.arange(self._count)
 
-    def _spread(self, rows: Numbers, away: Scores, squares: Scores, passage_count: int) -> Scores:
-        """Cosines by passage, from products and the squares of both lengths."""
-        cosines = np.where(squares > _LEAST_SQUARE, away / np.sqrt(np.maximum(squares, _LEAST_SQUARE)), 0.0)
+    def _products(self, rows: Numbers, query: Singles, mean: NDArray[np.float64]) -> tuple[Scores, Scores]:
+        """Rows times the question, and rows times the mean.
+
+        Those of all rows are kept: of the question, since passages and windows are asked for together; of the mean
+        until a vector comes or goes.
+        """
+        if len(rows) < self._count:
+            part = self._matrix[rows]
+            return products(part, query), products(part, mean.astype(np.float32))
+        matrix, key = self._matrix[: self._count], query.tobytes()
+        if self._last_asked is None or self._last_asked[0] != key:
+            self._last_asked = key, products(matrix, query)
+        if self._last_common is None:
+            self._last_common = products(matrix, mean.astype(np.float32))
+        return self._last_asked[1], self._last_common
+
+    def _over_windows(
+        self, rows: Numbers, before: Numbers, after: Numbers, query: Singles, mean: NDArray[np.float64]
+    ) -> tuple[Scores, Scores]:
+        """The same, summed over the window of each row."""
+        members = rows if len(rows) == self._count else _real(rows, before, after)
+        asked, common = self._products(members, query, mean)
+        if len(members) < self._count:
+            rows, before, after = (_places(members, some) for some in (rows, before, after))
+        return _summed(asked, rows, before, after), _summed(common, rows, before, after)
+
+    def _window_lengths(self, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
+        if len(rows) < self._count:
+            return window_squares(self._matrix, rows, before, after)
+        return self._windows.squares(self._matrix[: self._count], before, after)
+
+    def _any_among(self, passage_count: int) -> bool:
+        """Whether any of the first passages has a vector."""
+        return bool((self._rows[:passage_count] >= 0).any())
+
+    def _spread(self, rows: Numbers, cosines: Scores, passage_count: int) -> Scores:
+        """What rows score, by passage."""
+        passages = self._passages[rows]
+        if int(passages.max()) >= passage_count:
+            asked_about = passages < passage_count
+            passages, cosines = passages[asked_about], cosines[asked_about]
         scores = np.full(passage_count, cosines.min())
-        scores[self._passages[rows]] = cosines
+        scores[passages] = cosines
         return scores
+
+    def _rows_beside(self, rows: Numbers, beside: Numbers) -> Numbers:
+        """By row, the row of the passage on one side; what nobody knows the place of stands alone."""
+        passages = self._passages[rows]
+        neighbours = np.full(len(rows), -1)
+        placed = np.flatnonzero(passages < len(beside))
+        neighbours[placed] = beside[passages[placed]]
+        return self._rows_of(neighbours)
 
     def _rows_of(self, passages: Numbers) -> Numbers:
         """The row of each passage; -1 where it has none."""
@@ -185,11 +291,6 @@ class Vectors:
         rows = np.full(len(passages), -1)
         rows[known] = self._rows[passages[known]]
         return rows
-
-    def _rows_among(self, passage_count: int) -> Numbers:
-        """The rows of the first passages, by passage."""
-        rows = self._rows[:passage_count]
-        return rows[rows >= 0]
 
     def _make_room(self, row_count: int, passage_count: int) -> None:
         """Room for so many rows and passage numbers, doubled where there is none, so that growing is cheap."""
@@ -202,8 +303,32 @@ class Vectors:
             self._rows = _grown(self._rows, max(passage_count, 2 * len(self._rows), 64), -1)
 
     def _changed(self, rows: Numbers | slice) -> None:
-        self._compared = None
+        self._last_asked = self._last_common = self._last_near = None
         self._windows.forget(rows, self._count)
+
+
+def _cosines(away: Scores, squares: Scores, towards: NDArray[np.float64]) -> Scores:
+    """From products with the question and squared lengths, all centred; 0 for what has no direction."""
+    lengths = np.sqrt(np.maximum(squares, _LEAST_SQUARE) * (towards @ towards))
+    return np.where(squares > _LEAST_SQUARE, away / lengths, 0.0)
+
+
+def _summed(known: Scores, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
+    """What is known of rows, summed over windows."""
+    ending_in_nothing = np.append(known.astype(np.float64), 0.0)  # that is where -1 leads to
+    total: Scores = ending_in_nothing[rows] + ending_in_nothing[before] + ending_in_nothing[after]
+    return total
+
+
+def _real(*some: Numbers) -> Numbers:
+    """All rows named, each once, in order."""
+    rows = np.unique(np.concatenate(some))
+    return rows[rows >= 0]
+
+
+def _places(members: Numbers, rows: Numbers) -> Numbers:
+    """Where rows stand among members; -1 stays."""
+    return np.where(rows >= 0, np.searchsorted(members, rows), -1)
 
 
 def _grown(held: NDArray[Any], length: int, filler: int) -> NDArray[Any]:
