@@ -94,6 +94,7 @@ async def test_sources_resolve_to_the_bytes_that_were_said(tmp_path: Path, calle
             assert memory["content"] == f"{speaker}: {said}"
             assert (source["speaker"], source["conversation_id"]) == (speaker, conversation)
             assert source["timestamp"] == time_ms
+            assert source["quote"] == said
             assert source["chunk_id"] == hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -59,11 +59,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+    """Where a memory came from: a slice of a message, in UTF-8 bytes, and what stands there."""
 
     record: MessageRecord
     offset: int
     length: int
+    quote: str = ""
+    """Empty where the text is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,7 @@ class Recollector:
             return None
         begin = int(shelf.column("begin")[passage])
         stretch = heard.text[begin : begin + int(shelf.column("length")[passage])]
-        source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()))
+        source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()), stretch)
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if not include_archive:

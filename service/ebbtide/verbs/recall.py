@@ -112,9 +112,10 @@ class RecallCommand(Form):
 
 
 class CitedSource(SourceInfo):
-    """Where a memory came from, with the key of the whole text."""
+    """Where a memory came from, with the key of the whole text and the words themselves."""
 
     chunk_id: str = Field(description="SHA-256 of the message's text, in hexadecimal.")
+    quote: str = Field(description="What was said there, word for word; empty where the text is gone.")
 
 
 class RecalledMemory(Answer):
@@ -282,7 +283,7 @@ def _asked_for(command: RecallCommand) -> frozenset[str]:
 def _memory(one: Recollection) -> RecalledMemory:
     record = one.source.record
     told = source_info(record, one.source.offset, one.source.length)
-    source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex())
+    source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex(), quote=one.source.quote)
     return RecalledMemory(
         id=one.text_id,
         kind=one.kind,

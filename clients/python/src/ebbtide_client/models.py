@@ -148,9 +148,11 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class CitedSource(SourceInfo):
-    """Where a recalled memory came from, with the key of the whole text."""
+    """Where a recalled memory came from, with the key of the whole text and the words themselves."""
 
     chunk_id: str
+    quote: str
+    """What was said there, word for word; empty where the text is gone."""
 
 
 @dataclass(frozen=True, slots=True)
