@@ -32,6 +32,7 @@ from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.slice import Compressor
+from ebbtide.fleet.sweeper import Sweeper
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking
@@ -82,6 +83,7 @@ class Agent:
             needs.digest_policy,
             on_digested=lambda: ask_for_turn(agent_id),
         )
+        self.sweeper = Sweeper(workspace, self.mailbox, needs.clock, needs.courtesy.give_way)
         self.users = 0
         self.last_used_s = needs.clock.monotonic_s()
         self.counts = counts
@@ -105,6 +107,7 @@ class Agent:
         """As of the latest look, which is part of every job that may fill it: False where that is not known."""
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
         self._digesting = in_background(self.digest.run())
+        self._sweeping = in_background(self.sweeper.run())
         if counts.owed_passes > 0:
             ask_for_turn(agent_id)
 
@@ -230,7 +233,8 @@ class Agent:
     async def close(self) -> None:
         """End the job in hand and everything that waits, then close the store. The inbox stays on disk."""
         self._digesting.cancel()
-        await asyncio.gather(self._digesting, return_exceptions=True)
+        self._sweeping.cancel()
+        await asyncio.gather(self._digesting, self._sweeping, return_exceptions=True)
         await self.mailbox.close()
         self.digest.progressed.beat()
         loop = asyncio.get_running_loop()

@@ -107,15 +107,19 @@ class Recollected:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message, its text, and the memories made from it that live."""
+    """A message, its text unless that is gone, and the memories made from it that live."""
 
     record: MessageRecord
-    text: str
+    text: str | None
     nodes: list[Node]
 
-    def bytes_before(self, place: int) -> int:
-        """Bytes of UTF-8 before a character of the text."""
-        return place if self.text.isascii() else len(self.text[:place].encode())
+    def stretch(self, begin: int, length: int) -> Cited:
+        """One of its passages as a source; where the text is gone places are in bytes as they stand."""
+        if self.text is None:
+            return Cited(self.record, begin, length)
+        quote = self.text[begin : begin + length]
+        before = begin if self.text.isascii() else len(self.text[:begin].encode())
+        return Cited(self.record, before, len(quote.encode()), quote)
 
 
 @dataclass(slots=True)
@@ -200,6 +204,8 @@ class Recollector:
             allowed &= shelf.column("time_ms") >= begin
         if end is not None:
             allowed &= shelf.column("time_ms") < end
+        # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
+        allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
         if not wanted.include_archive:
             allowed &= self.archive.told_by(self.network.are_alive)
         return allowed
@@ -220,11 +226,11 @@ class Recollector:
         if heard is None:
             return None
         begin = int(shelf.column("begin")[passage])
-        stretch = heard.text[begin : begin + int(shelf.column("length")[passage])]
-        source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()), stretch)
+        source = heard.stretch(begin, int(shelf.column("length")[passage]))
+        stretch = source.quote
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
-        if not include_archive:
+        if heard.text is None or not include_archive:
             if not living:
                 return None
             state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)
@@ -241,7 +247,7 @@ class Recollector:
         if message not in self._messages:
             record = self.txn.message(message)
             text = None if record is None else self.txn.message_text(record)
-            if record is None or text is None:
+            if record is None or (text is None and not record.is_withdrawn):
                 self._messages[message] = None
             else:
                 made = map(self.txn.node, self.archive.memories_of(message))

@@ -269,7 +269,7 @@ class CitedSource(_message.Message):
     message_index: _builtins.int
     """Place of the message in its batch."""
     chunk_id: _builtins.str
-    """SHA-256 of the message's text, in hexadecimal."""
+    """SHA-256 of the message's text, in hexadecimal; empty where that is gone."""
     offset: _builtins.int
     """First byte of the slice in the message's UTF-8."""
     length: _builtins.int

@@ -114,7 +114,9 @@ class RecallCommand(Form):
 class CitedSource(SourceInfo):
     """Where a memory came from, with the key of the whole text and the words themselves."""
 
-    chunk_id: str = Field(description="SHA-256 of the message's text, in hexadecimal.")
+    chunk_id: str = Field(
+        description="SHA-256 of the message's text, in hexadecimal; empty where that is gone."
+    )
     quote: str = Field(description="What was said there, word for word; empty where the text is gone.")
 
 

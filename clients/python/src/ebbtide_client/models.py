@@ -60,6 +60,7 @@ class AgentParameters:
     max_queue_size: int
     max_owed_passes: int
     segment_max_chars: int
+    retention: str
 
 
 @dataclass(frozen=True, slots=True)
