@@ -184,6 +184,38 @@ async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, t
         assert {0, 6} <= told and len(told) >= 4
 
 
+LONG = (
+    "We met at noon by the old bridge. The harbour master was late, as ever. "
+    "Nobody was cross with him for that. Clara brought bread and a map of the islands. "
+    "后来我们去了青岛的海边。外婆煮了鱼。The evening was mild."
+)
+
+
+@pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
+async def test_what_is_too_long_is_told_by_its_key_sentences(
+    tmp_path: Path, caller_in: CallerIn, tokenizer: str
+) -> None:
+    """Instead of being dropped; the gaps are marked, the budget holds, the explanation and the source say the whole."""
+    async with caller_in(tmp_path) as call:
+        said = {"messages": [{"role": "user", "content": LONG, "speaker": "Ann", "id": "m0"}]}
+        assert (await call("POST", f"{AGENT}/remember", said)).status_code == 202
+        assert (await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})).status_code == 200
+        query, whole = "Who had a map of the islands?", await asked(call, "islands")
+        budget = count_tokens(whole["text"], tokenizer) * 6 // 10
+        fields = {"token_budget": budget, "tokenizer": tokenizer, "explain": True}
+        assert (await asked(call, query, **fields))["text"] == ""
+        answer = await asked(call, query, key_sentences=True, **fields)
+        assert count_tokens(answer["text"], tokenizer) <= budget
+        [memory] = answer["memories"]
+        assert memory["content"] == "Ann: …Clara brought bread and a map of the islands.…"
+        assert memory["sources"][0]["quote"] == LONG
+        [told] = answer["explanation"]["memories"]
+        assert (told["shortened"], told["dropped"]) == (True, "")
+        for small in range(1, budget, max(1, budget // 8)):
+            less = await asked(call, query, key_sentences=True, token_budget=small, tokenizer=tokenizer)
+            assert count_tokens(less["text"], tokenizer) <= small
+
+
 async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, caller_in: CallerIn) -> None:
     """What was looked for, who was named, which signals were off, what each gave, what was dropped and why."""
     async with caller_in(tmp_path) as call:
@@ -258,6 +290,7 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"query": "x", "mode": "associative"}, "INVALID_VALUE", "mode"),
         ({"query": "x", "relations": ["next"]}, "INVALID_VALUE", "relations"),
         ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
+        ({"keywords": ["x"], "key_sentences": True}, "INVALID_VALUE", "key_sentences"),
         ({"keywords": ["x"], "token_budget": 5}, "INVALID_VALUE", "token_budget"),
         ({"citations": True}, "INVALID_VALUE", "citations"),
         ({"mode": "associative", "speakers": ["Ann"]}, "INVALID_VALUE", "speakers"),

@@ -78,6 +78,10 @@ NoArchive = Annotated[
 TokenBudget = Annotated[
     int | None, typer.Option("--token-budget", help="Most tokens of the answer to a --query.")
 ]
+KeySentences = Annotated[
+    bool,
+    typer.Option("--key-sentences", help="Shorten what does not fit into the --token-budget whole."),
+]
 Tokenizer = Annotated[
     str | None,
     typer.Option("--tokenizer", help="What counts tokens: estimate, characters, words or utf8_bytes."),

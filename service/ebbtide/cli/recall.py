@@ -16,6 +16,7 @@ from ebbtide.cli.options import (
     DEFAULT_URL,
     Agent,
     Json,
+    KeySentences,
     Kinds,
     Mode,
     NoArchive,
@@ -51,6 +52,7 @@ def recall(
     no_archive: NoArchive = False,
     budget: TokenBudget = None,
     tokenizer: Tokenizer = None,
+    key_sentences: KeySentences = False,
     sources: Annotated[
         bool, typer.Option("--sources", help="Name the source of each memory; with --query.")
     ] = False,
@@ -88,6 +90,7 @@ def recall(
         include_archive=False if no_archive else None,
         token_budget=budget,
         tokenizer=tokenizer,
+        key_sentences=key_sentences or None,
         citations=sources or None,
         explain=explain or None,
         depth=depth,

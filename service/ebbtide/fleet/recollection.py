@@ -10,8 +10,10 @@ Deliberately not here: how signals are computed and fused (`retrieval/`), limits
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log1p
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
+from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
 from ebbtide.vocabulary import BatchState, MessageRecord, Node, NodeId, holds_han, node_text_id
 
@@ -53,6 +56,8 @@ class Wanted:
     conversations: Sequence[str] = ()
     time_range: tuple[int | None, int | None] = (None, None)
     without: Collection[str] = ()
+    key_sentences: bool = False
+    """Whether what does not fit into the budget whole is told by its key sentences."""
     cites: bool = False
     """Whether each memory names its source in the text."""
 
@@ -80,6 +85,10 @@ class Recollection:
     source: Cited
     score: float = 0.0
     kind: str = "episode"
+    label: str = ""
+    """Who speaks, as the content begins."""
+    is_shortened: bool = False
+    """Whether only its key sentences are told."""
 
     def told(self, *, cites: bool, locale: str) -> str:
         """What the answer says of it: its content, with its source behind it where that is wanted."""
@@ -155,10 +164,12 @@ class Recollector:
             most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
         ranking = rank(shelf, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
-        packed = self._packed(found, wanted)
+        packed = self._packed(found, wanted, self._idf(asked.terms))
         by_key: dict[Hashable, Recollection] = {one.passage: one for one in found}
         return Recollected(
-            tuple(by_key[kept.key] for kept in packed.kept),
+            tuple(
+                _told_as(by_key[kept.key], kept.text, kept.key in packed.shortened) for kept in packed.kept
+            ),
             tuple((by_key[key], why) for key, why in packed.dropped),
             ranking,
             question,
@@ -240,7 +251,7 @@ class Recollector:
             is_pending = not living and self._is_waiting(heard.record.batch)
             state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
-        return Recollection(passage, heard.record.number, ids, content, state, source, score)
+        return Recollection(passage, heard.record.number, ids, content, state, source, score, label=label)
 
     def _heard(self, message: int) -> Heard | None:
         """A message with its text and the memories of it that live; read once for all its passages."""
@@ -262,15 +273,37 @@ class Recollector:
 
     # --- packing -----------------------------------------------------------------------------------
 
-    def _packed(self, found: Sequence[Recollection], wanted: Wanted) -> Packed:
+    def _idf(self, terms: Mapping[int, float]) -> dict[int, float]:
+        """What each term of the question tells: rare ones more, as in the words signal."""
+        shelf = self.archive.shelf
+        saying = {term: len(shelf.postings(term)[0]) for term in terms}
+        return {
+            term: weight * log1p((len(shelf) - saying[term] + 0.5) / (saying[term] + 0.5))
+            for term, weight in terms.items()
+        }
+
+    def _packed(self, found: Sequence[Recollection], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
         # Copies of one content are told once, so a content stands for what is told of it.
         told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
+        by_key = {one.passage: one for one in found}
+
+        def shorten(candidate: Candidate, fits: Callable[[str], bool]) -> str:
+            one = by_key[cast(int, candidate.key)]
+
+            def is_short_enough(text: str) -> bool:
+                told[text] = replace(one, content=text).told(cites=wanted.cites, locale=self.locale)
+                return fits(text)
+
+            text = one.content.removeprefix(one.label)
+            return key_sentences(text, weights, is_short_enough, label=one.label)
+
         return pack(
             [Candidate(one.passage, one.content, one.score, self._terms_at(one.passage)) for one in found],
             max_results=wanted.max_results,
             token_budget=wanted.token_budget,
             count=self.count_tokens,
             word=lambda contents: word_answer((told[content] for content in contents), (), self.locale),
+            shorten=shorten if wanted.key_sentences else None,
         )
 
     def _terms_at(self, passage: int) -> frozenset[int]:
@@ -279,6 +312,10 @@ class Recollector:
         kept = self.txn.passages_of(int(shelf.column("message")[passage])) or []
         begin = int(shelf.column("begin")[passage])
         return frozenset(term for entry in kept if entry.begin == begin for term in terms_of(entry).tolist())
+
+
+def _told_as(one: Recollection, text: str, is_shortened: bool) -> Recollection:
+    return replace(one, content=text, is_shortened=True) if is_shortened else one
 
 
 def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:

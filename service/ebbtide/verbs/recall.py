@@ -92,6 +92,10 @@ class RecallCommand(Form):
     tokenizer: str = Field(
         "estimate", description="What counts tokens: estimate (never too few), characters, words, utf8_bytes."
     )
+    key_sentences: bool = Field(
+        False,
+        description="Tell by its key sentences what does not fit into the token budget whole; hybrid mode only.",
+    )
     include_archive: bool = Field(
         True,
         description="Whether what was forgotten, shortened or not yet digested takes part; hybrid mode only.",
@@ -154,6 +158,7 @@ class ExplainedMemory(Answer):
     score: float
     signals: list[SignalShare]
     dropped: str = Field(description="Why it is not in the answer; empty for those that are.")
+    shortened: bool = Field(description="Whether only its key sentences are told.")
 
 
 class TimeSpoken(Answer):
@@ -253,6 +258,7 @@ def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
         depth=parameters.default_search_depth if command.depth is None else command.depth,
         start_nodes=[parse_node_id(node_id) for node_id in command.start_nodes],
         token_budget=command.token_budget,
+        key_sentences=command.key_sentences,
         include_archive=command.include_archive,
         speakers=command.speakers,
         conversations=command.sources,
@@ -309,7 +315,9 @@ def _explanation(found: Recollected) -> Explanation | None:
         shares = [
             SignalShare(signal=name, score=round(float(scores[place]), 6)) for name, scores in signals.items()
         ]
-        return ExplainedMemory(id=one.text_id, score=round(one.score, 6), signals=shares, dropped=why)
+        return ExplainedMemory(
+            id=one.text_id, score=round(one.score, 6), signals=shares, dropped=why, shortened=one.is_shortened
+        )
 
     return Explanation(
         looked_for=question.text,
@@ -348,7 +356,7 @@ def check_command(command: RecallCommand, limits: LimitSettings) -> None:
 
 ONLY_HYBRID = (
     *("start_nodes", "kinds", "speakers", "sources", "time_range", "token_budget", "tokenizer"),
-    *("include_archive", "citations", "explain", "without"),
+    *("key_sentences", "include_archive", "citations", "explain", "without"),
 )
 """Fields that an associative recall would have to ignore; so it refuses them."""
 

@@ -192,6 +192,7 @@ class ExplainedMemory:
     score: float
     signals: tuple[SignalShare, ...]
     dropped: str
+    shortened: bool
 
 
 @dataclass(frozen=True, slots=True)
