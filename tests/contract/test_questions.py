@@ -290,6 +290,9 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"query": "x", "mode": "associative"}, "INVALID_VALUE", "mode"),
         ({"query": "x", "relations": ["next"]}, "INVALID_VALUE", "relations"),
         ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
+        ({"query": "x", "archive": "sometimes"}, "INVALID_VALUE", "archive"),
+        ({"query": "x", "archive": "never", "include_archive": False}, "INVALID_VALUE", "archive"),
+        ({"keywords": ["x"], "archive": "never"}, "INVALID_VALUE", "archive"),
         ({"keywords": ["x"], "key_sentences": True}, "INVALID_VALUE", "key_sentences"),
         ({"keywords": ["x"], "token_budget": 5}, "INVALID_VALUE", "token_budget"),
         ({"citations": True}, "INVALID_VALUE", "citations"),
@@ -364,3 +367,39 @@ async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, calle
         assert first["state"] == "living"
         whole = await asked(call, "boats that came home", max_results=50)
         assert "archived" in {memory["state"] for memory in whole["memories"]}
+
+
+async def test_the_archive_takes_part_when_needed(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Living memories answer where they do; a code, few results or no clear top bring the archive, and it is told why.
+
+    What is told is what the same question tells with the archive or without it, and an explicit word is obeyed.
+    """
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"focus_limit": 20})
+        boats = [
+            f"Boat number {word} came home."
+            for word in ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+        ]
+        talk = [
+            "The boat boat regatta: a boat race of every boat.",
+            "Tea is ready.",
+            *boats,
+            "The boat sank.",
+        ]
+        messages = [{"role": "user", "content": text} for text in talk]
+        await call("POST", f"{AGENT}/remember", {"messages": messages})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        for query, why in (
+            ("Who won the boat regatta race?", "not needed"),
+            ("Who won the boat regatta race 2023-17-99 of ERR-4711?", "code in the query"),
+            ("Is the tea ready?", "few results"),
+            ("boat", "no clear top"),
+        ):
+            given = {"explain": True, "without": ["graph", "neighbours", "conversation"]}
+            answer = await asked(call, query, archive="when_needed", **given)
+            assert answer["explanation"]["archive"] == why, query
+            same = await asked(call, query, archive="never" if why == "not needed" else "always", **given)
+            assert (answer["text"], answer["memories"]) == (same["text"], same["memories"])
+            never = await asked(call, query, include_archive=False, **given)
+            assert never["explanation"]["archive"] == "never"
+        assert (await asked(call, "boat", explain=True))["explanation"]["archive"] == "always"

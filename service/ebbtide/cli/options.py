@@ -75,6 +75,12 @@ NoArchive = Annotated[
     bool,
     typer.Option("--no-archive", help="Tell only what lives, as it is now; with --query."),
 ]
+ArchiveUse = Annotated[
+    str | None,
+    typer.Option(
+        "--archive", help="When the archive takes part: always, never or when_needed; with --query."
+    ),
+]
 TokenBudget = Annotated[
     int | None, typer.Option("--token-budget", help="Most tokens of the answer to a --query.")
 ]

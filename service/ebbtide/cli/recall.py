@@ -15,6 +15,7 @@ from ebbtide.cli.options import (
     DEFAULT_AGENT,
     DEFAULT_URL,
     Agent,
+    ArchiveUse,
     Json,
     KeySentences,
     Kinds,
@@ -50,6 +51,7 @@ def recall(
     start_node: StartNodes = None,
     without: Without = None,
     no_archive: NoArchive = False,
+    archive: ArchiveUse = None,
     budget: TokenBudget = None,
     tokenizer: Tokenizer = None,
     key_sentences: KeySentences = False,
@@ -88,6 +90,7 @@ def recall(
         start_nodes=start_node or None,
         without=without or None,
         include_archive=False if no_archive else None,
+        archive=archive,
         token_budget=budget,
         tokenizer=tokenizer,
         key_sentences=key_sentences or None,
@@ -101,7 +104,16 @@ def recall(
     _tell(command, agent, url, nothing, as_json=as_json)
 
 
-NARROWING = ("speakers", "sources", "time_range", "kinds", "without", "include_archive", "token_budget")
+NARROWING = (
+    "speakers",
+    "sources",
+    "time_range",
+    "kinds",
+    "without",
+    "include_archive",
+    "archive",
+    "token_budget",
+)
 """Fields that may be why a question found nothing."""
 
 

@@ -23,6 +23,7 @@ from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
@@ -52,6 +53,8 @@ class Wanted:
     start_nodes: Sequence[NodeId] = ()
     token_budget: int | None = None
     include_archive: bool = True
+    archive_when_needed: bool = False
+    """Whether the archive takes part only where living memories do not do."""
     speakers: Sequence[str] = ()
     conversations: Sequence[str] = ()
     time_range: tuple[int | None, int | None] = (None, None)
@@ -112,6 +115,8 @@ class Recollected:
     dropped: tuple[tuple[Recollection, str], ...] = ()
     ranking: Ranking | None = None
     question: Question | None = None
+    archive: str = ""
+    """Whether the archive took part, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,10 @@ class Recollector:
         most = wanted.max_results * 3 // 2 + FEWEST_CANDIDATES
         if wanted.token_budget is not None:
             most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
+        archive = "always" if wanted.include_archive else "never"
+        if wanted.archive_when_needed:
+            wanted, archive = self._decided(wanted, question, asked, most)
+            asked = replace(asked, allowed=self._allowed(wanted))
         ranking = rank(shelf, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
         packed = self._packed(found, wanted, self._idf(asked.terms))
@@ -173,7 +182,15 @@ class Recollector:
             tuple((by_key[key], why) for key, why in packed.dropped),
             ranking,
             question,
+            archive,
         )
+
+    def _decided(self, wanted: Wanted, question: Question, asked: Asked, most: int) -> tuple[Wanted, str]:
+        """Whether living memories do by themselves: what is wanted then, and what is told of it."""
+        living = replace(wanted, include_archive=False)
+        among = replace(asked, allowed=self._allowed(living))
+        why = why_needed(question, rank(self.archive.shelf, self.archive.words, among, most).scores)
+        return (replace(wanted, include_archive=True), why) if why else (living, "not needed")
 
     def _understood(self, query: str) -> Question:
         shelf = self.archive.shelf

@@ -48,6 +48,34 @@ RECALL_MODE_HYBRID: RecallMode.ValueType  # 3
 """Over everything the agent ever heard, by several signals."""
 Global___RecallMode: _TypeAlias = RecallMode  # noqa: Y015
 
+class _ArchiveUse:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ArchiveUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ArchiveUse.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ARCHIVE_USE_UNSPECIFIED: _ArchiveUse.ValueType  # 0
+    """Not given: as `include_archive` says."""
+    ARCHIVE_USE_ALWAYS: _ArchiveUse.ValueType  # 1
+    """Always."""
+    ARCHIVE_USE_NEVER: _ArchiveUse.ValueType  # 2
+    """Never."""
+    ARCHIVE_USE_WHEN_NEEDED: _ArchiveUse.ValueType  # 3
+    """Where living memories do not do: few are found, none stands out, or the query holds a code."""
+
+class ArchiveUse(_ArchiveUse, metaclass=_ArchiveUseEnumTypeWrapper):
+    """When what was forgotten, shortened or not yet digested takes part in an answer."""
+
+ARCHIVE_USE_UNSPECIFIED: ArchiveUse.ValueType  # 0
+"""Not given: as `include_archive` says."""
+ARCHIVE_USE_ALWAYS: ArchiveUse.ValueType  # 1
+"""Always."""
+ARCHIVE_USE_NEVER: ArchiveUse.ValueType  # 2
+"""Never."""
+ARCHIVE_USE_WHEN_NEEDED: ArchiveUse.ValueType  # 3
+"""Where living memories do not do: few are found, none stands out, or the query holds a code."""
+Global___ArchiveUse: _TypeAlias = ArchiveUse  # noqa: Y015
+
 class _MemoryState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -132,6 +160,7 @@ class RecallRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     WITHOUT_FIELD_NUMBER: _builtins.int
     KEY_SENTENCES_FIELD_NUMBER: _builtins.int
+    ARCHIVE_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
     depth: _builtins.int
@@ -156,6 +185,8 @@ class RecallRequest(_message.Message):
     """Tell how the answer came about, as `explanation`; hybrid mode only."""
     key_sentences: _builtins.bool
     """Tell by its key sentences what does not fit into the token budget whole; hybrid mode only."""
+    archive: Global___ArchiveUse.ValueType
+    """When the archive takes part; default: as `include_archive` says; hybrid mode only."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """A memory matches when any of them occurs in it; none matches everything in reach. In hybrid mode: words to look
@@ -213,10 +244,11 @@ class RecallRequest(_message.Message):
         explain: _builtins.bool = ...,
         without: _abc.Iterable[_builtins.str] | None = ...,
         key_sentences: _builtins.bool = ...,
+        archive: Global___ArchiveUse.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
     _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
@@ -497,8 +529,11 @@ class Explanation(_message.Message):
     TIMES_FIELD_NUMBER: _builtins.int
     SIGNALS_OFF_FIELD_NUMBER: _builtins.int
     MEMORIES_FIELD_NUMBER: _builtins.int
+    ARCHIVE_FIELD_NUMBER: _builtins.int
     looked_for: _builtins.str
     """What was left of the query for the words index."""
+    archive: _builtins.str
+    """Whether the archive took part: always, never, not needed, or why it was needed."""
     @_builtins.property
     def phrases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What was quoted in the query."""
@@ -528,10 +563,11 @@ class Explanation(_message.Message):
         times: _abc.Iterable[Global___TimeSpoken] | None = ...,
         signals_off: _abc.Iterable[Global___SignalOff] | None = ...,
         memories: _abc.Iterable[Global___ExplainedMemory] | None = ...,
+        archive: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["looked_for", b"looked_for", "memories", b"memories", "phrases", b"phrases", "signals_off", b"signals_off", "speakers", b"speakers", "times", b"times"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive", "looked_for", b"looked_for", "memories", b"memories", "phrases", b"phrases", "signals_off", b"signals_off", "speakers", b"speakers", "times", b"times"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -100,6 +100,11 @@ class RecallCommand(Form):
         True,
         description="Whether what was forgotten, shortened or not yet digested takes part; hybrid mode only.",
     )
+    archive: Literal["always", "never", "when_needed"] | None = Field(
+        None,
+        description="When the archive takes part: always, never, when_needed (living memories do not do); "
+        "default: as `include_archive` says; hybrid mode only.",
+    )
     citations: bool = Field(
         False, description="Name the sources of each memory, in the text and as `memories`; hybrid mode only."
     )
@@ -177,6 +182,10 @@ class Explanation(Answer):
     speakers: list[str] = Field(description="Speakers named in the query.")
     times: list[TimeSpoken]
     signals_off: list[SignalOff]
+    archive: str = Field(
+        description="Whether the archive took part: always, never, not needed, or why it was needed: "
+        "code in the query, few results, no clear top. Empty for an agent that never heard anything."
+    )
     memories: list[ExplainedMemory]
 
 
@@ -259,13 +268,18 @@ def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
         start_nodes=[parse_node_id(node_id) for node_id in command.start_nodes],
         token_budget=command.token_budget,
         key_sentences=command.key_sentences,
-        include_archive=command.include_archive,
+        include_archive=_archive(command) != "never",
+        archive_when_needed=_archive(command) == "when_needed",
         speakers=command.speakers,
         conversations=command.sources,
         time_range=(span.begin, span.end),
         without=frozenset(command.without),
         cites=command.citations,
     )
+
+
+def _archive(command: RecallCommand) -> str:
+    return command.archive or ("always" if command.include_archive else "never")
 
 
 def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, now_ms: int) -> Recalled:
@@ -325,6 +339,7 @@ def _explanation(found: Recollected) -> Explanation | None:
         speakers=list(question.speakers),
         times=[TimeSpoken(words=span.text, begin=span.begin_ms, end=span.end_ms) for span in question.dates],
         signals_off=[SignalOff(signal=name, why=why) for name, why in off.items()],
+        archive=found.archive,
         memories=[
             *(told(one, "") for one in found.memories),
             *(told(one, why) for one, why in found.dropped),
@@ -356,7 +371,7 @@ def check_command(command: RecallCommand, limits: LimitSettings) -> None:
 
 ONLY_HYBRID = (
     *("start_nodes", "kinds", "speakers", "sources", "time_range", "token_budget", "tokenizer"),
-    *("key_sentences", "include_archive", "citations", "explain", "without"),
+    *("key_sentences", "include_archive", "archive", "citations", "explain", "without"),
 )
 """Fields that an associative recall would have to ignore; so it refuses them."""
 
@@ -398,6 +413,8 @@ def _check_hybrid(command: RecallCommand, limits: LimitSettings) -> None:
         for index, word in enumerate(words):
             if word not in allowed:
                 refuse(f"{name}[{index}]", word, ", ".join(allowed))
+    if command.archive is not None and "include_archive" in command.model_fields_set:
+        refuse("archive", command.archive, "one of `archive` and `include_archive`, not both")
     if command.tokenizer not in TOKENIZERS:
         refuse("tokenizer", command.tokenizer, ", ".join(TOKENIZERS))
     budget = command.token_budget

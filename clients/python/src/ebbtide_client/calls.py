@@ -20,6 +20,7 @@ from ebbtide_client import errors, models
 from ebbtide_client.models import (
     AgentInfo,
     AgentPage,
+    ArchiveUse,
     BatchInfo,
     BatchPage,
     BatchState,
@@ -227,6 +228,7 @@ def recall(
     tokenizer: str | None = None,
     key_sentences: bool | None = None,
     include_archive: bool | None = None,
+    archive: ArchiveUse | None = None,
     citations: bool | None = None,
     explain: bool | None = None,
     without: Sequence[str] = (),
@@ -262,6 +264,7 @@ def recall(
         "tokenizer": tokenizer,
         "key_sentences": key_sentences,
         "include_archive": include_archive,
+        "archive": archive,
         "citations": citations,
         "explain": explain,
         "patience_ms": patience_ms,

@@ -16,6 +16,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 Role = Literal["user", "assistant", "system"]
 RecallMode = Literal["auto", "associative", "hybrid"]
+ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
 
 
@@ -213,6 +214,7 @@ class Explanation:
     speakers: tuple[str, ...]
     times: tuple[TimeSpoken, ...]
     signals_off: tuple[SignalOff, ...]
+    archive: str
     memories: tuple[ExplainedMemory, ...]
 
 
