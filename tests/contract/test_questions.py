@@ -378,7 +378,7 @@ async def test_the_archive_takes_part_when_needed(tmp_path: Path, caller_in: Cal
         await call("PUT", AGENT, {"focus_limit": 20})
         boats = [
             f"Boat number {word} came home."
-            for word in ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+            for word in ["one", "two", "three", "four", "five", "six", "seven", "ten"]
         ]
         talk = [
             "The boat boat regatta: a boat race of every boat.",

@@ -244,12 +244,14 @@ class RecallRequest(_message.Message):
         explain: _builtins.bool = ...,
         without: _abc.Iterable[_builtins.str] | None = ...,
         key_sentences: _builtins.bool = ...,
-        archive: Global___ArchiveUse.ValueType = ...,
+        archive: Global___ArchiveUse.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "archive", b"archive", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__archive: _TypeAlias = _typing.Literal["archive"]  # noqa: Y015
+    _WhichOneofArgType__archive: _TypeAlias = _typing.Literal["_archive", b"_archive"]  # noqa: Y015
     _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
     _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
     _WhichOneofReturnType__include_archive: _TypeAlias = _typing.Literal["include_archive"]  # noqa: Y015
@@ -264,6 +266,8 @@ class RecallRequest(_message.Message):
     _WhichOneofArgType__token_budget: _TypeAlias = _typing.Literal["_token_budget", b"_token_budget"]  # noqa: Y015
     _WhichOneofReturnType__tokenizer: _TypeAlias = _typing.Literal["tokenizer"]  # noqa: Y015
     _WhichOneofArgType__tokenizer: _TypeAlias = _typing.Literal["_tokenizer", b"_tokenizer"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__archive) -> _WhichOneofReturnType__archive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__depth) -> _WhichOneofReturnType__depth | None: ...
     @_typing.overload

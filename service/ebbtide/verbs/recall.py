@@ -20,12 +20,13 @@ from typing import Literal
 from pydantic import Field, PrivateAttr
 
 from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.recollection import Recollected, Recollection, Wanted
+from ebbtide.fleet.recollection import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.settings import LimitSettings
+from ebbtide.verbs.explanation import Explanation, explained
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import SourceInfo, source_info
 from ebbtide.verbs.service import Service
@@ -142,53 +143,6 @@ class RecalledMemory(Answer):
     sources: list[CitedSource]
 
 
-class SignalShare(Answer):
-    """What one signal gave a memory."""
-
-    signal: str
-    score: float
-
-
-class SignalOff(Answer):
-    """A signal that did not take part."""
-
-    signal: str
-    why: str
-
-
-class ExplainedMemory(Answer):
-    """Why a memory stands where it stands, or was left out."""
-
-    id: str
-    score: float
-    signals: list[SignalShare]
-    dropped: str = Field(description="Why it is not in the answer; empty for those that are.")
-    shortened: bool = Field(description="Whether only its key sentences are told.")
-
-
-class TimeSpoken(Answer):
-    """A time that the query speaks of."""
-
-    words: str
-    begin: int
-    end: int
-
-
-class Explanation(Answer):
-    """How an answer came about."""
-
-    looked_for: str = Field(description="What was left of the query for the words index.")
-    phrases: list[str] = Field(description="What was quoted in the query.")
-    speakers: list[str] = Field(description="Speakers named in the query.")
-    times: list[TimeSpoken]
-    signals_off: list[SignalOff]
-    archive: str = Field(
-        description="Whether the archive took part: always, never, not needed, or why it was needed: "
-        "code in the query, few results, no clear top. Empty for an agent that never heard anything."
-    )
-    memories: list[ExplainedMemory]
-
-
 class Recalled(Answer):
     """What came back."""
 
@@ -290,7 +244,7 @@ def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, n
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         memories=[_memory(one) for one in found.memories] if command.citations else [],
-        explanation=_explanation(found) if command.explain else None,
+        explanation=explained(found) if command.explain else None,
     )
     answer._asked = _asked_for(command)
     return answer
@@ -313,37 +267,6 @@ def _memory(one: Recollection) -> RecalledMemory:
         state=one.state,
         node_ids=[node_text_id(node_id) for node_id in one.node_ids],
         sources=[source],
-    )
-
-
-def _explanation(found: Recollected) -> Explanation | None:
-    question, ranking = found.question, found.ranking
-    if question is None:
-        return None
-    places = {} if ranking is None else {p: place for place, p in enumerate(ranking.passages.tolist())}
-    signals = {} if ranking is None else ranking.signals
-    off = {} if ranking is None else ranking.off
-
-    def told(one: Recollection, why: str) -> ExplainedMemory:
-        place = places[one.passage]
-        shares = [
-            SignalShare(signal=name, score=round(float(scores[place]), 6)) for name, scores in signals.items()
-        ]
-        return ExplainedMemory(
-            id=one.text_id, score=round(one.score, 6), signals=shares, dropped=why, shortened=one.is_shortened
-        )
-
-    return Explanation(
-        looked_for=question.text,
-        phrases=list(question.phrases),
-        speakers=list(question.speakers),
-        times=[TimeSpoken(words=span.text, begin=span.begin_ms, end=span.end_ms) for span in question.dates],
-        signals_off=[SignalOff(signal=name, why=why) for name, why in off.items()],
-        archive=found.archive,
-        memories=[
-            *(told(one, "") for one in found.memories),
-            *(told(one, why) for one, why in found.dropped),
-        ],
     )
 
 
