@@ -7,15 +7,30 @@ the value and the range. Deliberately not here: anything about processes, socket
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_RESULTS_CEILING = 10_000
 """What `max_search_results = 0` means: a recall never returns more memories than this."""
 
 SLOT_HEADROOM = 100
 """Under `slots` the memory must hold this many nodes beside a full focus, or new nodes find no victim."""
+
+
+MAX_DAYS = 36_500
+"""The longest time texts can be kept for, beside for ever."""
+
+_DAYS = re.compile(r"days:([1-9]\d{0,4})")
+
+
+def _checked_retention(value: str) -> str:
+    days = _DAYS.fullmatch(value)
+    if value in ("keep", "none") or (days and int(days[1]) <= MAX_DAYS):
+        return value
+    shown = "".join(c if c.isprintable() else "?" for c in value[:40])
+    raise ValueError(f"'{shown}' is not allowed; allowed: keep, none, days:N with N from 1 to {MAX_DAYS}")
 
 
 class AgentParameters(BaseModel):
@@ -82,6 +97,11 @@ class AgentParameters(BaseModel):
     segment_max_chars: Annotated[int, Field(ge=20, le=2000)] = Field(
         200, description="Advised longest segment, in characters."
     )
+    retention: Annotated[str, AfterValidator(_checked_retention)] = Field(
+        "keep",
+        description="How long what was said is kept once it is digested: keep (for ever), "
+        "days:N (N days from its acceptance), none. Memories made of it live on.",
+    )
 
     @model_validator(mode="after")
     def _slots_need_headroom(self) -> Self:
@@ -92,6 +112,12 @@ class AgentParameters(BaseModel):
                 f"got {self.max_nodes}"
             )
         return self
+
+    @property
+    def kept_days(self) -> int | None:
+        """Days for which texts are kept once they are digested; None for ever."""
+        days = _DAYS.fullmatch(self.retention)
+        return int(days[1]) if days else 0 if self.retention == "none" else None
 
     def limit_results(self, asked: int | None) -> int:
         """The largest number of memories in one answer: what was asked, else what is set; 0 is the ceiling."""

@@ -132,7 +132,10 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One accepted message. Its text is the chunk under `text_key`; who and when live here."""
+    """One accepted message. Its text is the chunk under `text_key`; who and when live here.
+
+    `text_key` is empty once the text was withdrawn: taken out of the archive for good.
+    """
 
     number: int
     batch: int
@@ -144,6 +147,11 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     accepted_at_ms: int
     conversation_id: str
     text_key: bytes
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether its text was taken out of the archive."""
+        return not self.text_key
 
     @property
     def time_ms(self) -> int:
@@ -166,7 +174,9 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
 class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
     """A stretch of a message, in characters, with the terms it is found by: ascending, and how often each occurs.
 
-    `terms` are 32-bit numbers, least byte first; `counts` has one byte for each of them.
+    `terms` are 32-bit numbers, least byte first; `counts` has one byte for each of them. Where the text of the
+    message is withdrawn the terms are those of the memories in `told_by`, as they are now, and the stretch is told
+    in UTF-8 bytes: without its text nobody can count characters.
     """
 
     begin: int
@@ -174,6 +184,7 @@ class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
     word_count: int
     terms: bytes
     counts: bytes
+    told_by: tuple[int, ...] = ()
 
 
 class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):

@@ -94,6 +94,7 @@ async def test_sources_resolve_to_the_bytes_that_were_said(tmp_path: Path, calle
             assert memory["content"] == f"{speaker}: {said}"
             assert (source["speaker"], source["conversation_id"]) == (speaker, conversation)
             assert source["timestamp"] == time_ms
+            assert source["quote"] == said
             assert source["chunk_id"] == hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -183,6 +184,38 @@ async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, t
         assert {0, 6} <= told and len(told) >= 4
 
 
+LONG = (
+    "We met at noon by the old bridge. The harbour master was late, as ever. "
+    "Nobody was cross with him for that. Clara brought bread and a map of the islands. "
+    "后来我们去了青岛的海边。外婆煮了鱼。The evening was mild."
+)
+
+
+@pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
+async def test_what_is_too_long_is_told_by_its_key_sentences(
+    tmp_path: Path, caller_in: CallerIn, tokenizer: str
+) -> None:
+    """Instead of being dropped; the gaps are marked, the budget holds, the explanation and the source say the whole."""
+    async with caller_in(tmp_path) as call:
+        said = {"messages": [{"role": "user", "content": LONG, "speaker": "Ann", "id": "m0"}]}
+        assert (await call("POST", f"{AGENT}/remember", said)).status_code == 202
+        assert (await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})).status_code == 200
+        query, whole = "Who had a map of the islands?", await asked(call, "islands")
+        budget = count_tokens(whole["text"], tokenizer) * 6 // 10
+        fields = {"token_budget": budget, "tokenizer": tokenizer, "explain": True}
+        assert (await asked(call, query, **fields))["text"] == ""
+        answer = await asked(call, query, key_sentences=True, **fields)
+        assert count_tokens(answer["text"], tokenizer) <= budget
+        [memory] = answer["memories"]
+        assert memory["content"] == "Ann: …Clara brought bread and a map of the islands.…"
+        assert memory["sources"][0]["quote"] == LONG
+        [told] = answer["explanation"]["memories"]
+        assert (told["shortened"], told["dropped"]) == (True, "")
+        for small in range(1, budget, max(1, budget // 8)):
+            less = await asked(call, query, key_sentences=True, token_budget=small, tokenizer=tokenizer)
+            assert count_tokens(less["text"], tokenizer) <= small
+
+
 async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, caller_in: CallerIn) -> None:
     """What was looked for, who was named, which signals were off, what each gave, what was dropped and why."""
     async with caller_in(tmp_path) as call:
@@ -257,6 +290,10 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"query": "x", "mode": "associative"}, "INVALID_VALUE", "mode"),
         ({"query": "x", "relations": ["next"]}, "INVALID_VALUE", "relations"),
         ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
+        ({"query": "x", "archive": "sometimes"}, "INVALID_VALUE", "archive"),
+        ({"query": "x", "archive": "never", "include_archive": False}, "INVALID_VALUE", "archive"),
+        ({"keywords": ["x"], "archive": "never"}, "INVALID_VALUE", "archive"),
+        ({"keywords": ["x"], "key_sentences": True}, "INVALID_VALUE", "key_sentences"),
         ({"keywords": ["x"], "token_budget": 5}, "INVALID_VALUE", "token_budget"),
         ({"citations": True}, "INVALID_VALUE", "citations"),
         ({"mode": "associative", "speakers": ["Ann"]}, "INVALID_VALUE", "speakers"),
@@ -330,3 +367,39 @@ async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, calle
         assert first["state"] == "living"
         whole = await asked(call, "boats that came home", max_results=50)
         assert "archived" in {memory["state"] for memory in whole["memories"]}
+
+
+async def test_the_archive_takes_part_when_needed(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Living memories answer where they do; a code, few results or no clear top bring the archive, and it is told why.
+
+    What is told is what the same question tells with the archive or without it, and an explicit word is obeyed.
+    """
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"focus_limit": 20})
+        boats = [
+            f"Boat number {word} came home."
+            for word in ["one", "two", "three", "four", "five", "six", "seven", "ten"]
+        ]
+        talk = [
+            "The boat boat regatta: a boat race of every boat.",
+            "Tea is ready.",
+            *boats,
+            "The boat sank.",
+        ]
+        messages = [{"role": "user", "content": text} for text in talk]
+        await call("POST", f"{AGENT}/remember", {"messages": messages})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        for query, why in (
+            ("Who won the boat regatta race?", "not needed"),
+            ("Who won the boat regatta race 2023-17-99 of ERR-4711?", "code in the query"),
+            ("Is the tea ready?", "few results"),
+            ("boat", "no clear top"),
+        ):
+            given = {"explain": True, "without": ["graph", "neighbours", "conversation"]}
+            answer = await asked(call, query, archive="when_needed", **given)
+            assert answer["explanation"]["archive"] == why, query
+            same = await asked(call, query, archive="never" if why == "not needed" else "always", **given)
+            assert (answer["text"], answer["memories"]) == (same["text"], same["memories"])
+            never = await asked(call, query, include_archive=False, **given)
+            assert never["explanation"]["archive"] == "never"
+        assert (await asked(call, "boat", explain=True))["explanation"]["archive"] == "always"

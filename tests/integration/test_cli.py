@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.messages import read_message
 from tests.support.process import ROOT, Daemon
 
 Done = subprocess.CompletedProcess[str]
@@ -46,6 +47,41 @@ def test_what_is_told_is_recalled(daemon: Daemon) -> None:
     nothing = run("recall", "Porto", url=daemon.url)
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert nothing.stderr.startswith("Nothing comes to mind for Porto.")
+
+
+HEARD = """\
+{"role": "user", "speaker": "Ann", "content": "The tram goes to Lisbon.", "timestamp": "2023-05-08T10:00:00Z"}
+{"role": "user", "speaker": "Bob", "content": "The tram is late again.", "timestamp": "2023-05-09T10:00:00Z"}
+"""
+
+
+def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
+    """Each option reaches the daemon as the field it stands for: filters filter, a day is included whole."""
+    for name, message in zip(("s1", "s2"), HEARD.splitlines(), strict=True):
+        batch = {"messages": [read_message(json.loads(message))], "conversation_id": name}
+        assert daemon.post("default/remember", batch).status_code == 202
+    daemon.flush("default")
+    ann, bob = "[Memory] Ann: The tram goes to Lisbon.\n", "[Memory] Bob: The tram is late again.\n"
+    for expected, options in (
+        (ann, ("--speaker", "Ann")),
+        (bob, ("--source", "s2")),
+        (ann, ("--until", "2023-05-08")),
+        (ann, ("--until", "2023-05-09T10:00")),
+        (bob, ("--since", "2023-05-09")),
+        (ann, ("--since", "2023-05-08T12:00+02:00", "--until", "2023-05-08T12:00:01+02:00")),
+        (ann, ("--token-budget", "10", "--tokenizer", "words", "--speaker", "Ann", "--kind", "episode")),
+        ("", ("--without", "words", "--without", "neighbours")),
+    ):
+        done = run("recall", "-q", "Where is the tram?", *options, url=daemon.url)
+        assert (done.returncode, done.stdout) == (0, expected), (options, done.stderr)
+    both = ("--mode", "hybrid", "--start-node", "n1", "--no-archive", "--max-results", "1", "--json")
+    assert answer(run("recall", "-q", "tram", *both, url=daemon.url))["text"].count("[Memory]") == 1
+    narrowed = run("recall", "-q", "tram", "--speaker", "Nobody", url=daemon.url)
+    assert narrowed.stderr.startswith("Nothing that default heard answers this within these limits.")
+    assert run("recall", "-q", "tram", "--mode", "luck", url=daemon.url).returncode == ExitCode.REFUSED
+    typed = run("recall", "-q", "tram", "--since", "May", url=daemon.url)
+    assert typed.returncode == ExitCode.USAGE
+    assert "neither a day" in typed.stderr
 
 
 def test_refusals_are_sentences(daemon: Daemon) -> None:

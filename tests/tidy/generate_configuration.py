@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ebbtide.parameters import AgentParameters
+from ebbtide.parameters import MAX_DAYS, AgentParameters
 from ebbtide.settings import Settings
 from tests.tidy.pages import DOCS
 
@@ -24,6 +24,9 @@ SPOKEN = {
     ("store", "data_dir"): "`$XDG_DATA_HOME/ebbtide`, else `~/.local/share/ebbtide`",
 }
 """Defaults that depend on the machine, in words."""
+
+CHOICES = {"retention": f'`"keep"`, `"days:N"` with N from 1 to {MAX_DAYS}, `"none"`'}
+"""What a text of a form of its own may be."""
 
 UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -84,6 +87,8 @@ def _allowed(name: str, field: FieldInfo) -> str:
         return "`true`, `false`"
     if get_origin(annotation) is tuple:
         return "a list of texts"
+    if name in CHOICES:
+        return CHOICES[name]
     bounds = {type(b).__name__: vars_of(b) for b in field.metadata}
     if not bounds:
         return "a path" if annotation is Path else "a text"

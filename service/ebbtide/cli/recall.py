@@ -11,7 +11,27 @@ from typing import Annotated
 import typer
 
 from ebbtide.cli.console import counted, say, write_json, write_text
-from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, Json, Url
+from ebbtide.cli.options import (
+    DEFAULT_AGENT,
+    DEFAULT_URL,
+    Agent,
+    ArchiveUse,
+    Json,
+    KeySentences,
+    Kinds,
+    Mode,
+    NoArchive,
+    Query,
+    Since,
+    Sources,
+    Speakers,
+    StartNodes,
+    TokenBudget,
+    Tokenizer,
+    Until,
+    Url,
+    Without,
+)
 
 
 def recall(
@@ -21,15 +41,20 @@ def recall(
     ] = None,
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query", "-q", help="A question in plain words, over everything the agent ever heard."
-        ),
-    ] = None,
-    budget: Annotated[
-        int | None, typer.Option("--token-budget", help="Most tokens of the answer to a --query.")
-    ] = None,
+    query: Query = None,
+    mode: Mode = None,
+    speaker: Speakers = None,
+    source: Sources = None,
+    since: Since = None,
+    until: Until = None,
+    kind: Kinds = None,
+    start_node: StartNodes = None,
+    without: Without = None,
+    no_archive: NoArchive = False,
+    archive: ArchiveUse = None,
+    budget: TokenBudget = None,
+    tokenizer: Tokenizer = None,
+    key_sentences: KeySentences = False,
     sources: Annotated[
         bool, typer.Option("--sources", help="Name the source of each memory; with --query.")
     ] = False,
@@ -53,19 +78,53 @@ def recall(
     as_json: Json = False,
 ) -> None:
     """Recall what matches; without a word, everything in reach of the focus."""
+    command = _given(
+        keywords=words or [],
+        relations=relation or [],
+        query=query,
+        mode=mode,
+        speakers=speaker or None,
+        sources=source or None,
+        time_range=_given(begin=since, end=until) or None,
+        kinds=kind or None,
+        start_nodes=start_node or None,
+        without=without or None,
+        include_archive=False if no_archive else None,
+        archive=archive,
+        token_budget=budget,
+        tokenizer=tokenizer,
+        key_sentences=key_sentences or None,
+        citations=sources or None,
+        explain=explain or None,
+        depth=depth,
+        max_results=max_results,
+        patience_ms=patience_ms,
+    )
+    nothing = nothing_found(words or [], agent, query, is_narrowed=any(name in command for name in NARROWING))
+    _tell(command, agent, url, nothing, as_json=as_json)
+
+
+NARROWING = (
+    "speakers",
+    "sources",
+    "time_range",
+    "kinds",
+    "without",
+    "include_archive",
+    "archive",
+    "token_budget",
+)
+"""Fields that may be why a question found nothing."""
+
+
+def _given(**options: object) -> dict[str, object]:
+    """The options that were named: for the others the daemon's defaults hold."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _tell(command: dict[str, object], agent: str, url: str, nothing: str, *, as_json: bool) -> None:
     from ebbtide.cli.remote import Remote
 
-    command: dict[str, object] = {"keywords": words or [], "relations": relation or []}
-    options: dict[str, object] = {
-        "query": query,
-        "token_budget": budget,
-        "citations": sources or None,
-        "explain": explain or None,
-        "depth": depth,
-        "max_results": max_results,
-        "patience_ms": patience_ms,
-    }
-    command |= {name: value for name, value in options.items() if value is not None}
     with Remote(url) as remote:
         answer = remote.recall(agent, command)
     if as_json:
@@ -74,14 +133,18 @@ def recall(
     if answer["text"]:
         write_text(answer["text"])
     else:
-        say(nothing_found(words or [], agent, query), "dim")
+        say(nothing, "dim")
     waiting = what_waits(answer["pending_batches"], answer["parked_batches"])
     if waiting:
         say(waiting, "dim")
 
 
-def nothing_found(words: list[str], agent: str, query: str | None = None) -> str:
+def nothing_found(
+    words: list[str], agent: str, query: str | None = None, *, is_narrowed: bool = False
+) -> str:
     """What is said when the answer is empty."""
+    if query is not None and is_narrowed:
+        return f"Nothing that {agent} heard answers this within these limits. Try fewer options."
     if query is not None:
         return f"{agent} never heard anything that answers this."
     if words:

@@ -33,6 +33,7 @@ from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.slice import Compressor
+from ebbtide.fleet.sweeper import Sweeper
 from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import Embedder
@@ -88,6 +89,7 @@ class Agent:
             needs.digest_policy,
             on_digested=lambda: ask_for_turn(agent_id),
         )
+        self.sweeper = Sweeper(workspace, self.mailbox, needs.clock, needs.courtesy.give_way)
         self.users = 0
         self.last_used_s = needs.clock.monotonic_s()
         self.counts = counts
@@ -111,7 +113,7 @@ class Agent:
         """As of the latest look, which is part of every job that may fill it: False where that is not known."""
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
         self.embedding: Embedding | None = None
-        self._working = [in_background(self.digest.run())]
+        self._working = [in_background(self.digest.run()), in_background(self.sweeper.run())]
         if needs.embedder is not None:
             self.embedding = Embedding(
                 workspace,

@@ -10,15 +10,15 @@ Messages of a store written before there were passages are analysed when the she
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.analysis import Terms
+from ebbtide.retrieval.analysis import Terms, analysed
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Entry, Shelf, Shelved, entries_of
+from ebbtide.retrieval.passages import Entry, Shelf, Shelved, cut, entries_of
 from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.port import ReadTransaction
 from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, Node, NodeId, PassageEntry
@@ -36,6 +36,51 @@ def passages_of(text: str, speaker: str) -> list[PassageEntry]:
         )
         for entry in entries_of(text, speaker)
     ]
+
+
+Span = tuple[int, int]
+"""(begin, length) of a stretch of a message, in UTF-8 bytes."""
+
+
+def retold(record: MessageRecord, spans: Iterable[Span], nodes: Sequence[Node]) -> list[PassageEntry]:
+    """The passages of a message without its text: what memories made of each stretch say now.
+
+    A stretch of which no memory lives keeps its place and has no terms: nothing finds it.
+    """
+    entries = []
+    spoken = f"{record.speaker}: " if record.speaker else ""
+    for begin, length in spans:
+        telling = [node for node in nodes if _tells(node, record.number, begin, length)]
+        said = " ".join(node.content.removeprefix(node.prefix) for node in telling)
+        terms, counts, word_count = analysed(spoken + said if telling else "")
+        ids = tuple(node.id for node in telling)
+        entries.append(
+            PassageEntry(begin, length, word_count, terms.astype("<u4").tobytes(), counts.tobytes(), ids)
+        )
+    return entries
+
+
+def _tells(node: Node, message: int, begin: int, length: int) -> bool:
+    return any(
+        source.message == message and source.offset < begin + length and source.offset + source.length > begin
+        for source in node.sources
+    )
+
+
+def spans_of(text: str) -> list[Span]:
+    """Where the passages of a text stand in it, in bytes."""
+    spans, begin = [], 0
+    for first, end in cut(text):
+        length = len(text[first:end].encode())
+        spans.append((begin, length))
+        begin += length
+    return spans
+
+
+def spans_cited(record: MessageRecord, nodes: Iterable[Node]) -> list[Span]:
+    """As much of a message as its memories cite, as one stretch: where nobody knows any more how it was cut."""
+    cited = [source for node in nodes for source in node.sources if source.message == record.number]
+    return [(0, max((source.offset + source.length for source in cited), default=0))]
 
 
 def terms_of(kept: PassageEntry) -> Terms:
@@ -57,7 +102,8 @@ def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Shelved
     """The passages of a message as they go on the shelf. Without a conversation a batch is one."""
     named = record.conversation_id
     conversation = conversation_key(named) if named else f"b{record.batch}"
-    return [Shelved(record.number, _entry(one), record.time_ms, record.speaker, conversation) for one in kept]
+    told = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
+    return [Shelved(record.number, _entry(one), *told) for one in kept]
 
 
 @dataclass(slots=True)
@@ -85,14 +131,23 @@ class Archive:
     def load(cls, txn: ReadTransaction) -> Archive:
         """Everything that the store holds."""
         archive = cls(Shelf())
+        archive.note(txn.nodes())
         archive.shelf.add(
             one
             for record, kept in txn.passages()
-            for one in shelved(record, _made_anew(txn, record) if kept is None else kept)
+            for one in shelved(record, archive._made_anew(txn, record) if kept is None else kept)
         )
-        archive.note(txn.nodes())
         archive.follow(txn.embedding_state(), txn.embedded_messages())
         return archive
+
+    def _made_anew(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
+        text = txn.message_text(record)
+        if text is not None:
+            return passages_of(text, record.speaker)
+        if not record.is_withdrawn:
+            return []
+        nodes = [node for node in map(txn.node, self.memories_of(record.number)) if node is not None]
+        return retold(record, spans_cited(record, nodes), nodes)
 
     def accepted(self, records: Sequence[MessageRecord], passages: Sequence[Sequence[PassageEntry]]) -> None:
         """Messages were accepted."""
@@ -122,6 +177,15 @@ class Archive:
         if self.vectors is None:
             self.vectors = Vectors(state.model, rows.shape[1])
         self.vectors.put(np.array(passages, dtype=np.int64), rows.astype(np.float16, copy=False))
+
+    def retold(self, told: Mapping[int, Sequence[PassageEntry]]) -> None:
+        """Texts of messages were withdrawn, or memories that tell them have changed."""
+        if not told:
+            return
+        self.shelf.retell({message: [_entry(one) for one in kept] for message, kept in told.items()})
+        self._words = None
+        if self.vectors is not None:
+            self.vectors.drop(np.flatnonzero(np.isin(self.shelf.column("message"), list(told))))
 
     def note(self, nodes: Iterable[Node]) -> None:
         """Memories were made, or rewritten: these are known by then, since ids ascend."""
@@ -180,8 +244,3 @@ class Archive:
         """Bytes held, about."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
         return self.shelf.nbytes + vectors + 32 * len(self._nodes)
-
-
-def _made_anew(txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
-    text = txn.message_text(record)
-    return [] if text is None else passages_of(text, record.speaker)

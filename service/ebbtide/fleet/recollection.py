@@ -10,8 +10,10 @@ Deliberately not here: how signals are computed and fused (`retrieval/`), limits
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log1p
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +23,12 @@ from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
+from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
 from ebbtide.vocabulary import BatchState, MessageRecord, Node, NodeId, holds_han, node_text_id
 
@@ -50,10 +54,14 @@ class Wanted:
     start_nodes: Sequence[NodeId] = ()
     token_budget: int | None = None
     include_archive: bool = True
+    archive_when_needed: bool = False
+    """Whether the archive takes part only where living memories do not do."""
     speakers: Sequence[str] = ()
     conversations: Sequence[str] = ()
     time_range: tuple[int | None, int | None] = (None, None)
     without: Collection[str] = ()
+    key_sentences: bool = False
+    """Whether what does not fit into the budget whole is told by its key sentences."""
     cites: bool = False
     """Whether each memory names its source in the text."""
     vector: NDArray[np.float32] | None = None
@@ -65,11 +73,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+    """Where a memory came from: a slice of a message, in UTF-8 bytes, and what stands there."""
 
     record: MessageRecord
     offset: int
     length: int
+    quote: str = ""
+    """Empty where the text is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,10 @@ class Recollection:
     source: Cited
     score: float = 0.0
     kind: str = "episode"
+    label: str = ""
+    """Who speaks, as the content begins."""
+    is_shortened: bool = False
+    """Whether only its key sentences are told."""
 
     def told(self, *, cites: bool, locale: str) -> str:
         """What the answer says of it: its content, with its source behind it where that is wanted."""
@@ -107,19 +121,25 @@ class Recollected:
     dropped: tuple[tuple[Recollection, str], ...] = ()
     ranking: Ranking | None = None
     question: Question | None = None
+    archive: str = ""
+    """Whether the archive took part, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message, its text, and the memories made from it that live."""
+    """A message, its text unless that is gone, and the memories made from it that live."""
 
     record: MessageRecord
-    text: str
+    text: str | None
     nodes: list[Node]
 
-    def bytes_before(self, place: int) -> int:
-        """Bytes of UTF-8 before a character of the text."""
-        return place if self.text.isascii() else len(self.text[:place].encode())
+    def stretch(self, begin: int, length: int) -> Cited:
+        """One of its passages as a source; where the text is gone places are in bytes as they stand."""
+        if self.text is None:
+            return Cited(self.record, begin, length)
+        quote = self.text[begin : begin + length]
+        before = begin if self.text.isascii() else len(self.text[:begin].encode())
+        return Cited(self.record, before, len(quote.encode()), quote)
 
 
 @dataclass(slots=True)
@@ -157,16 +177,30 @@ class Recollector:
         most = wanted.max_results * 3 // 2 + FEWEST_CANDIDATES
         if wanted.token_budget is not None:
             most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
+        archive = "always" if wanted.include_archive else "never"
+        if wanted.archive_when_needed:
+            wanted, archive = self._decided(wanted, question, asked, most)
+            asked = replace(asked, allowed=self._allowed(wanted))
         ranking = rank(shelf, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
-        packed = self._packed(found, wanted)
+        packed = self._packed(found, wanted, self._idf(asked.terms))
         by_key: dict[Hashable, Recollection] = {one.passage: one for one in found}
         return Recollected(
-            tuple(by_key[kept.key] for kept in packed.kept),
+            tuple(
+                _told_as(by_key[kept.key], kept.text, kept.key in packed.shortened) for kept in packed.kept
+            ),
             tuple((by_key[key], why) for key, why in packed.dropped),
             ranking,
             question,
+            archive,
         )
+
+    def _decided(self, wanted: Wanted, question: Question, asked: Asked, most: int) -> tuple[Wanted, str]:
+        """Whether living memories do by themselves: what is wanted then, and what is told of it."""
+        living = replace(wanted, include_archive=False)
+        among = replace(asked, allowed=self._allowed(living))
+        why = why_needed(question, rank(self.archive.shelf, self.archive.words, among, most).scores)
+        return (replace(wanted, include_archive=True), why) if why else (living, "not needed")
 
     def _understood(self, query: str) -> Question:
         shelf = self.archive.shelf
@@ -221,6 +255,8 @@ class Recollector:
             allowed &= shelf.column("time_ms") >= begin
         if end is not None:
             allowed &= shelf.column("time_ms") < end
+        # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
+        allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
         if not wanted.include_archive:
             allowed &= self.archive.told_by(self.network.are_alive)
         return allowed
@@ -241,11 +277,11 @@ class Recollector:
         if heard is None:
             return None
         begin = int(shelf.column("begin")[passage])
-        stretch = heard.text[begin : begin + int(shelf.column("length")[passage])]
-        source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()))
+        source = heard.stretch(begin, int(shelf.column("length")[passage]))
+        stretch = source.quote
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
-        if not include_archive:
+        if heard.text is None or not include_archive:
             if not living:
                 return None
             state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)
@@ -255,14 +291,14 @@ class Recollector:
             is_pending = not living and self._is_waiting(heard.record.batch)
             state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
-        return Recollection(passage, heard.record.number, ids, content, state, source, score)
+        return Recollection(passage, heard.record.number, ids, content, state, source, score, label=label)
 
     def _heard(self, message: int) -> Heard | None:
         """A message with its text and the memories of it that live; read once for all its passages."""
         if message not in self._messages:
             record = self.txn.message(message)
             text = None if record is None else self.txn.message_text(record)
-            if record is None or text is None:
+            if record is None or (text is None and not record.is_withdrawn):
                 self._messages[message] = None
             else:
                 made = map(self.txn.node, self.archive.memories_of(message))
@@ -277,15 +313,37 @@ class Recollector:
 
     # --- packing -----------------------------------------------------------------------------------
 
-    def _packed(self, found: Sequence[Recollection], wanted: Wanted) -> Packed:
+    def _idf(self, terms: Mapping[int, float]) -> dict[int, float]:
+        """What each term of the question tells: rare ones more, as in the words signal."""
+        shelf = self.archive.shelf
+        saying = {term: len(shelf.postings(term)[0]) for term in terms}
+        return {
+            term: weight * log1p((len(shelf) - saying[term] + 0.5) / (saying[term] + 0.5))
+            for term, weight in terms.items()
+        }
+
+    def _packed(self, found: Sequence[Recollection], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
         # Copies of one content are told once, so a content stands for what is told of it.
         told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
+        by_key = {one.passage: one for one in found}
+
+        def shorten(candidate: Candidate, fits: Callable[[str], bool]) -> str:
+            one = by_key[cast(int, candidate.key)]
+
+            def is_short_enough(text: str) -> bool:
+                told[text] = replace(one, content=text).told(cites=wanted.cites, locale=self.locale)
+                return fits(text)
+
+            text = one.content.removeprefix(one.label)
+            return key_sentences(text, weights, is_short_enough, label=one.label)
+
         return pack(
             [Candidate(one.passage, one.content, one.score, self._terms_at(one.passage)) for one in found],
             max_results=wanted.max_results,
             token_budget=wanted.token_budget,
             count=self.count_tokens,
             word=lambda contents: word_answer((told[content] for content in contents), (), self.locale),
+            shorten=shorten if wanted.key_sentences else None,
         )
 
     def _terms_at(self, passage: int) -> frozenset[int]:
@@ -294,6 +352,10 @@ class Recollector:
         kept = self.txn.passages_of(int(shelf.column("message")[passage])) or []
         begin = int(shelf.column("begin")[passage])
         return frozenset(term for entry in kept if entry.begin == begin for term in terms_of(entry).tolist())
+
+
+def _told_as(one: Recollection, text: str, is_shortened: bool) -> Recollection:
+    return replace(one, content=text, is_shortened=True) if is_shortened else one
 
 
 def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:

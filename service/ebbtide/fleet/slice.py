@@ -78,8 +78,8 @@ class Compressor:
     def _must_give_way(self, deadline_s: float) -> bool:
         return not self.mailbox.is_idle or self.clock.monotonic_s() >= deadline_s
 
-    def _budget(self) -> _Budget:
-        return _Budget(self.clock, JOB_BUDGET_S, self.give_way)
+    def _budget(self) -> Budget:
+        return Budget(self.clock, JOB_BUDGET_S, self.give_way)
 
     async def _shorten_many(self, tasks: Sequence[ShorteningTask]) -> list[Shortened]:
         """How some of these shortenings went, by a model that takes many at once; else nothing."""
@@ -134,7 +134,7 @@ def _questions(tasks: Sequence[ShorteningTask]) -> list[TextToProcess]:
     return [(task.text, task.prefix, task.shortening.target) for task in tasks]
 
 
-class _Budget:
+class Budget:
     """Whether a step's time is up, counted from its first question on: not while it waits for its turn.
 
     Between two questions lies a piece of work: the moment to give way to requests of other agents.

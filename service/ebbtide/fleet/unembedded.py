@@ -5,7 +5,8 @@ so that vectors of two models never stand beside each other; what a model was as
 its vectors are written, since the text may have been withdrawn meanwhile, and then they are dropped.
 
 All messages up to `up_to` have vectors; behind it some may, and are passed over. So nothing is lost when the
-mark is set back. Deliberately not here: who asks the model, and when (`embedding.py`).
+mark is set back, as it is when the passages of a message change. A message without its text is embedded by what
+its memories say now, as it is found. Deliberately not here: who asks the model, and when (`embedding.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.passages import cut
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord
+from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 
 Vector = NDArray[np.float32]
 
@@ -30,19 +31,32 @@ MESSAGES_SEEN = 2000
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A message with the texts of its passages, and these passages as they were: both may change meanwhile."""
+
+    record: MessageRecord
+    passages: list[PassageEntry] | None
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unembedded:
     """Messages that lack vectors, the texts of their passages, and how far the agent has them after these."""
 
     state: EmbeddingState
     since: int
     """How far it had them before."""
-    records: tuple[MessageRecord, ...] = ()
-    texts: tuple[tuple[str, ...], ...] = ()
+    asked: tuple[Asked, ...] = ()
+
+    @property
+    def records(self) -> tuple[MessageRecord, ...]:
+        """The messages."""
+        return tuple(one.record for one in self.asked)
 
     @property
     def all_texts(self) -> list[str]:
         """The texts of all messages, one after the other."""
-        return [text for texts in self.texts for text in texts]
+        return [text for one in self.asked for text in one.texts]
 
 
 def state_under(model: str, state: EmbeddingState) -> EmbeddingState:
@@ -61,26 +75,30 @@ def next_unembedded(txn: ReadTransaction, model: str) -> Unembedded | None:
     last = txn.next_message_number() - 1
     if state.up_to >= last:
         return None
-    records: list[MessageRecord] = []
-    texts: list[tuple[str, ...]] = []
+    asked: list[Asked] = []
     text_count, number = 0, state.up_to
     while number < min(last, state.up_to + MESSAGES_SEEN) and text_count < TEXTS_AT_ONCE:
         number += 1
-        record = txn.message(number)
         known = txn.embedded(number)
-        if record is not None and (known is None or known.stamp != state.stamp):
-            records.append(record)
-            texts.append(tuple(spoken_passages(txn, record)))
-            text_count += len(texts[-1])
-    return Unembedded(EmbeddingState(model, state.stamp, number), state.up_to, tuple(records), tuple(texts))
+        record = txn.message(number) if known is None or known.stamp != state.stamp else None
+        if record is not None:
+            kept = txn.passages_of(number)
+            asked.append(Asked(record, kept, tuple(_spoken(txn, record, kept))))
+            text_count += len(asked[-1].texts)
+    return Unembedded(EmbeddingState(model, state.stamp, number), state.up_to, tuple(asked))
 
 
-def spoken_passages(txn: ReadTransaction, record: MessageRecord) -> Iterator[str]:
+def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry] | None) -> Iterator[str]:
     """The passages of a message, each with who said it before it: a bare turn means little to a model."""
-    text = txn.message_text(record) or ""
-    kept = txn.passages_of(record.number)
-    spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]
     label = f"{record.speaker}: " if record.speaker else ""
+    text = txn.message_text(record)
+    if text is None:
+        for entry in kept or ():
+            nodes = [node for node in map(txn.node, entry.told_by) if node is not None]
+            said = " ".join(node.content.removeprefix(node.prefix) for node in nodes)
+            yield label + said if said else ""
+        return
+    spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]
     for begin, end in spans:
         yield label + text[begin:end]
 
@@ -97,17 +115,18 @@ def keep_vectors(
         return {}
     kept: dict[int, EmbeddedMessage] = {}
     up_to, place = work.state.up_to, 0
-    for record, texts in zip(work.records, work.texts, strict=True):
-        mine = vectors[place : place + len(texts)]
-        place += len(texts)
-        now = txn.message(record.number)
+    for one in work.asked:
+        mine = vectors[place : place + len(one.texts)]
+        place += len(one.texts)
+        number = one.record.number
+        now = txn.message(number)
         if now is None:
             continue
-        if now.text_key != record.text_key:
-            up_to = min(up_to, record.number - 1)
+        if now.text_key != one.record.text_key or txn.passages_of(number) != one.passages:
+            up_to = min(up_to, number - 1)
             continue
-        kept[record.number] = EmbeddedMessage(work.state.stamp, tuple(map(_packed, mine)))
-        txn.put_embedded(record.number, kept[record.number])
+        kept[number] = EmbeddedMessage(work.state.stamp, tuple(map(_packed, mine)))
+        txn.put_embedded(number, kept[number])
     if present.stamp == work.state.stamp and present.up_to < work.since:
         # Set back while the model was asked.
         up_to = min(up_to, present.up_to)

@@ -21,6 +21,7 @@ from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
 from ebbtide.fleet.recollection import Recollected, Recollector, Wanted
+from ebbtide.fleet.retention import Retold, Sweep, before_ms, citing, retell, withdraw
 from ebbtide.fleet.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.visits import (
     SCANS_PER_COMMIT,
@@ -94,6 +95,7 @@ class Workspace:
         self.overrides: dict[str, object]
         self._network: Network | None = None
         self._archive: Archive | None = None
+        self._sweep: Sweep | None = None
         self.load()
 
     # --- opening and parameters --------------------------------------------------------------------
@@ -151,15 +153,16 @@ class Workspace:
         self._commit(change, lambda txn: txn.set_overrides(overrides, parameters.decay_rate))
 
     def _commit(self, change: Change, also: Callable[[WriteTransaction], None] | None = None) -> None:
-        def write(txn: WriteTransaction) -> None:
+        def write(txn: WriteTransaction) -> Retold | None:
+            messages = citing(txn, change)
             txn.apply(change)
             if also is not None:
                 also(txn)
+            return retell(txn, messages, change)
 
-        self.store.write(write)
-        self._follow(change)
+        self._follow(change, self.store.write(write))
 
-    def _follow(self, change: Change) -> None:
+    def _follow(self, change: Change, retold: Retold | None) -> None:
         """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
 
         A network behind the disk would give ids a second time; it is built anew by the next job.
@@ -168,10 +171,23 @@ class Workspace:
             self.network.apply(change)
             if self._archive is not None:
                 self._archive.note(change.nodes)
+            self._retell(retold)
         except Exception as error:
             self._archive = None
             self._network = self._visits = None
             get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
+
+    def _retell(self, retold: Retold | None) -> None:
+        """Let the archive follow what tells messages without their text; where it cannot it is loaded anew."""
+        if self._archive is None or retold == {}:
+            return
+        try:
+            if retold is None:
+                raise LookupError("passages were missing")
+            self._archive.retold(retold)
+        except Exception as error:
+            self._archive = None
+            get_log("workspace").warning("archive given up", agent_id=self.identity.agent_id, exc_info=error)
 
     @property
     def resident_bytes(self) -> int:
@@ -283,7 +299,7 @@ class Workspace:
         )
         new = {node.id: index for index, node in enumerate(change.nodes)}
 
-        def write(txn: WriteTransaction) -> None:
+        def write(txn: WriteTransaction) -> Retold:
             placed = msgspec.structs.replace(change, nodes=list(change.nodes))
             for node_id, index in new.items():
                 own_text = drafts[index].own_text
@@ -300,9 +316,12 @@ class Workspace:
                 older_than_ms=retention.older_than_ms,
                 most=PRUNED_PER_DIGEST,
             )
+            if self.parameters.kept_days != 0:
+                return {}
+            first = batch.first_message
+            return withdraw(txn, range(first, first + batch.message_count), placed.nodes)
 
-        self.store.write(write)
-        self._follow(change)
+        self._follow(change, self.store.write(write))
         return True
 
     def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
@@ -352,6 +371,23 @@ class Workspace:
                 get_log("workspace").error(
                     "archive given up", agent_id=self.identity.agent_id, exc_info=error
                 )
+
+    # --- retention ---------------------------------------------------------------------------------
+
+    def sweep(self, now_ms: int, is_time_up: Callable[[], bool]) -> bool:
+        """One step of withdrawing texts whose time is over; whether more is to do."""
+        days = self.parameters.kept_days
+        if days is None:
+            self._sweep = None
+            return False
+        # A failed step begins everything anew: what is left to do stands in the store.
+        sweep, self._sweep = self._sweep, None
+        if sweep is None or sweep.retention != self.parameters.retention:
+            sweep = Sweep(self.parameters.retention, before_ms(days, now_ms))
+        self._retell(sweep.step(self.store, is_time_up))
+        if not sweep.is_done:
+            self._sweep = sweep
+        return not sweep.is_done
 
     # --- compression -------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 RELEVANCE = 0.7
@@ -34,6 +35,11 @@ Marks = tuple[str, tuple[str, ...]]
 Reason = Literal["budget", "near copy", "max_results"]
 Count = Callable[[str], int]
 Word = Callable[[Sequence[str]], str]
+Shorten = Callable[["Candidate", Callable[[str], bool]], str]
+"""The text of a candidate made so short that it fits; empty where that cannot be."""
+
+MOST_SHORTENED = 20
+"""Memories that are tried in a shorter form for one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +58,39 @@ class Packed:
 
     kept: tuple[Candidate, ...]
     dropped: tuple[tuple[Hashable, Reason], ...]
+    shortened: frozenset[Hashable] = frozenset()
+    """Whose texts are not told whole."""
 
 
 def pack(
-    candidates: Sequence[Candidate], *, max_results: int, token_budget: int | None, count: Count, word: Word
+    candidates: Sequence[Candidate],
+    *,
+    max_results: int,
+    token_budget: int | None,
+    count: Count,
+    word: Word,
+    shorten: Shorten | None = None,
 ) -> Packed:
-    """The candidates, best first, that make the answer: no near copies, at most so many, within the budget."""
+    """The candidates, best first, that make the answer: no near copies, at most so many, within the budget.
+
+    What does not fit whole is told in a shorter form, where one is handed in.
+    """
     best_first = sorted(candidates, key=lambda candidate: -candidate.value)
     fresh = _without_near_copies(best_first)
     room = max(0, max_results)
     chosen = set(fresh[:room])
+    shortened: dict[int, Candidate] = {}
     if token_budget is not None:
-        chosen = _within_budget(best_first, fresh, room, token_budget, count, word)
+        budget = _Budget(token_budget, count, word, shorten)
+        chosen, shortened = _within_budget(best_first, fresh, room, budget)
     left_out: dict[int, Reason] = dict.fromkeys(range(len(best_first)), "near copy")
     for rank, place in enumerate(fresh):
         is_beyond = rank >= room and (token_budget is None or len(chosen) >= room)
         left_out[place] = "max_results" if is_beyond else "budget"
     return Packed(
-        tuple(best_first[place] for place in sorted(chosen)),
+        tuple(shortened.get(place, best_first[place]) for place in sorted(chosen)),
         tuple((best_first[place].key, why) for place, why in left_out.items() if place not in chosen),
+        frozenset(candidate.key for place, candidate in shortened.items() if place in chosen),
     )
 
 
@@ -121,29 +141,69 @@ def _likeness(terms: frozenset[int], others: frozenset[int]) -> float:
     return shared / (len(terms) + len(others) - shared) if shared else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """Tokens, how they are counted in an answer as it is worded, and how texts are shortened, if they are."""
+
+    tokens: int
+    count: Count
+    word: Word
+    shorten: Shorten | None = None
+
+    def taken_by(self, texts: Sequence[str]) -> int:
+        """Tokens of an answer."""
+        return self.count(self.word(texts))
+
+
 def _within_budget(
-    candidates: Sequence[Candidate], fresh: Sequence[int], room: int, budget: int, count: Count, word: Word
-) -> set[int]:
-    """Places of the candidates whose answer fits: chosen by estimates, verified as a whole."""
+    candidates: Sequence[Candidate], fresh: Sequence[int], room: int, budget: _Budget
+) -> tuple[set[int], dict[int, Candidate]]:
+    """Places of the candidates whose answer fits, chosen by estimates, verified as a whole; which are shortened."""
+    told = list(candidates)
 
     def fits(places: Iterable[int]) -> bool:
-        return count(word([candidates[place].text for place in sorted(places)])) <= budget
+        return budget.taken_by([told[place].text for place in sorted(places)]) <= budget.tokens
 
     best = fresh[:room]
     # The usual case: a budget that holds everything. One count instead of hundreds.
     if not best or fits(best):
-        return set(best)
-    alone = {place: count(word([candidates[place].text])) for place in fresh}
+        return set(best), {}
+    alone = {place: budget.taken_by([told[place].text]) for place in fresh}
     joining = 0
     if len(fresh) > 1:
-        pair = count(word([candidates[place].text for place in fresh[:2]]))
+        pair = budget.taken_by([told[place].text for place in fresh[:2]])
         joining = max(0, pair - alone[fresh[0]] - alone[fresh[1]])
     # Every memory pays for what joins it to the one before, and the first gets that back.
     costs = {place: max(1, tokens + joining) for place, tokens in alone.items()}
-    chosen = _chosen(candidates, fresh, room, budget + joining, costs)
+    most = budget.tokens + joining
+    shortened: dict[int, Candidate] = {}
+
+    def is_shortened(place: int, most: int) -> bool:
+        candidate = _shortened(candidates[place], budget, most - joining)
+        if candidate is not None:
+            told[place] = shortened[place] = candidate
+            costs[place] = max(1, budget.taken_by([candidate.text]) + joining)
+        return candidate is not None
+
+    # What no answer could hold whole takes part in its shorter form: the best one may be among them.
+    for place in islice((place for place in best if costs[place] > most), MOST_SHORTENED):
+        is_shortened(place, most // 2)
+    chosen = _chosen(told, fresh, room, most, costs)
+    left = most - sum(costs[place] for place in chosen)
+    for place in islice((place for place in best if place not in chosen), MOST_SHORTENED):
+        if len(chosen) < room and is_shortened(place, left):
+            chosen.add(place)
+            left -= costs[place]
     while chosen and not fits(chosen):
         chosen.remove(max(chosen))
-    return chosen
+    return chosen, shortened
+
+
+def _shortened(candidate: Candidate, budget: _Budget, most: int) -> Candidate | None:
+    if budget.shorten is None or most <= 0:
+        return None
+    text = budget.shorten(candidate, lambda shorter: budget.taken_by([shorter]) <= most)
+    return replace(candidate, text=text) if text else None
 
 
 def _chosen(

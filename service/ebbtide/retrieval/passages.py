@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,6 +72,8 @@ class Shelved:
     speaker: str
     conversation: str
     """Passages of one conversation are neighbours; empty where nothing says that messages belong together."""
+    is_withdrawn: bool = False
+    """Whether the text is gone: the entry is then of the memories made of it."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,26 @@ class Postings:
         end = int(np.searchsorted(self.terms, key, side="right"))
         return self.passages[begin:end], self.counts[begin:end]
 
+    def with_others(self, entries: Mapping[int, Entry]) -> Postings:
+        """These postings where some passages have other terms; nothing of the old ones is left."""
+        left = ~np.isin(self.passages, list(entries))
+        terms, passages, counts = self.terms[left], self.passages[left], self.counts[left]
+        new = _sorted(
+            np.concatenate([entry.terms for _, entry in sorted(entries.items())]),
+            np.repeat(
+                np.array(sorted(entries), dtype=np.int32),
+                [len(entry.terms) for _, entry in sorted(entries.items())],
+            ),
+            np.concatenate([entry.counts for _, entry in sorted(entries.items())]),
+        )
+        # By term, and among those of one term by passage.
+        places = np.searchsorted(_order(terms, passages), _order(new.terms, new.passages))
+        return Postings(
+            np.insert(terms, places, new.terms),
+            np.insert(passages, places, new.passages),
+            np.insert(counts, places, new.counts),
+        )
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
@@ -98,6 +120,11 @@ class Postings:
 def _sorted(terms: Terms, passages: NDArray[np.int32], counts: NDArray[np.uint8]) -> Postings:
     order = np.argsort(terms, kind="stable")
     return Postings(terms[order], passages[order], counts[order])
+
+
+def _order(terms: Terms, passages: NDArray[np.int32]) -> NDArray[np.uint64]:
+    order: NDArray[np.uint64] = (terms.astype(np.uint64) << np.uint64(32)) | passages.astype(np.uint64)
+    return order
 
 
 class Shelf:
@@ -156,11 +183,35 @@ class Shelf:
             "word_count": one.entry.word_count,
             "previous": before,
             "next": -1,
+            "withdrawn": int(one.is_withdrawn),
         }
         for name, value in values.items():
             self._columns[name].append(value)
         self._tail.append((one.entry.terms, one.entry.counts))
         self._tail_count += len(one.entry.terms)
+
+    def retell(self, told: Mapping[int, Sequence[Entry]]) -> None:
+        """Messages without their text: their passages are found by these entries, and by nothing else, from now on."""
+        messages = self.column("message")
+        merged: dict[int, Entry] = {}
+        for message, entries in told.items():
+            first, end = np.searchsorted(messages, [message, message + 1]).tolist()
+            if end - first != len(entries):
+                raise ValueError("a message has as many passages without its text as with it")
+            for number, entry in enumerate(entries, first):
+                values = {"begin": entry.begin, "length": entry.length, "word_count": entry.word_count}
+                for name, value in {**values, "withdrawn": 1}.items():
+                    self._columns[name][number] = value
+                place = number - self._tail_begin
+                if place < 0:
+                    merged[number] = entry
+                    continue
+                self._tail_count += len(entry.terms) - len(self._tail[place][0])
+                self._tail[place] = (entry.terms, entry.counts)
+        self._arrays.clear()
+        self._recent = None
+        if merged:
+            self._sorted = self._sorted.with_others(merged)
 
     def speakers_saying(self, terms: Iterable[int]) -> list[str]:
         """Speakers in whose names one of these terms stands: thousands of titles are not looked at one by one."""
@@ -280,6 +331,7 @@ _COLUMNS: Sequence[str] = (
     "word_count",
     "previous",
     "next",
+    "withdrawn",
 )
 
 TURNS_A_SPEAKER = 2

@@ -79,6 +79,7 @@ class _Check:
         self._read_nodes()
         self._check_meta()
         self._check_sources()
+        self._check_withdrawn()
         self._check_links()
         self._check_scans()
         self._check_references()
@@ -117,7 +118,7 @@ class _Check:
             self.messages[record.number] = record
             if layout.from_u64(key) != record.number:
                 self._note(layout.MESSAGES, str(record.number), "stands under another key")
-            if record.text_key not in self.texts:
+            if not record.is_withdrawn and record.text_key not in self.texts:
                 self._note(layout.MESSAGES, str(record.number), "its text is gone")
 
     def _read_passages(self) -> None:
@@ -126,6 +127,11 @@ class _Check:
             record = self.messages.get(number)
             if record is None:
                 self._note(layout.PASSAGES, str(number), "their message is gone", is_repairable=True)
+            elif record.is_withdrawn:
+                if not _fit(value, None):
+                    self._note(
+                        layout.PASSAGES, str(number), "cannot be those of memories", is_repairable=True
+                    )
             elif record.text_key in self.texts and not _fit(value, self.texts[record.text_key]):
                 self._note(layout.PASSAGES, str(number), "are not those of their message", is_repairable=True)
 
@@ -185,6 +191,30 @@ class _Check:
             first = own if node.first_key else slices[0] if len(slices) == 1 else None
             if first is not None and len(node.prefix + first) != node.original_length:
                 self._note(layout.NODES, node_text_id(node.id), "its first content has another length")
+
+    def _check_withdrawn(self) -> None:
+        """What is told instead of a text that is gone: by memories that live, and by all that cite it."""
+        citing: dict[int, set[int]] = {}
+        for node in self.nodes.values():
+            for source in filter(lambda one: one.length, node.sources):
+                citing.setdefault(source.message, set()).add(node.id)
+        for record in self.messages.values():
+            if record.is_withdrawn:
+                value = self._txn.get(layout.PASSAGES, layout.u64(record.number))
+                if (
+                    value is not None
+                    and _fit(value, None)
+                    and _told_by(value) != citing.get(record.number, set())
+                ):
+                    self._note(
+                        layout.PASSAGES,
+                        str(record.number),
+                        "are not told by the memories that live",
+                        is_repairable=True,
+                    )
+        for number in range(1, self._txn.texts_from()):
+            if number in self.messages and not self.messages[number].is_withdrawn:
+                self._note(layout.META, "texts_from", f"message {number} has its text", is_repairable=True)
 
     def _cited(self, node: Node, source: Source) -> str | None:
         record = self.messages.get(source.message)
@@ -302,11 +332,21 @@ class _Rebuild:
 
     def _drop_unfitting_passages(self) -> None:
         """Those that are missing are made anew when the agent is asked."""
+        citing: dict[int, set[int]] = {}
+        for node in self._txn.nodes():
+            for source in filter(lambda one: one.length, node.sources):
+                citing.setdefault(source.message, set()).add(node.id)
         for key, value in list(self._txn.items(layout.PASSAGES)):
-            record = self._txn.message(layout.from_u64(key))
-            text = None if record is None else self._txn.message_text(record)
-            if text is None or not _fit(value, text):
+            number = layout.from_u64(key)
+            record = self._txn.message(number)
+            if record is not None and record.is_withdrawn:
+                fits = _fit(value, None) and _told_by(value) == citing.get(number, set())
+            else:
+                text = None if record is None else self._txn.message_text(record)
+                fits = text is not None and _fit(value, text)
+            if not fits:
                 self._txn.delete(layout.PASSAGES, key)
+        self._txn.set_texts_from(next((r.number for r in self._txn.messages() if not r.is_withdrawn), 1))
 
     def _drop_unfitting_vectors(self) -> None:
         """Those that are missing are made anew in the background."""
@@ -349,13 +389,22 @@ class _Rebuild:
 
 def references(records: Any, nodes: Any) -> Counter[bytes]:
     """How often each chunk is referred to."""
-    counts: Counter[bytes] = Counter(record.text_key for record in records)
+    counts: Counter[bytes] = Counter(record.text_key for record in records if record.text_key)
     counts.update(node.first_key for node in nodes if node.first_key)
     return counts
 
 
-def _fit(value: bytes, text: str) -> bool:
-    """Whether passages cover a text from its beginning to its end, one after the other, with terms in order."""
+def _told_by(value: bytes) -> set[int]:
+    """The memories by which the passages of a message without its text are told."""
+    entries = layout.decode(value, type=list[PassageEntry])
+    return {node_id for entry in entries for node_id in entry.told_by}
+
+
+def _fit(value: bytes, text: str | None) -> bool:
+    """Whether passages cover a text from its beginning to its end, one after the other, with terms in order.
+
+    Of a text that is gone nobody knows the end any more.
+    """
     try:
         entries = layout.decode(value, type=list[PassageEntry])
     except msgspec.DecodeError:
@@ -368,7 +417,7 @@ def _fit(value: bytes, text: str) -> bool:
         if np.any(terms[1:] <= terms[:-1]):
             return False
         place += entry.length
-    return place == len(text)
+    return text is None or place == len(text)
 
 
 def _are_vectors_of(value: bytes, passages: list[PassageEntry] | None, newest_stamp: int) -> bool:

@@ -206,7 +206,21 @@ class LmdbReading:
 
     def message_text(self, record: MessageRecord) -> str | None:
         """The text of a message; None when it is no longer kept."""
-        return self.chunk(record.text_key)
+        return None if record.is_withdrawn else self.chunk(record.text_key)
+
+    def messages(self, start: int = 0) -> Iterator[MessageRecord]:
+        """Messages from number `start` on, by number."""
+        decoder = msgspec.msgpack.Decoder(MessageRecord)
+        for _, value in self.items(layout.MESSAGES, layout.u64(start)):
+            yield decoder.decode(value)
+
+    def holds_withdrawn(self) -> bool:
+        """Whether the text of any message was ever withdrawn."""
+        return self.get(layout.META, b"withdrawn") is not None
+
+    def texts_from(self) -> int:
+        """Every message before this one has lost its text."""
+        return self._number(b"texts_from", 1)
 
     def passages_of(self, message: int) -> list[PassageEntry] | None:
         """The passages of a message; None where it was stored without."""
@@ -403,6 +417,27 @@ class LmdbWriting(LmdbReading):
         count = 1 if references is None else layout.from_u32(references) + 1
         self.put(layout.CHUNK_REFERENCES, key, layout.u32(count))
         return key
+
+    def withdraw(self, record: MessageRecord, passages: list[PassageEntry]) -> None:
+        """Take the text of a message out of the archive for good; the record stays, found by these passages."""
+        assert not record.is_withdrawn
+        self._drop_chunk(record.text_key)
+        gone = msgspec.structs.replace(record, text_key=b"")
+        self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(gone))
+        self.put_passages(record.number, passages)
+        self.put(layout.META, b"withdrawn", b"1")
+
+    def put_passages(self, message: int, passages: list[PassageEntry]) -> None:
+        """Write the passages of a message anew; the vectors of those before go, and are to be made again."""
+        self.put(layout.PASSAGES, layout.u64(message), layout.encode(passages))
+        self.delete(layout.VECTORS, layout.u64(message))
+        state = self.embedding_state()
+        if state.up_to >= message:
+            self.set_embedding_state(msgspec.structs.replace(state, up_to=message - 1))
+
+    def set_texts_from(self, message: int) -> None:
+        """Note that every message before this one has lost its text."""
+        self._set_number(b"texts_from", message)
 
     def _drop_chunk(self, key: bytes) -> None:
         references = self.get(layout.CHUNK_REFERENCES, key)

@@ -25,49 +25,49 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/agents.proto\x12\nebbtide.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x08\n\x0f\x41gentParameters\x12\x18\n\x0b\x66ocus_limit\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x32\n\x0c\x66ocus_policy\x18\x02 \x01(\x0e\x32\x17.ebbtide.v1.FocusPolicyH\x01\x88\x01\x01\x12\x17\n\ndecay_rate\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\"\n\x15link_initial_strength\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12!\n\x14link_break_threshold\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x1d\n\x10\x64\x65lete_threshold\x18\x06 \x01(\x05H\x05\x88\x01\x01\x12\x17\n\nmin_shrink\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12+\n\x08strategy\x18\x08 \x01(\x0e\x32\x14.ebbtide.v1.StrategyH\x07\x88\x01\x01\x12\x16\n\tmax_nodes\x18\t \x01(\x05H\x08\x88\x01\x01\x12#\n\x16\x63ompression_batch_size\x18\n \x01(\x05H\t\x88\x01\x01\x12\x1d\n\x10slot_sample_size\x18\x0b \x01(\x05H\n\x88\x01\x01\x12\x1d\n\x10long_term_factor\x18\x0c \x01(\x01H\x0b\x88\x01\x01\x12!\n\x14\x64\x65\x66\x61ult_search_depth\x18\r \x01(\x05H\x0c\x88\x01\x01\x12\x1f\n\x12max_search_results\x18\x0e \x01(\x05H\r\x88\x01\x01\x12\'\n\x06locale\x18\x0f \x01(\x0e\x32\x12.ebbtide.v1.LocaleH\x0e\x88\x01\x01\x12\x36\n\x0espeaker_prefix\x18\x10 \x01(\x0e\x32\x19.ebbtide.v1.SpeakerPrefixH\x0f\x88\x01\x01\x12\x1a\n\rdigest_system\x18\x11 \x01(\x08H\x10\x88\x01\x01\x12\x1b\n\x0emax_queue_size\x18\x12 \x01(\x05H\x11\x88\x01\x01\x12\x1c\n\x0fmax_owed_passes\x18\x13 \x01(\x05H\x12\x88\x01\x01\x12\x1e\n\x11segment_max_chars\x18\x14 \x01(\x05H\x13\x88\x01\x01\x42\x0e\n\x0c_focus_limitB\x0f\n\r_focus_policyB\r\n\x0b_decay_rateB\x18\n\x16_link_initial_strengthB\x17\n\x15_link_break_thresholdB\x13\n\x11_delete_thresholdB\r\n\x0b_min_shrinkB\x0b\n\t_strategyB\x0c\n\n_max_nodesB\x19\n\x17_compression_batch_sizeB\x13\n\x11_slot_sample_sizeB\x13\n\x11_long_term_factorB\x17\n\x15_default_search_depthB\x15\n\x13_max_search_resultsB\t\n\x07_localeB\x11\n\x0f_speaker_prefixB\x10\n\x0e_digest_systemB\x11\n\x0f_max_queue_sizeB\x12\n\x10_max_owed_passesB\x14\n\x12_segment_max_chars\"8\n\x06\x43ounts\x12\r\n\x05nodes\x18\x01 \x01(\x03\x12\r\n\x05links\x18\x02 \x01(\x03\x12\x10\n\x08messages\x18\x03 \x01(\x03\"U\n\x10OpenAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12/\n\nparameters\x18\x02 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\"\xc6\x02\n\x11OpenAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\x12\r\n\x05\x66ocus\x18\x05 \x03(\t\x12\x17\n\x0fpending_batches\x18\x06 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x07 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x08 \x01(\x03\x12\x17\n\x0f\x66inished_passes\x18\t \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\x0b \x01(\x03\x12\x0f\n\x07\x63reated\x18\n \x01(\x08\"f\n\x12UpdateAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12/\n\nparameters\x18\x02 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\r\n\x05reset\x18\x03 \x03(\t\"\xb7\x02\n\x13UpdateAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\x12\r\n\x05\x66ocus\x18\x05 \x03(\t\x12\x17\n\x0fpending_batches\x18\x06 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x07 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x08 \x01(\x03\x12\x17\n\x0f\x66inished_passes\x18\t \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\n \x01(\x03\"#\n\x0fGetAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"\xb4\x02\n\x10GetAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\x12\r\n\x05\x66ocus\x18\x05 \x03(\t\x12\x17\n\x0fpending_batches\x18\x06 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x07 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x08 \x01(\x03\x12\x17\n\x0f\x66inished_passes\x18\t \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\n \x01(\x03\"M\n\x11ListAgentsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"\x82\x01\n\x0c\x41gentListing\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\"W\n\x12ListAgentsResponse\x12(\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x18.ebbtide.v1.AgentListing\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"%\n\x11\x43loseAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"6\n\x12\x43loseAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x63losed\x18\x02 \x01(\x08\"&\n\x12\x44\x65leteAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"7\n\x13\x44\x65leteAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x65rased\x18\x02 \x01(\x08*C\n\x0b\x46ocusPolicy\x12\x1c\n\x18\x46OCUS_POLICY_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46OCUS_POLICY_NODES\x10\x01*K\n\x08Strategy\x12\x18\n\x14STRATEGY_UNSPECIFIED\x10\x00\x12\x11\n\rSTRATEGY_SCAN\x10\x01\x12\x12\n\x0eSTRATEGY_SLOTS\x10\x02*O\n\x06Locale\x12\x16\n\x12LOCALE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bLOCALE_AUTO\x10\x01\x12\r\n\tLOCALE_ZH\x10\x02\x12\r\n\tLOCALE_EN\x10\x03*}\n\rSpeakerPrefix\x12\x1e\n\x1aSPEAKER_PREFIX_UNSPECIFIED\x10\x00\x12\x17\n\x13SPEAKER_PREFIX_AUTO\x10\x01\x12\x19\n\x15SPEAKER_PREFIX_ALWAYS\x10\x02\x12\x18\n\x14SPEAKER_PREFIX_NEVER\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/agents.proto\x12\nebbtide.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe5\x08\n\x0f\x41gentParameters\x12\x18\n\x0b\x66ocus_limit\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x32\n\x0c\x66ocus_policy\x18\x02 \x01(\x0e\x32\x17.ebbtide.v1.FocusPolicyH\x01\x88\x01\x01\x12\x17\n\ndecay_rate\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\"\n\x15link_initial_strength\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12!\n\x14link_break_threshold\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x1d\n\x10\x64\x65lete_threshold\x18\x06 \x01(\x05H\x05\x88\x01\x01\x12\x17\n\nmin_shrink\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12+\n\x08strategy\x18\x08 \x01(\x0e\x32\x14.ebbtide.v1.StrategyH\x07\x88\x01\x01\x12\x16\n\tmax_nodes\x18\t \x01(\x05H\x08\x88\x01\x01\x12#\n\x16\x63ompression_batch_size\x18\n \x01(\x05H\t\x88\x01\x01\x12\x1d\n\x10slot_sample_size\x18\x0b \x01(\x05H\n\x88\x01\x01\x12\x1d\n\x10long_term_factor\x18\x0c \x01(\x01H\x0b\x88\x01\x01\x12!\n\x14\x64\x65\x66\x61ult_search_depth\x18\r \x01(\x05H\x0c\x88\x01\x01\x12\x1f\n\x12max_search_results\x18\x0e \x01(\x05H\r\x88\x01\x01\x12\'\n\x06locale\x18\x0f \x01(\x0e\x32\x12.ebbtide.v1.LocaleH\x0e\x88\x01\x01\x12\x36\n\x0espeaker_prefix\x18\x10 \x01(\x0e\x32\x19.ebbtide.v1.SpeakerPrefixH\x0f\x88\x01\x01\x12\x1a\n\rdigest_system\x18\x11 \x01(\x08H\x10\x88\x01\x01\x12\x1b\n\x0emax_queue_size\x18\x12 \x01(\x05H\x11\x88\x01\x01\x12\x1c\n\x0fmax_owed_passes\x18\x13 \x01(\x05H\x12\x88\x01\x01\x12\x1e\n\x11segment_max_chars\x18\x14 \x01(\x05H\x13\x88\x01\x01\x12\x16\n\tretention\x18\x15 \x01(\tH\x14\x88\x01\x01\x42\x0e\n\x0c_focus_limitB\x0f\n\r_focus_policyB\r\n\x0b_decay_rateB\x18\n\x16_link_initial_strengthB\x17\n\x15_link_break_thresholdB\x13\n\x11_delete_thresholdB\r\n\x0b_min_shrinkB\x0b\n\t_strategyB\x0c\n\n_max_nodesB\x19\n\x17_compression_batch_sizeB\x13\n\x11_slot_sample_sizeB\x13\n\x11_long_term_factorB\x17\n\x15_default_search_depthB\x15\n\x13_max_search_resultsB\t\n\x07_localeB\x11\n\x0f_speaker_prefixB\x10\n\x0e_digest_systemB\x11\n\x0f_max_queue_sizeB\x12\n\x10_max_owed_passesB\x14\n\x12_segment_max_charsB\x0c\n\n_retention\"8\n\x06\x43ounts\x12\r\n\x05nodes\x18\x01 \x01(\x03\x12\r\n\x05links\x18\x02 \x01(\x03\x12\x10\n\x08messages\x18\x03 \x01(\x03\"U\n\x10OpenAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12/\n\nparameters\x18\x02 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\"\xc6\x02\n\x11OpenAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\x12\r\n\x05\x66ocus\x18\x05 \x03(\t\x12\x17\n\x0fpending_batches\x18\x06 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x07 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x08 \x01(\x03\x12\x17\n\x0f\x66inished_passes\x18\t \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\x0b \x01(\x03\x12\x0f\n\x07\x63reated\x18\n \x01(\x08\"f\n\x12UpdateAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12/\n\nparameters\x18\x02 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\r\n\x05reset\x18\x03 \x03(\t\"\xb7\x02\n\x13UpdateAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\x12\r\n\x05\x66ocus\x18\x05 \x03(\t\x12\x17\n\x0fpending_batches\x18\x06 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x07 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x08 \x01(\x03\x12\x17\n\x0f\x66inished_passes\x18\t \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\n \x01(\x03\"#\n\x0fGetAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"\xb4\x02\n\x10GetAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\nparameters\x18\x03 \x01(\x0b\x32\x1b.ebbtide.v1.AgentParameters\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\x12\r\n\x05\x66ocus\x18\x05 \x03(\t\x12\x17\n\x0fpending_batches\x18\x06 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x07 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x08 \x01(\x03\x12\x17\n\x0f\x66inished_passes\x18\t \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\n \x01(\x03\"M\n\x11ListAgentsRequest\x12\x16\n\tpage_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x02 \x01(\tB\x0c\n\n_page_size\"\x82\x01\n\x0c\x41gentListing\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12.\n\ncreated_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04open\x18\x03 \x01(\x08\x12\"\n\x06\x63ounts\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.Counts\"W\n\x12ListAgentsResponse\x12(\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x18.ebbtide.v1.AgentListing\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"%\n\x11\x43loseAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"6\n\x12\x43loseAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x63losed\x18\x02 \x01(\x08\"&\n\x12\x44\x65leteAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"7\n\x13\x44\x65leteAgentResponse\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06\x65rased\x18\x02 \x01(\x08*C\n\x0b\x46ocusPolicy\x12\x1c\n\x18\x46OCUS_POLICY_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46OCUS_POLICY_NODES\x10\x01*K\n\x08Strategy\x12\x18\n\x14STRATEGY_UNSPECIFIED\x10\x00\x12\x11\n\rSTRATEGY_SCAN\x10\x01\x12\x12\n\x0eSTRATEGY_SLOTS\x10\x02*O\n\x06Locale\x12\x16\n\x12LOCALE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bLOCALE_AUTO\x10\x01\x12\r\n\tLOCALE_ZH\x10\x02\x12\r\n\tLOCALE_EN\x10\x03*}\n\rSpeakerPrefix\x12\x1e\n\x1aSPEAKER_PREFIX_UNSPECIFIED\x10\x00\x12\x17\n\x13SPEAKER_PREFIX_AUTO\x10\x01\x12\x19\n\x15SPEAKER_PREFIX_ALWAYS\x10\x02\x12\x18\n\x14SPEAKER_PREFIX_NEVER\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ebbtide.v1.agents_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FOCUSPOLICY']._serialized_start=2895
-  _globals['_FOCUSPOLICY']._serialized_end=2962
-  _globals['_STRATEGY']._serialized_start=2964
-  _globals['_STRATEGY']._serialized_end=3039
-  _globals['_LOCALE']._serialized_start=3041
-  _globals['_LOCALE']._serialized_end=3120
-  _globals['_SPEAKERPREFIX']._serialized_start=3122
-  _globals['_SPEAKERPREFIX']._serialized_end=3247
+  _globals['_FOCUSPOLICY']._serialized_start=2933
+  _globals['_FOCUSPOLICY']._serialized_end=3000
+  _globals['_STRATEGY']._serialized_start=3002
+  _globals['_STRATEGY']._serialized_end=3077
+  _globals['_LOCALE']._serialized_start=3079
+  _globals['_LOCALE']._serialized_end=3158
+  _globals['_SPEAKERPREFIX']._serialized_start=3160
+  _globals['_SPEAKERPREFIX']._serialized_end=3285
   _globals['_AGENTPARAMETERS']._serialized_start=73
-  _globals['_AGENTPARAMETERS']._serialized_end=1160
-  _globals['_COUNTS']._serialized_start=1162
-  _globals['_COUNTS']._serialized_end=1218
-  _globals['_OPENAGENTREQUEST']._serialized_start=1220
-  _globals['_OPENAGENTREQUEST']._serialized_end=1305
-  _globals['_OPENAGENTRESPONSE']._serialized_start=1308
-  _globals['_OPENAGENTRESPONSE']._serialized_end=1634
-  _globals['_UPDATEAGENTREQUEST']._serialized_start=1636
-  _globals['_UPDATEAGENTREQUEST']._serialized_end=1738
-  _globals['_UPDATEAGENTRESPONSE']._serialized_start=1741
-  _globals['_UPDATEAGENTRESPONSE']._serialized_end=2052
-  _globals['_GETAGENTREQUEST']._serialized_start=2054
-  _globals['_GETAGENTREQUEST']._serialized_end=2089
-  _globals['_GETAGENTRESPONSE']._serialized_start=2092
-  _globals['_GETAGENTRESPONSE']._serialized_end=2400
-  _globals['_LISTAGENTSREQUEST']._serialized_start=2402
-  _globals['_LISTAGENTSREQUEST']._serialized_end=2479
-  _globals['_AGENTLISTING']._serialized_start=2482
-  _globals['_AGENTLISTING']._serialized_end=2612
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=2614
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=2701
-  _globals['_CLOSEAGENTREQUEST']._serialized_start=2703
-  _globals['_CLOSEAGENTREQUEST']._serialized_end=2740
-  _globals['_CLOSEAGENTRESPONSE']._serialized_start=2742
-  _globals['_CLOSEAGENTRESPONSE']._serialized_end=2796
-  _globals['_DELETEAGENTREQUEST']._serialized_start=2798
-  _globals['_DELETEAGENTREQUEST']._serialized_end=2836
-  _globals['_DELETEAGENTRESPONSE']._serialized_start=2838
-  _globals['_DELETEAGENTRESPONSE']._serialized_end=2893
+  _globals['_AGENTPARAMETERS']._serialized_end=1198
+  _globals['_COUNTS']._serialized_start=1200
+  _globals['_COUNTS']._serialized_end=1256
+  _globals['_OPENAGENTREQUEST']._serialized_start=1258
+  _globals['_OPENAGENTREQUEST']._serialized_end=1343
+  _globals['_OPENAGENTRESPONSE']._serialized_start=1346
+  _globals['_OPENAGENTRESPONSE']._serialized_end=1672
+  _globals['_UPDATEAGENTREQUEST']._serialized_start=1674
+  _globals['_UPDATEAGENTREQUEST']._serialized_end=1776
+  _globals['_UPDATEAGENTRESPONSE']._serialized_start=1779
+  _globals['_UPDATEAGENTRESPONSE']._serialized_end=2090
+  _globals['_GETAGENTREQUEST']._serialized_start=2092
+  _globals['_GETAGENTREQUEST']._serialized_end=2127
+  _globals['_GETAGENTRESPONSE']._serialized_start=2130
+  _globals['_GETAGENTRESPONSE']._serialized_end=2438
+  _globals['_LISTAGENTSREQUEST']._serialized_start=2440
+  _globals['_LISTAGENTSREQUEST']._serialized_end=2517
+  _globals['_AGENTLISTING']._serialized_start=2520
+  _globals['_AGENTLISTING']._serialized_end=2650
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=2652
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=2739
+  _globals['_CLOSEAGENTREQUEST']._serialized_start=2741
+  _globals['_CLOSEAGENTREQUEST']._serialized_end=2778
+  _globals['_CLOSEAGENTRESPONSE']._serialized_start=2780
+  _globals['_CLOSEAGENTRESPONSE']._serialized_end=2834
+  _globals['_DELETEAGENTREQUEST']._serialized_start=2836
+  _globals['_DELETEAGENTREQUEST']._serialized_end=2874
+  _globals['_DELETEAGENTRESPONSE']._serialized_start=2876
+  _globals['_DELETEAGENTRESPONSE']._serialized_end=2931
 # @@protoc_insertion_point(module_scope)

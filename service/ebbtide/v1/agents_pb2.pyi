@@ -148,6 +148,7 @@ class AgentParameters(_message.Message):
     MAX_QUEUE_SIZE_FIELD_NUMBER: _builtins.int
     MAX_OWED_PASSES_FIELD_NUMBER: _builtins.int
     SEGMENT_MAX_CHARS_FIELD_NUMBER: _builtins.int
+    RETENTION_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
     """Most nodes in focus at once, 1-64; what is in focus is protected."""
     focus_policy: Global___FocusPolicy.ValueType
@@ -188,6 +189,8 @@ class AgentParameters(_message.Message):
     """Most compression passes an agent can owe, 1-100000; further ones are merged."""
     segment_max_chars: _builtins.int
     """Advised longest segment, in characters, 20-2000."""
+    retention: _builtins.str
+    """How long what was said is kept once it is digested: keep (for ever), days:N (from its acceptance), none."""
     def __init__(
         self,
         *,
@@ -211,10 +214,11 @@ class AgentParameters(_message.Message):
         max_queue_size: _builtins.int | None = ...,
         max_owed_passes: _builtins.int | None = ...,
         segment_max_chars: _builtins.int | None = ...,
+        retention: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__compression_batch_size: _TypeAlias = _typing.Literal["compression_batch_size"]  # noqa: Y015
     _WhichOneofArgType__compression_batch_size: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size"]  # noqa: Y015
@@ -248,6 +252,8 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__max_search_results: _TypeAlias = _typing.Literal["_max_search_results", b"_max_search_results"]  # noqa: Y015
     _WhichOneofReturnType__min_shrink: _TypeAlias = _typing.Literal["min_shrink"]  # noqa: Y015
     _WhichOneofArgType__min_shrink: _TypeAlias = _typing.Literal["_min_shrink", b"_min_shrink"]  # noqa: Y015
+    _WhichOneofReturnType__retention: _TypeAlias = _typing.Literal["retention"]  # noqa: Y015
+    _WhichOneofArgType__retention: _TypeAlias = _typing.Literal["_retention", b"_retention"]  # noqa: Y015
     _WhichOneofReturnType__segment_max_chars: _TypeAlias = _typing.Literal["segment_max_chars"]  # noqa: Y015
     _WhichOneofArgType__segment_max_chars: _TypeAlias = _typing.Literal["_segment_max_chars", b"_segment_max_chars"]  # noqa: Y015
     _WhichOneofReturnType__slot_sample_size: _TypeAlias = _typing.Literal["slot_sample_size"]  # noqa: Y015
@@ -288,6 +294,8 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_search_results) -> _WhichOneofReturnType__max_search_results | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_shrink) -> _WhichOneofReturnType__min_shrink | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retention) -> _WhichOneofReturnType__retention | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__segment_max_chars) -> _WhichOneofReturnType__segment_max_chars | None: ...
     @_typing.overload

@@ -48,6 +48,34 @@ RECALL_MODE_HYBRID: RecallMode.ValueType  # 3
 """Over everything the agent ever heard, by several signals."""
 Global___RecallMode: _TypeAlias = RecallMode  # noqa: Y015
 
+class _ArchiveUse:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ArchiveUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ArchiveUse.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ARCHIVE_USE_UNSPECIFIED: _ArchiveUse.ValueType  # 0
+    """Not given: as `include_archive` says."""
+    ARCHIVE_USE_ALWAYS: _ArchiveUse.ValueType  # 1
+    """Always."""
+    ARCHIVE_USE_NEVER: _ArchiveUse.ValueType  # 2
+    """Never."""
+    ARCHIVE_USE_WHEN_NEEDED: _ArchiveUse.ValueType  # 3
+    """Where living memories do not do: few are found, none stands out, or the query holds a code."""
+
+class ArchiveUse(_ArchiveUse, metaclass=_ArchiveUseEnumTypeWrapper):
+    """When what was forgotten, shortened or not yet digested takes part in an answer."""
+
+ARCHIVE_USE_UNSPECIFIED: ArchiveUse.ValueType  # 0
+"""Not given: as `include_archive` says."""
+ARCHIVE_USE_ALWAYS: ArchiveUse.ValueType  # 1
+"""Always."""
+ARCHIVE_USE_NEVER: ArchiveUse.ValueType  # 2
+"""Never."""
+ARCHIVE_USE_WHEN_NEEDED: ArchiveUse.ValueType  # 3
+"""Where living memories do not do: few are found, none stands out, or the query holds a code."""
+Global___ArchiveUse: _TypeAlias = ArchiveUse  # noqa: Y015
+
 class _MemoryState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -131,6 +159,8 @@ class RecallRequest(_message.Message):
     CITATIONS_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     WITHOUT_FIELD_NUMBER: _builtins.int
+    KEY_SENTENCES_FIELD_NUMBER: _builtins.int
+    ARCHIVE_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
     depth: _builtins.int
@@ -153,6 +183,10 @@ class RecallRequest(_message.Message):
     """Name the sources of each memory, in the text and as `memories`; hybrid mode only."""
     explain: _builtins.bool
     """Tell how the answer came about, as `explanation`; hybrid mode only."""
+    key_sentences: _builtins.bool
+    """Tell by its key sentences what does not fit into the token budget whole; hybrid mode only."""
+    archive: Global___ArchiveUse.ValueType
+    """When the archive takes part; default: as `include_archive` says; hybrid mode only."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """A memory matches when any of them occurs in it; none matches everything in reach. In hybrid mode: words to look
@@ -209,11 +243,15 @@ class RecallRequest(_message.Message):
         citations: _builtins.bool = ...,
         explain: _builtins.bool = ...,
         without: _abc.Iterable[_builtins.str] | None = ...,
+        key_sentences: _builtins.bool = ...,
+        archive: Global___ArchiveUse.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "archive", b"archive", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__archive: _TypeAlias = _typing.Literal["archive"]  # noqa: Y015
+    _WhichOneofArgType__archive: _TypeAlias = _typing.Literal["_archive", b"_archive"]  # noqa: Y015
     _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
     _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
     _WhichOneofReturnType__include_archive: _TypeAlias = _typing.Literal["include_archive"]  # noqa: Y015
@@ -228,6 +266,8 @@ class RecallRequest(_message.Message):
     _WhichOneofArgType__token_budget: _TypeAlias = _typing.Literal["_token_budget", b"_token_budget"]  # noqa: Y015
     _WhichOneofReturnType__tokenizer: _TypeAlias = _typing.Literal["tokenizer"]  # noqa: Y015
     _WhichOneofArgType__tokenizer: _TypeAlias = _typing.Literal["_tokenizer", b"_tokenizer"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__archive) -> _WhichOneofReturnType__archive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__depth) -> _WhichOneofReturnType__depth | None: ...
     @_typing.overload
@@ -261,6 +301,7 @@ class CitedSource(_message.Message):
     SPEAKER_FIELD_NUMBER: _builtins.int
     TIMESTAMP_FIELD_NUMBER: _builtins.int
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    QUOTE_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The caller's own id of the message, empty if none was given."""
     batch_id: _builtins.str
@@ -268,7 +309,7 @@ class CitedSource(_message.Message):
     message_index: _builtins.int
     """Place of the message in its batch."""
     chunk_id: _builtins.str
-    """SHA-256 of the message's text, in hexadecimal."""
+    """SHA-256 of the message's text, in hexadecimal; empty where that is gone."""
     offset: _builtins.int
     """First byte of the slice in the message's UTF-8."""
     length: _builtins.int
@@ -279,6 +320,8 @@ class CitedSource(_message.Message):
     """Who spoke, if the caller told."""
     conversation_id: _builtins.str
     """The conversation it belongs to, if the caller told."""
+    quote: _builtins.str
+    """What was said there, word for word; empty where the text is gone."""
     @_builtins.property
     def timestamp(self) -> _timestamp_pb2.Timestamp:
         """When it was said, if the caller told."""
@@ -296,10 +339,11 @@ class CitedSource(_message.Message):
         speaker: _builtins.str = ...,
         timestamp: _timestamp_pb2.Timestamp | None = ...,
         conversation_id: _builtins.str = ...,
+        quote: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "offset", b"offset", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "offset", b"offset", "quote", b"quote", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -413,12 +457,15 @@ class ExplainedMemory(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     SIGNALS_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
+    SHORTENED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id."""
     score: _builtins.float
     """Its score."""
     dropped: _builtins.str
     """Why it is not in the answer; empty for those that are."""
+    shortened: _builtins.bool
+    """Whether only its key sentences are told."""
     @_builtins.property
     def signals(self) -> _containers.RepeatedCompositeFieldContainer[Global___SignalShare]:
         """What it is made of."""
@@ -430,10 +477,11 @@ class ExplainedMemory(_message.Message):
         score: _builtins.float = ...,
         signals: _abc.Iterable[Global___SignalShare] | None = ...,
         dropped: _builtins.str = ...,
+        shortened: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "id", b"id", "score", b"score", "signals", b"signals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "id", b"id", "score", b"score", "shortened", b"shortened", "signals", b"signals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -485,8 +533,11 @@ class Explanation(_message.Message):
     TIMES_FIELD_NUMBER: _builtins.int
     SIGNALS_OFF_FIELD_NUMBER: _builtins.int
     MEMORIES_FIELD_NUMBER: _builtins.int
+    ARCHIVE_FIELD_NUMBER: _builtins.int
     looked_for: _builtins.str
     """What was left of the query for the words index."""
+    archive: _builtins.str
+    """Whether the archive took part: always, never, not needed, or why it was needed."""
     @_builtins.property
     def phrases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What was quoted in the query."""
@@ -516,10 +567,11 @@ class Explanation(_message.Message):
         times: _abc.Iterable[Global___TimeSpoken] | None = ...,
         signals_off: _abc.Iterable[Global___SignalOff] | None = ...,
         memories: _abc.Iterable[Global___ExplainedMemory] | None = ...,
+        archive: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["looked_for", b"looked_for", "memories", b"memories", "phrases", b"phrases", "signals_off", b"signals_off", "speakers", b"speakers", "times", b"times"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive", "looked_for", b"looked_for", "memories", b"memories", "phrases", b"phrases", "signals_off", b"signals_off", "speakers", b"speakers", "times", b"times"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

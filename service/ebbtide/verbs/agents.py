@@ -120,6 +120,7 @@ async def update(service: Service, agent_id: str, given: Mapping[str, object]) -
             agent.workspace.change_parameters(given)
 
         await agent.run(change)
+        agent.sweeper.notice()
         return await _info(agent)
 
 

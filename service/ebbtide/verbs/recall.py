@@ -21,13 +21,14 @@ from typing import Literal
 from pydantic import Field, PrivateAttr
 
 from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.recollection import Recollected, Recollection, Wanted
+from ebbtide.fleet.recollection import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.settings import LimitSettings
+from ebbtide.verbs.explanation import Explanation, explained
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import SourceInfo, source_info
 from ebbtide.verbs.service import Service
@@ -94,9 +95,18 @@ class RecallCommand(Form):
     tokenizer: str = Field(
         "estimate", description="What counts tokens: estimate (never too few), characters, words, utf8_bytes."
     )
+    key_sentences: bool = Field(
+        False,
+        description="Tell by its key sentences what does not fit into the token budget whole; hybrid mode only.",
+    )
     include_archive: bool = Field(
         True,
         description="Whether what was forgotten, shortened or not yet digested takes part; hybrid mode only.",
+    )
+    archive: Literal["always", "never", "when_needed"] | None = Field(
+        None,
+        description="When the archive takes part: always, never, when_needed (living memories do not do); "
+        "default: as `include_archive` says; hybrid mode only.",
     )
     citations: bool = Field(
         False, description="Name the sources of each memory, in the text and as `memories`; hybrid mode only."
@@ -114,9 +124,12 @@ class RecallCommand(Form):
 
 
 class CitedSource(SourceInfo):
-    """Where a memory came from, with the key of the whole text."""
+    """Where a memory came from, with the key of the whole text and the words themselves."""
 
-    chunk_id: str = Field(description="SHA-256 of the message's text, in hexadecimal.")
+    chunk_id: str = Field(
+        description="SHA-256 of the message's text, in hexadecimal; empty where that is gone."
+    )
+    quote: str = Field(description="What was said there, word for word; empty where the text is gone.")
 
 
 class RecalledMemory(Answer):
@@ -130,48 +143,6 @@ class RecalledMemory(Answer):
     )
     node_ids: list[str] = Field(description="Living nodes made from it.")
     sources: list[CitedSource]
-
-
-class SignalShare(Answer):
-    """What one signal gave a memory."""
-
-    signal: str
-    score: float
-
-
-class SignalOff(Answer):
-    """A signal that did not take part."""
-
-    signal: str
-    why: str
-
-
-class ExplainedMemory(Answer):
-    """Why a memory stands where it stands, or was left out."""
-
-    id: str
-    score: float
-    signals: list[SignalShare]
-    dropped: str = Field(description="Why it is not in the answer; empty for those that are.")
-
-
-class TimeSpoken(Answer):
-    """A time that the query speaks of."""
-
-    words: str
-    begin: int
-    end: int
-
-
-class Explanation(Answer):
-    """How an answer came about."""
-
-    looked_for: str = Field(description="What was left of the query for the words index.")
-    phrases: list[str] = Field(description="What was quoted in the query.")
-    speakers: list[str] = Field(description="Speakers named in the query.")
-    times: list[TimeSpoken]
-    signals_off: list[SignalOff]
-    memories: list[ExplainedMemory]
 
 
 class Recalled(Answer):
@@ -251,7 +222,9 @@ def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
         depth=parameters.default_search_depth if command.depth is None else command.depth,
         start_nodes=[parse_node_id(node_id) for node_id in command.start_nodes],
         token_budget=command.token_budget,
-        include_archive=command.include_archive,
+        key_sentences=command.key_sentences,
+        include_archive=_archive(command) != "never",
+        archive_when_needed=_archive(command) == "when_needed",
         speakers=command.speakers,
         conversations=command.sources,
         time_range=(span.begin, span.end),
@@ -271,6 +244,10 @@ async def _with_meaning(service: Service, wanted: Wanted) -> Wanted:
     return replace(wanted, vector=vector, embedding_model=model, no_vector=why)
 
 
+def _archive(command: RecallCommand) -> str:
+    return command.archive or ("always" if command.include_archive else "never")
+
+
 def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, now_ms: int) -> Recalled:
     locale = workspace.parameters.locale
     found, counts = workspace.recollect(wanted, now_ms, lambda text: count_tokens(text, command.tokenizer))
@@ -279,7 +256,7 @@ def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, n
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         memories=[_memory(one) for one in found.memories] if command.citations else [],
-        explanation=_explanation(found) if command.explain else None,
+        explanation=explained(found) if command.explain else None,
     )
     answer._asked = _asked_for(command)
     return answer
@@ -294,7 +271,7 @@ def _asked_for(command: RecallCommand) -> frozenset[str]:
 def _memory(one: Recollection) -> RecalledMemory:
     record = one.source.record
     told = source_info(record, one.source.offset, one.source.length)
-    source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex())
+    source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex(), quote=one.source.quote)
     return RecalledMemory(
         id=one.text_id,
         kind=one.kind,
@@ -302,34 +279,6 @@ def _memory(one: Recollection) -> RecalledMemory:
         state=one.state,
         node_ids=[node_text_id(node_id) for node_id in one.node_ids],
         sources=[source],
-    )
-
-
-def _explanation(found: Recollected) -> Explanation | None:
-    question, ranking = found.question, found.ranking
-    if question is None:
-        return None
-    places = {} if ranking is None else {p: place for place, p in enumerate(ranking.passages.tolist())}
-    signals = {} if ranking is None else ranking.signals
-    off = {} if ranking is None else ranking.off
-
-    def told(one: Recollection, why: str) -> ExplainedMemory:
-        place = places[one.passage]
-        shares = [
-            SignalShare(signal=name, score=round(float(scores[place]), 6)) for name, scores in signals.items()
-        ]
-        return ExplainedMemory(id=one.text_id, score=round(one.score, 6), signals=shares, dropped=why)
-
-    return Explanation(
-        looked_for=question.text,
-        phrases=list(question.phrases),
-        speakers=list(question.speakers),
-        times=[TimeSpoken(words=span.text, begin=span.begin_ms, end=span.end_ms) for span in question.dates],
-        signals_off=[SignalOff(signal=name, why=why) for name, why in off.items()],
-        memories=[
-            *(told(one, "") for one in found.memories),
-            *(told(one, why) for one, why in found.dropped),
-        ],
     )
 
 
@@ -357,7 +306,7 @@ def check_command(command: RecallCommand, limits: LimitSettings) -> None:
 
 ONLY_HYBRID = (
     *("start_nodes", "kinds", "speakers", "sources", "time_range", "token_budget", "tokenizer"),
-    *("include_archive", "citations", "explain", "without"),
+    *("key_sentences", "include_archive", "archive", "citations", "explain", "without"),
 )
 """Fields that an associative recall would have to ignore; so it refuses them."""
 
@@ -399,6 +348,8 @@ def _check_hybrid(command: RecallCommand, limits: LimitSettings) -> None:
         for index, word in enumerate(words):
             if word not in allowed:
                 refuse(f"{name}[{index}]", word, ", ".join(allowed))
+    if command.archive is not None and "include_archive" in command.model_fields_set:
+        refuse("archive", command.archive, "one of `archive` and `include_archive`, not both")
     if command.tokenizer not in TOKENIZERS:
         refuse("tokenizer", command.tokenizer, ", ".join(TOKENIZERS))
     budget = command.token_budget

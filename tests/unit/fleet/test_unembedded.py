@@ -96,9 +96,9 @@ def test_everything_is_asked_for_once(store: LmdbStore) -> None:
     """What was said comes with its speaker, a long message by its passages; afterwards nothing is left."""
     said(store, "Short.", "A sentence that is long. " * (LONGEST // 20))
     work = work_of(store, A)
-    assert numbers(work) == [1, 2] and work.texts[0] == ("Ann: Short.",)
-    assert len(work.texts[1]) > 1 and all(text.startswith("Ann: ") for text in work.texts[1])
-    assert "".join(text.removeprefix("Ann: ") for text in work.texts[1]).startswith("A sentence")
+    assert numbers(work) == [1, 2] and work.asked[0].texts == ("Ann: Short.",)
+    assert len(work.asked[1].texts) > 1 and all(text.startswith("Ann: ") for text in work.asked[1].texts)
+    assert "".join(text.removeprefix("Ann: ") for text in work.asked[1].texts).startswith("A sentence")
     assert left(store, A) == 2
     assert keep(store, work) == {1, 2}
     assert left(store, A) == 0 and store.read(lambda txn: next_unembedded(txn, A)) is None
@@ -129,7 +129,7 @@ def test_another_model_begins_anew(store: LmdbStore) -> None:
     again = work_of(store, B)
     assert numbers(again) == [1, 2]
     half = msgspec.structs.replace(again.state, up_to=1)
-    partly = Unembedded(half, again.since, again.records[:1], again.texts[:1])
+    partly = Unembedded(half, again.since, again.asked[:1])
     keep(store, partly, [vector(3)])
     assert vectors_held(store) == {0: vector(3).tolist()}
     assert left(store, B) == 1 and left(store, A) == 2
@@ -163,7 +163,7 @@ def test_a_text_withdrawn_meanwhile_gets_no_vector(store: LmdbStore) -> None:
     store.write(withdraw)
     assert keep(store, work) == {1, 3}
     again = work_of(store, A)
-    assert numbers(again) == [2] and again.texts == (("Ann:       ",),)
+    assert numbers(again) == [2] and again.asked[0].texts == ("Ann:       ",)
     keep(store, again, [None])
     assert left(store, A) == 0 and set(vectors_held(store)) == {0, 2}
 

@@ -50,6 +50,46 @@ def test_without_a_budget_the_best_are_kept() -> None:
     assert answer.dropped == ((2, "near copy"), (4, "max_results"))
 
 
+def halved(candidate: Candidate, fits: Callable[[str], bool]) -> str:
+    """The first part of a text that fits, half of it and half of that; nothing below four characters."""
+    text = candidate.text
+    while len(text) >= 4 and not fits(text):
+        text = text[: len(text) // 2]
+    return text if len(text) >= 4 and fits(text) else ""
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 200), st.floats(0, 1)), min_size=1, max_size=12),
+    st.integers(1, 400),
+    st.integers(1, 8),
+)
+def test_what_is_shortened_keeps_the_budget_too(
+    sizes: list[tuple[int, float]], budget: int, most: int
+) -> None:
+    """Shorter forms fill what whole ones leave: the budget holds, order and number too, nobody is lost silently."""
+    found = [candidate(k, f"{k:03}" + "x" * size, value) for k, (size, value) in enumerate(sizes)]
+    answer = pack(found, max_results=most, token_budget=budget, count=len, word=word, shorten=halved)
+    assert len(word([kept.text for kept in answer.kept])) <= budget
+    assert len(answer.kept) <= most
+    by_key = {one.key: one for one in found}
+    for kept in answer.kept:
+        assert (kept.text != by_key[kept.key].text) == (kept.key in answer.shortened)
+    assert sorted([*map(str, keys(answer)), *(str(key) for key, _ in answer.dropped)]) == sorted(
+        map(str, by_key)
+    )
+    plain = pack(found, max_results=most, token_budget=budget, count=len, word=word)
+    assert len(answer.kept) >= min(1, len(plain.kept))
+
+
+def test_the_best_is_told_in_a_shorter_form_before_it_is_dropped() -> None:
+    """What no answer could hold whole is told in part, beside what fits."""
+    found = [candidate(1, "a" * 500, 0.9), candidate(2, "b" * 20, 0.5)]
+    answer = pack(found, max_results=9, token_budget=120, count=len, word=word, shorten=halved)
+    assert keys(answer) == [1, 2]
+    assert answer.shortened == {1}
+    assert answer.dropped == ()
+
+
 def test_near_copies_share_nine_tenths_of_their_terms() -> None:
     """Nine of ten is a near copy, eight of ten is not; the better one stays."""
     best = candidate(1, "a", 0.9, range(10))

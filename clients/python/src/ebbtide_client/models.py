@@ -16,6 +16,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 Role = Literal["user", "assistant", "system"]
 RecallMode = Literal["auto", "associative", "hybrid"]
+ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
 
 
@@ -60,6 +61,7 @@ class AgentParameters:
     max_queue_size: int
     max_owed_passes: int
     segment_max_chars: int
+    retention: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +151,11 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class CitedSource(SourceInfo):
-    """Where a recalled memory came from, with the key of the whole text."""
+    """Where a recalled memory came from, with the key of the whole text and the words themselves."""
 
     chunk_id: str
+    quote: str
+    """What was said there, word for word; empty where the text is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,7 @@ class ExplainedMemory:
     score: float
     signals: tuple[SignalShare, ...]
     dropped: str
+    shortened: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +215,7 @@ class Explanation:
     speakers: tuple[str, ...]
     times: tuple[TimeSpoken, ...]
     signals_off: tuple[SignalOff, ...]
+    archive: str
     memories: tuple[ExplainedMemory, ...]
 
 

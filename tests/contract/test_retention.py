@@ -1,0 +1,92 @@
+"""Retention over every transport: texts go when they are told to, memories live on and are found."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.callers import CALLERS, Caller, CallerIn
+
+AGENT = "/v1/agents/ann"
+SAID = "My sister Clara is a carpenter and builds boats in the old harbour."
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+async def said(call: Caller, text: str = SAID) -> None:
+    messages = [{"role": "user", "speaker": "Bob", "content": text, "id": "m1"}]
+    assert (await call("POST", f"{AGENT}/remember", {"messages": messages})).status_code == 202
+    assert (await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})).status_code == 200
+
+
+async def cited(call: Caller) -> dict[str, Any]:
+    """The one memory of boats, as it is cited."""
+    answer = (await call("POST", f"{AGENT}/recall", {"query": "boats", "citations": True})).json()
+    [memory] = answer["memories"]
+    found: dict[str, Any] = memory
+    return found
+
+
+async def until_unquoted(call: Caller) -> None:
+    for _ in range(1000):
+        if not (await cited(call))["sources"][0]["quote"]:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("the text is still quoted")
+
+
+async def test_with_none_nothing_is_quoted(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Once digested a text is not there to be cited: the memory is found and told, its source says who and when."""
+    async with caller_in(tmp_path) as call:
+        created = await call("PUT", AGENT, {"retention": "none"})
+        assert created.json()["parameters"]["retention"] == "none"
+        await said(call)
+        memory = await cited(call)
+        [source] = memory["sources"]
+        assert (memory["content"], memory["state"]) == (f"Bob: {SAID}", "living")
+        assert (source["message_id"], source["speaker"], source["length"]) == ("m1", "Bob", len(SAID))
+        assert (source["quote"], source["chunk_id"]) == ("", "")
+
+
+async def test_lowering_takes_away_what_is_there(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A change to none withdraws texts kept so far, in the background, and a restart does not bring them back."""
+    async with caller_in(tmp_path) as call:
+        await said(call)
+        assert (await cited(call))["sources"][0]["quote"] == SAID
+        assert (await call("PATCH", AGENT, {"retention": "days:1"})).status_code == 200
+        assert (await cited(call))["sources"][0]["quote"] == SAID
+        assert (await call("PATCH", AGENT, {"retention": "none"})).status_code == 200
+        await until_unquoted(call)
+        before = await cited(call)
+    async with caller_in(tmp_path) as call:
+        assert (await call("PATCH", AGENT, {"retention": None})).json()["parameters"]["retention"] == "keep"
+        assert await cited(call) == before
+
+
+async def test_what_fell_due_while_an_agent_was_closed_goes_when_it_opens(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A daemon that is started with another default applies it to what it finds."""
+    async with caller_in(tmp_path) as call:
+        await said(call)
+    async with caller_in(tmp_path, memory={"retention": "none"}) as call:
+        await until_unquoted(call)
+
+
+@pytest.mark.parametrize("bad", ["", "forever", "days", "days:0", "days:1.5", "days:99999", "None"])
+async def test_what_is_no_retention_is_refused(tmp_path: Path, caller_in: CallerIn, bad: str) -> None:
+    """The error names the parameter, what was given and what is allowed; the agent keeps what it had."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"retention": "days:7"})
+        answer = await call("PATCH", AGENT, {"retention": bad})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["reason"]) == (400, "INVALID_VALUE")
+        assert error["message"].startswith(f"retention: '{bad}' is not allowed; allowed: keep, none, days:N")
+        assert (await call("GET", AGENT)).json()["parameters"]["retention"] == "days:7"
