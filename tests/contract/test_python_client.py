@@ -134,6 +134,7 @@ async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
         assert [a.agent_id async for a in memory.every_agent()] == ["ann"]
         assert (await memory.list_agents(page_size=1)).agents[0].agent_id == "ann"
         assert [b.batch_id async for b in memory.every_batch("ann", page_size=1)] == ["b1"]
+        assert (await memory.delete_node("ann", "n1")).node_id == "n1"
         assert (await memory.close_agent("ann")).closed
         assert (await memory.erase("ann")).erased
         assert (await memory.get_health()).status == "ok"
@@ -169,7 +170,7 @@ def test_both_clients_have_the_same_verbs() -> None:
         and not name.startswith("_")
         and name != "as_method"
     }
-    assert len(builders) == 21
+    assert len(builders) == 22
     for name, build in builders.items():
         wanted = list(inspect.signature(build).parameters)
         for kind in (Client, AsyncClient):

@@ -119,6 +119,7 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
             ("GET", "/focus", None),
             ("GET", "/nodes", None),
             ("GET", "/nodes/n1", None),
+            ("DELETE", "/nodes/n1", None),
             ("GET", "/links", None),
         ):
             assert await call.refused(method, AGENT + path, body) == "AGENT_NOT_FOUND", path

@@ -104,6 +104,7 @@ ROUTES = {
     "GET /v1/agents/{agent_id}/nodes": "ListNodes",
     "GET /v1/agents/{agent_id}/nodes/{node_id}": "GetNode",
     "GET /v1/agents/{agent_id}/links": "ListLinks",
+    "DELETE /v1/agents/{agent_id}/nodes/{node_id}": "DeleteNode",
     "GET /v1/model": "GetModel",
     "GET /v1/scheduler": "GetScheduler",
 }

@@ -18,23 +18,24 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Entry, Shelf, Shelved, entries_of
+from ebbtide.retrieval.passages import Entry, Shelf, Shelved, entries_of, entry_of
 from ebbtide.store.port import ReadTransaction
 from ebbtide.vocabulary import MessageRecord, Node, NodeId, PassageEntry
 
 
 def passages_of(text: str, speaker: str) -> list[PassageEntry]:
     """The passages of a message as the store keeps them."""
-    return [
-        PassageEntry(
-            entry.begin,
-            entry.length,
-            entry.word_count,
-            entry.terms.astype("<u4").tobytes(),
-            entry.counts.tobytes(),
-        )
-        for entry in entries_of(text, speaker)
-    ]
+    return [_kept(entry) for entry in entries_of(text, speaker)]
+
+
+def passage_of(stretch: str, speaker: str, begin: int) -> PassageEntry:
+    """One passage of a message, as the store keeps it."""
+    return _kept(entry_of(stretch, speaker, begin))
+
+
+def _kept(entry: Entry) -> PassageEntry:
+    terms = entry.terms.astype("<u4").tobytes()
+    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, entry.counts.tobytes())
 
 
 def terms_of(kept: PassageEntry) -> Terms:
@@ -103,6 +104,13 @@ class Archive:
                 self._messages.extend(source.message for source in node.sources)
                 self._nodes.extend([node.id] * len(node.sources))
                 self._pairs = None
+
+    def rewritten(self, message: int, passages: Sequence[PassageEntry]) -> None:
+        """A message says something else now, in as many passages as before."""
+        begin, end = np.searchsorted(self.shelf.column("message"), [message, message + 1]).tolist()
+        assert end - begin == len(passages), "a message keeps its passages"
+        self.shelf.replace(dict(zip(range(begin, end), map(_entry, passages), strict=True)))
+        self._words = None
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """The best worth among the memories of each passage's message; 0 where none is given one."""

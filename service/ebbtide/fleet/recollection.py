@@ -219,6 +219,8 @@ class Recollector:
             return None
         begin = int(shelf.column("begin")[passage])
         stretch = heard.text[begin : begin + int(shelf.column("length")[passage])]
+        if not stretch.strip():
+            return None  # nothing was said, or all of it was withdrawn
         source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -72,6 +73,17 @@ class Draftable:
 
     memory: NewMemory
     own_text: str | None = None
+
+
+class Amendment(Protocol):
+    """What a commit changed about memories that were there: how the network follows it, and how the archive does."""
+
+    @property
+    def change(self) -> Change: ...
+    def shelve(self, archive: Archive) -> None: ...
+
+
+A = TypeVar("A", bound=Amendment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +170,13 @@ class Workspace:
         self.store.write(write)
         self._follow(change)
 
-    def _follow(self, change: Change) -> None:
+    def amend(self, write: Callable[[WriteTransaction], A]) -> A:
+        """Commit what changes memories that are there, what they were made from included, and follow it."""
+        amended = self.store.write(write)
+        self._follow(amended.change, amended.shelve)
+        return amended
+
+    def _follow(self, change: Change, shelve: Callable[[Archive], None] | None = None) -> None:
         """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
 
         A network behind the disk would give ids a second time; it is built anew by the next job.
@@ -167,6 +185,8 @@ class Workspace:
             self.network.apply(change)
             if self._archive is not None:
                 self._archive.note(change.nodes)
+                if shelve is not None:
+                    shelve(self._archive)
         except Exception as error:
             self._archive = None
             self._network = self._visits = None
@@ -424,7 +444,7 @@ class Workspace:
             first = txn.first_content(node)
             text = node.content if first is None else first
             prefix = node.prefix if text.startswith(node.prefix) else ""
-            return ShorteningTask(shortening, text, prefix, node.content)
+            return ShorteningTask(shortening, text, prefix, node.content, node.sources)
 
         return self.store.read(lambda txn: tuple(task(txn, shortening) for shortening in shortenings))
 
@@ -437,7 +457,7 @@ class Workspace:
             return False
         node = self.store.read(lambda txn: txn.node(shortening.node_id))
         assert node is not None
-        if node.content != shortened.task.content:
+        if (node.content, node.sources) != (shortened.task.content, shortened.task.sources):
             return False
         processed = shortened.processed
         if processed is None:

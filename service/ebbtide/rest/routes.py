@@ -15,7 +15,7 @@ from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of
 from ebbtide.rest.problems import ErrorBody
-from ebbtide.verbs import agents, batches, inspect, recall, remember, service
+from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, service
 from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
@@ -260,6 +260,12 @@ async def list_nodes(
 async def get_node(request: Request, agent_id: str, node_id: str) -> Response:
     """Tell of one memory with its links in and out, and what it is linked to but forgot."""
     return _json(await inspect.get_node(_service(request), agent_id, node_id))
+
+
+@router.delete("/v1/agents/{agent_id}/nodes/{node_id}", response_model=memories.DeletedNode, tags=["memory"])
+async def delete_node(request: Request, agent_id: str, node_id: str) -> Response:
+    """Delete one memory with its links and what it was made from. Irreversible."""
+    return _json(await memories.delete_node(_service(request), agent_id, node_id))
 
 
 @router.get("/v1/agents/{agent_id}/links", response_model=inspect.LinkPage, tags=["inspect"])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,8 +58,13 @@ def cut(text: str) -> list[tuple[int, int]]:
 
 def entries_of(text: str, speaker: str) -> list[Entry]:
     """The entries of a message; who said it is found like what was said."""
-    spoken = f"{speaker}: " if speaker else ""
-    return [Entry(begin, end - begin, *analysed(spoken + text[begin:end])) for begin, end in cut(text)]
+    return [entry_of(text[begin:end], speaker, begin) for begin, end in cut(text)]
+
+
+def entry_of(stretch: str, speaker: str, begin: int) -> Entry:
+    """The entry of a stretch of a message that begins at a place; a blank one is found by nothing."""
+    spoken = f"{speaker}: {stretch}" if speaker else stretch
+    return Entry(begin, len(stretch), *analysed(spoken if stretch.strip() else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,22 @@ class Postings:
         end = int(np.searchsorted(self.terms, key, side="right"))
         return self.passages[begin:end], self.counts[begin:end]
 
+    def replaced(self, entries: Mapping[int, Entry]) -> Postings:
+        """The same with other terms for some passages: none of their old ones is left."""
+        stay = ~np.isin(self.passages, list(entries))
+        terms, passages, counts = self.terms[stay], self.passages[stay], self.counts[stay]
+        new = _sorted(
+            np.concatenate([entry.terms for entry in entries.values()]),
+            np.repeat(np.array(list(entries), dtype=np.int32), [len(e.terms) for e in entries.values()]),
+            np.concatenate([entry.counts for entry in entries.values()]),
+        )
+        places = np.searchsorted(_keys(terms, passages), _keys(new.terms, new.passages))
+        return Postings(
+            np.insert(terms, places, new.terms),
+            np.insert(passages, places, new.passages),
+            np.insert(counts, places, new.counts),
+        )
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
@@ -98,6 +119,12 @@ class Postings:
 def _sorted(terms: Terms, passages: NDArray[np.int32], counts: NDArray[np.uint8]) -> Postings:
     order = np.argsort(terms, kind="stable")
     return Postings(terms[order], passages[order], counts[order])
+
+
+def _keys(terms: Terms, passages: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """Numbers in the order of (term, passage)."""
+    keys: NDArray[np.uint64] = (terms.astype(np.uint64) << np.uint64(32)) | passages.astype(np.uint64)
+    return keys
 
 
 class Shelf:
@@ -132,6 +159,22 @@ class Shelf:
             self._add(one)
         if self._tail_count > max(FEWEST_MERGED, len(self._sorted.terms) // 4):
             self._merge()
+
+    def replace(self, entries: Mapping[int, Entry]) -> None:
+        """Let passages, by number in ascending order, say something else; no term of what they said stays."""
+        self._arrays.clear()
+        self._recent = None
+        for number, entry in entries.items():
+            values = {"begin": entry.begin, "length": entry.length, "word_count": entry.word_count}
+            for name, value in values.items():
+                self._columns[name][number] = value
+            if number >= self._tail_begin:
+                place = number - self._tail_begin
+                self._tail_count += len(entry.terms) - len(self._tail[place][0])
+                self._tail[place] = (entry.terms, entry.counts)
+        merged = {number: entry for number, entry in entries.items() if number < self._tail_begin}
+        if merged:
+            self._sorted = self._sorted.replaced(merged)
 
     def _add(self, one: Shelved) -> None:
         number = len(self)

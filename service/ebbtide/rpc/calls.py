@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ebbtide.rpc.convert import read_form
-from ebbtide.verbs import agents, batches, inspect, recall, remember, service
+from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, service
 from ebbtide.verbs.forms import refuse
 from ebbtide.verbs.service import Service
 
@@ -133,6 +133,14 @@ async def list_links(on: Service, fields: Fields) -> Answered:
     return await inspect.list_links(on, fields["agent_id"], *page), NOTHING
 
 
+# --- memories that are there -------------------------------------------------------------------------------
+
+
+async def delete_node(on: Service, fields: Fields) -> Answered:
+    """Delete one memory."""
+    return await memories.delete_node(on, fields["agent_id"], fields["node_id"]), NOTHING
+
+
 # --- the daemon --------------------------------------------------------------------------------------------
 
 
@@ -164,6 +172,7 @@ CALLS: Mapping[str, Call] = {
     "ListNodes": list_nodes,
     "GetNode": get_node,
     "ListLinks": list_links,
+    "DeleteNode": delete_node,
     "GetModel": get_model,
     "GetScheduler": get_scheduler,
 }

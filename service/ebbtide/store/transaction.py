@@ -132,6 +132,28 @@ class LmdbReading:
         for _, value in self.items(layout.NODES, layout.u64(start)):
             yield decoder.decode(value)
 
+    def batch_mates(self, node: Node) -> Iterator[Node]:
+        """The other living nodes that the batch of a node became: their ids follow each other."""
+        for forward in (False, True):
+            cursor = self._txn.cursor(db=self._tables[layout.NODES])
+            if not cursor.set_key(layout.u64(node.id)):
+                return
+            for key, value in cursor.iternext() if forward else cursor.iterprev():
+                if layout.from_u64(key) == node.id:
+                    continue
+                mate = layout.decode(value, type=Node)
+                if mate.batch != node.batch:
+                    break
+                yield mate
+
+    def link_count_at(self, node_id: int) -> int:
+        """How many links start or end at a node."""
+        found, key = 0, layout.u64(node_id)
+        for table in (layout.LINKS, layout.BACKLINKS):
+            cursor = self._txn.cursor(db=self._tables[table])
+            found += cursor.count() if cursor.set_key(key) else 0
+        return found
+
     def node_texts(self) -> Iterator[NodeText]:
         """What every node says, by id: a node without the rest of its record."""
         decoder = msgspec.msgpack.Decoder(NodeText)
@@ -300,9 +322,12 @@ class LmdbWriting(LmdbReading):
             self._put_node(node)
         for node_id in change.forgotten:
             self._forget(node_id)
+        for node_id in change.deleted:
+            self._drop_links_to(node_id)
+            self._forget(node_id)
         for link in change.links:
             self._put_link(link)
-        scan_blocks.reset(self, change.forgotten)
+        scan_blocks.reset(self, [*change.forgotten, *change.deleted])
         scan_blocks.count(self, change.scanned, change.scanned_in)
         if change.focus is not None:
             self.put(layout.META, b"focus", layout.encode(change.focus))
@@ -334,7 +359,17 @@ class LmdbWriting(LmdbReading):
             self.delete(layout.LINKS, key)
         self.delete(layout.NODES, key)
         if node.first_key:
-            self._drop_chunk(node.first_key)
+            self.drop_chunk(node.first_key)
+
+    def _drop_links_to(self, node_id: int) -> None:
+        key, links = layout.u64(node_id), self._txn.cursor(db=self._tables[layout.LINKS])
+        cursor = self._txn.cursor(db=self._tables[layout.BACKLINKS])
+        sources = [bytes(v) for v in cursor.iternext_dup()] if cursor.set_key(key) else []
+        for source, relation in map(layout.from_backlink_value, sources):
+            if links.set_range_dup(layout.u64(source), layout.link_prefix(node_id, relation)):
+                links.delete()
+        if sources:
+            self.delete(layout.BACKLINKS, key)
 
     def _put_link(self, link: Link) -> None:
         relation = self._relation_id(link.relation)
@@ -386,7 +421,8 @@ class LmdbWriting(LmdbReading):
         self.put(layout.CHUNK_REFERENCES, key, layout.u32(count))
         return key
 
-    def _drop_chunk(self, key: bytes) -> None:
+    def drop_chunk(self, key: bytes) -> None:
+        """Count one reference to a text less; without any it is gone."""
         references = self.get(layout.CHUNK_REFERENCES, key)
         assert references is not None, "a chunk in use is counted"
         count = layout.from_u32(references) - 1
@@ -395,6 +431,16 @@ class LmdbWriting(LmdbReading):
         else:
             self.delete(layout.CHUNK_REFERENCES, key)
             self.delete(layout.CHUNKS, key)
+
+    def put_message(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
+        """Keep a message, or let it say something else from now on: the text it had is let go."""
+        before = self.message(record.number)
+        assert self.put_chunk(text) == record.text_key
+        if before is not None:
+            self.drop_chunk(before.text_key)
+        self.put(layout.PASSAGES, layout.u64(record.number), layout.encode(passages))
+        self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
+        self._set_number(b"next_message_number", max(record.number + 1, self.next_message_number()))
 
     # --- batches -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from ebbtide.v1 import agents_pb2 as ebbtide_dot_v1_dot_agents__pb2
 from ebbtide.v1 import batches_pb2 as ebbtide_dot_v1_dot_batches__pb2
 from ebbtide.v1 import daemon_pb2 as ebbtide_dot_v1_dot_daemon__pb2
 from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
+from ebbtide.v1 import memories_pb2 as ebbtide_dot_v1_dot_memories__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
 from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
 
@@ -127,6 +128,11 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/ListLinks',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
+                _registered_method=True)
+        self.DeleteNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/DeleteNode',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.FromString,
                 _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetModel',
@@ -269,6 +275,14 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteNode(self, request, context):
+        """Delete one memory with its links and what it was made from. Irreversible.
+        NODE_NOT_FOUND when it does not live.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Tell which language model is in force, whether it answers, and how its replies parse.
         """
@@ -370,6 +384,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListLinks,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.SerializeToString,
+            ),
+            'DeleteNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteNode,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -845,6 +864,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/ListLinks',
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/DeleteNode',
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

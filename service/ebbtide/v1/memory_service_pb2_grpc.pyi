@@ -8,6 +8,7 @@ from ebbtide.v1 import agents_pb2 as _agents_pb2
 from ebbtide.v1 import batches_pb2 as _batches_pb2
 from ebbtide.v1 import daemon_pb2 as _daemon_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
+from ebbtide.v1 import memories_pb2 as _memories_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
 from grpc import aio as _aio
@@ -82,6 +83,10 @@ class MemoryServiceStub:
     """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
     """List live links by source, with their strength now."""
+    DeleteNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]
+    """Delete one memory with its links and what it was made from. Irreversible.
+    NODE_NOT_FOUND when it does not live.
+    """
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -136,6 +141,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
     """List live links by source, with their strength now."""
+    DeleteNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]  # type: ignore[assignment]
+    """Delete one memory with its links and what it was made from. Irreversible.
+    NODE_NOT_FOUND when it does not live.
+    """
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]  # type: ignore[assignment]
@@ -289,6 +298,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListLinksResponse, _abc.Awaitable[_inspect_pb2.ListLinksResponse]]:
         """List live links by source, with their strength now."""
+
+    @_abc_1.abstractmethod
+    def DeleteNode(
+        self,
+        request: _memories_pb2.DeleteNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.DeleteNodeResponse, _abc.Awaitable[_memories_pb2.DeleteNodeResponse]]:
+        """Delete one memory with its links and what it was made from. Irreversible.
+        NODE_NOT_FOUND when it does not live.
+        """
 
     @_abc_1.abstractmethod
     def GetModel(

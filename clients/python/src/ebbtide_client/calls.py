@@ -25,6 +25,7 @@ from ebbtide_client.models import (
     BatchState,
     Closed,
     Compressing,
+    DeletedNode,
     Erased,
     Flushed,
     FocusInfo,
@@ -335,6 +336,14 @@ def list_nodes(agent_id: str, *, page_size: int | None = None, page_token: str =
 def list_links(agent_id: str, *, page_size: int | None = None, page_token: str = "") -> Call[LinkPage]:
     """A page of live links by source."""
     return _get(_of(agent_id, "links"), LinkPage, page_size=page_size, page_token=page_token)
+
+
+# --- memories that are there ---------------------------------------------------------------------------
+
+
+def delete_node(agent_id: str, node_id: str) -> Call[DeletedNode]:
+    """Delete one memory with its links and what it was made from. Irreversible."""
+    return Call("DELETE", _of(agent_id, "nodes", node_id), _reads(DeletedNode))
 
 
 # --- the daemon ----------------------------------------------------------------------------------------

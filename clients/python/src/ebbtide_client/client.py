@@ -103,6 +103,8 @@ class Client:
     list_nodes = _verb(calls.list_nodes)
     list_links = _verb(calls.list_links)
 
+    delete_node = _verb(calls.delete_node)
+
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)
     get_model = _verb(calls.get_model)

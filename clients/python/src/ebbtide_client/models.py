@@ -319,6 +319,15 @@ class NodeDetail(NodeInfo):
 
 
 @dataclass(frozen=True, slots=True)
+class DeletedNode:
+    """What went with a memory: links at either end, bytes of the messages it was made from."""
+
+    node_id: str
+    links_removed: int
+    bytes_withdrawn: int
+
+
+@dataclass(frozen=True, slots=True)
 class LinkInfo:
     """A live link; whether its target is forgotten."""
 
