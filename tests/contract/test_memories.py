@@ -1,4 +1,4 @@
-"""Memories that are there, over every transport: deleted with everything they were made from."""
+"""Memories that are there, over every transport: corrected, deleted with everything they were made from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ebbtide.language.port import Segment
 from ebbtide.store import layout
 from ebbtide.store.lmdb_store import LmdbStore
-from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
 from tests.support.scripted_model import ScriptedModel
 
 AGENT = "/v1/agents/ann"
@@ -173,3 +173,129 @@ async def test_words_stay_where_another_living_memory_has_them(tmp_path: Path) -
         assert len(await answered(call, "oranges")) == 1
         assert (await call("DELETE", f"{AGENT}/nodes/n2")).json()["bytes_withdrawn"] == 37
         assert await answered(call, "oranges") == []
+
+
+async def test_many_are_deleted_and_each_is_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
+    """One result for each id in the order asked, whether it was there, never was, or is no id at all."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD)
+        wanted = ["n2", "n99", "n1", "n2", "x"]
+        answer = (await call("POST", f"{AGENT}/nodes/delete", {"node_ids": wanted})).json()
+        assert [one["node_id"] for one in answer["results"]] == wanted
+        assert [one["deleted"] for one in answer["results"]] == [True, False, True, False, False]
+        assert {one["reason"] for one in answer["results"] if not one["deleted"]} == {"NODE_NOT_FOUND"}
+        assert all(one["bytes_withdrawn"] > 0 for one in answer["results"] if one["deleted"])
+        assert answer["deleted_count"] == 2
+        assert list(await nodes(call)) == ["n3"]
+
+
+@pytest.mark.parametrize(
+    ("node_ids", "reason"), [([], "INVALID_VALUE"), (["n1"] * 1001, "TOO_MANY_ITEMS"), ("n1", "WRONG_TYPE")]
+)
+async def test_a_bad_list_of_memories_is_refused(
+    tmp_path: Path, caller_in: CallerIn, node_ids: Any, reason: str
+) -> None:
+    """Nothing is deleted, and the error names the field."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        with unless_unsayable(reason):
+            answer = await call("POST", f"{AGENT}/nodes/delete", {"node_ids": node_ids})
+            assert answer.json()["error"]["reason"] == reason
+            assert "node_ids" in answer.json()["error"]["message"]
+        assert list(await nodes(call)) == ["n1"]
+
+
+# --- correcting ----------------------------------------------------------------------------------------
+
+
+async def test_a_corrected_memory_is_found_by_its_new_words_only(tmp_path: Path, caller_in: CallerIn) -> None:
+    """By keywords and by questions, before and after a restart; the old wording is told by nobody any more."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD, conversation_id="c1")
+        await answered(call, "anything")
+        name = await saying(call, "Clara")
+        before = (await call("GET", f"{AGENT}/nodes/{name}")).json()
+        others = {key: node for key, node in (await nodes(call)).items() if key != name}
+        content = "Ann: My sister Berta is a gardener and grows tomatoes."
+        answer = await call("PATCH", f"{AGENT}/nodes/{name}", {"content": content})
+        after = answer.json()
+        assert (answer.status_code, after["content"], after["original_length"]) == (
+            200,
+            content,
+            len(content),
+        )
+        assert any("Berta" in word or "tomatoes" in word for word in after["keywords"])
+        assert not any("Clara" in word or "boat" in word for word in after["keywords"])
+        for kept in ("links_in", "links_out", "scan_count", "importance", "in_focus", "created_at", "id"):
+            assert after[kept] == before[kept], kept
+        assert after == (await call("GET", f"{AGENT}/nodes/{name}")).json()
+        assert others == {key: node for key, node in (await nodes(call)).items() if key != name}
+        told = (await call("POST", f"{AGENT}/recall", {"keywords": ["tomatoes"]})).json()["text"]
+        assert told == f"[Memory] {content}"
+        [found] = [m for m in await answered(call, "Who grows tomatoes?") if name in m["node_ids"]]
+        assert (found["content"], found["state"], found["node_ids"]) == (content, "living", [name])
+        [source] = found["sources"]
+        assert (source["speaker"], source["conversation_id"], source["offset"]) == ("Ann", "c1", 0)
+        queries = ["Who grows tomatoes?", "carpenter boats", "Lisbon", "青岛", "Ann"]
+        answers = [await answered(call, query) for query in queries]
+        assert "Clara" not in str(answers) and answers[1] == []
+    async with caller_in(tmp_path) as call:
+        assert [await answered(call, query) for query in queries] == answers
+        assert (await call("GET", f"{AGENT}/nodes/{name}")).json() == after
+    assert not any("Clara" in text for text in texts_on_disk(tmp_path))
+
+
+async def test_a_memory_is_corrected_and_deleted_again_and_again(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each correction takes the place of the one before, and a deletion takes the last one too."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        for word in ("oranges", "fish", "coffee"):
+            content = f"The harbour smells of {word}."  # the label goes with it
+            assert (await call("PATCH", f"{AGENT}/nodes/n1", {"content": content})).json()[
+                "content"
+            ] == content
+            [found] = await answered(call, "harbour")
+            assert found["content"] == content
+        await call("DELETE", f"{AGENT}/nodes/n1")
+        assert await answered(call, "harbour coffee Ann") == []
+    assert [text for text in texts_on_disk(tmp_path) if text.strip()] == []
+
+
+async def test_keywords_alone_leave_the_words_alone(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What it says and where it comes from stay; recall by keyword follows at once."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        before = (await call("GET", f"{AGENT}/nodes/n1")).json()
+        after = (await call("PATCH", f"{AGENT}/nodes/n1", {"keywords": ["seaside"]})).json()
+        assert after == {**before, "keywords": ["seaside"]}
+        assert "harbour" in (await call("POST", f"{AGENT}/recall", {"keywords": ["seaside"]})).json()["text"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "place"),
+    [
+        ({}, "MISSING_FIELD", "content"),
+        ({"content": " \n"}, "INVALID_VALUE", "content"),
+        ({"content": "x" * 100_001}, "TEXT_TOO_LONG", "content"),
+        ({"content": 7}, "WRONG_TYPE", "content"),
+        ({"keywords": [" "]}, "INVALID_VALUE", "keywords[0]"),
+        ({"keywords": ["x"] * 65}, "TOO_MANY_ITEMS", "keywords"),
+        ({"keywords": ["x" * 201]}, "TEXT_TOO_LONG", "keywords[0]"),
+        ({"text": "x"}, "UNKNOWN_FIELD", "text"),
+    ],
+)
+async def test_a_bad_correction_is_refused(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
+) -> None:
+    """The error names the field, and the memory is as it was."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        before = await nodes(call)
+        with unless_unsayable(reason):
+            error = (await call("PATCH", f"{AGENT}/nodes/n1", fields)).json()["error"]
+            assert error["reason"] == reason
+            assert place in error["message"]
+        assert await call.refused("PATCH", f"{AGENT}/nodes/n9", {"content": "x"}) == "NODE_NOT_FOUND"
+        assert await nodes(call) == before

@@ -120,6 +120,8 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
             ("GET", "/nodes", None),
             ("GET", "/nodes/n1", None),
             ("DELETE", "/nodes/n1", None),
+            ("PATCH", "/nodes/n1", {"content": "x"}),
+            ("POST", "/nodes/delete", {"node_ids": ["n1"]}),
             ("GET", "/links", None),
         ):
             assert await call.refused(method, AGENT + path, body) == "AGENT_NOT_FOUND", path

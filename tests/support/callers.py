@@ -104,13 +104,15 @@ ROUTES = {
     "GET /v1/agents/{agent_id}/nodes": "ListNodes",
     "GET /v1/agents/{agent_id}/nodes/{node_id}": "GetNode",
     "GET /v1/agents/{agent_id}/links": "ListLinks",
+    "PATCH /v1/agents/{agent_id}/nodes/{node_id}": "UpdateNode",
     "DELETE /v1/agents/{agent_id}/nodes/{node_id}": "DeleteNode",
+    "POST /v1/agents/{agent_id}/nodes/delete": "DeleteNodes",
     "GET /v1/model": "GetModel",
     "GET /v1/scheduler": "GetScheduler",
 }
 """Every verb: its route and its call."""
 
-REQUIRED = {"RememberRequest": {"messages"}, "Message": {"content"}}
+REQUIRED = {"RememberRequest": {"messages"}, "DeleteNodesRequest": {"node_ids"}, "Message": {"content"}}
 """Fields that JSON can leave out, where protobuf only has them empty."""
 
 PATTERNS = [

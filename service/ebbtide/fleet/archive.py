@@ -112,6 +112,15 @@ class Archive:
         self.shelf.replace(dict(zip(range(begin, end), map(_entry, passages), strict=True)))
         self._words = None
 
+    def cites_anew(self, node: Node) -> None:
+        """A memory that is known comes from other messages now."""
+        others = np.array(self._nodes, dtype=np.int64) != node.id
+        self._messages = array("q", np.array(self._messages, dtype=np.int64)[others].tobytes())
+        self._nodes = array("q", np.array(self._nodes, dtype=np.int64)[others].tobytes())
+        self._messages.extend(source.message for source in node.sources)
+        self._nodes.extend([node.id] * len(node.sources))
+        self._pairs = None
+
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """The best worth among the memories of each passage's message; 0 where none is given one."""
         given = np.zeros(len(self.shelf))

@@ -262,6 +262,30 @@ async def get_node(request: Request, agent_id: str, node_id: str) -> Response:
     return _json(await inspect.get_node(_service(request), agent_id, node_id))
 
 
+@router.patch(
+    "/v1/agents/{agent_id}/nodes/{node_id}",
+    response_model=inspect.NodeDetail,
+    openapi_extra=body_of(memories.UpdateNodeCommand),
+    tags=["memory"],
+)
+async def update_node(request: Request, agent_id: str, node_id: str) -> Response:
+    """Correct a memory: what it says, what it is found by."""
+    command = await _form(request, memories.UpdateNodeCommand)
+    return _json(await memories.update_node(_service(request), agent_id, node_id, command))
+
+
+@router.post(
+    "/v1/agents/{agent_id}/nodes/delete",
+    response_model=memories.DeletedNodes,
+    openapi_extra=body_of(memories.DeleteNodesCommand),
+    tags=["memory"],
+)
+async def delete_nodes(request: Request, agent_id: str) -> Response:
+    """Delete many memories, and tell what became of each. Irreversible."""
+    command = await _form(request, memories.DeleteNodesCommand)
+    return _json(await memories.delete_nodes(_service(request), agent_id, command))
+
+
 @router.delete("/v1/agents/{agent_id}/nodes/{node_id}", response_model=memories.DeletedNode, tags=["memory"])
 async def delete_node(request: Request, agent_id: str, node_id: str) -> Response:
     """Delete one memory with its links and what it was made from. Irreversible."""

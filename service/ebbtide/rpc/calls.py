@@ -136,6 +136,18 @@ async def list_links(on: Service, fields: Fields) -> Answered:
 # --- memories that are there -------------------------------------------------------------------------------
 
 
+async def update_node(on: Service, fields: Fields) -> Answered:
+    """Correct a memory."""
+    place = fields.pop("agent_id"), fields.pop("node_id")
+    return await memories.update_node(on, *place, read_form(memories.UpdateNodeCommand, fields)), NOTHING
+
+
+async def delete_nodes(on: Service, fields: Fields) -> Answered:
+    """Delete many memories."""
+    agent_id = fields.pop("agent_id")
+    return await memories.delete_nodes(on, agent_id, read_form(memories.DeleteNodesCommand, fields)), NOTHING
+
+
 async def delete_node(on: Service, fields: Fields) -> Answered:
     """Delete one memory."""
     return await memories.delete_node(on, fields["agent_id"], fields["node_id"]), NOTHING
@@ -172,7 +184,9 @@ CALLS: Mapping[str, Call] = {
     "ListNodes": list_nodes,
     "GetNode": get_node,
     "ListLinks": list_links,
+    "UpdateNode": update_node,
     "DeleteNode": delete_node,
+    "DeleteNodes": delete_nodes,
     "GetModel": get_model,
     "GetScheduler": get_scheduler,
 }

@@ -3,8 +3,12 @@
 isort:skip_file
 Memories that are there, changed or taken away by whoever they belong to."""
 
+from collections import abc as _abc
+from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -15,6 +19,136 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class UpdateNodeRequest(_message.Message):
+    """What is to be different about a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    KEYWORDS_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Whose memory it is: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node, such as `n1`."""
+    content: _builtins.str
+    """What it says from now on; at most 100000 characters."""
+    @_builtins.property
+    def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What it is found by; none: those of the new content, or as they are without one."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+        content: _builtins.str | None = ...,
+        keywords: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "content", b"content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "agent_id", b"agent_id", "content", b"content", "keywords", b"keywords", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
+    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
+
+Global___UpdateNodeRequest: _TypeAlias = UpdateNodeRequest  # noqa: Y015
+
+@_typing.final
+class UpdateNodeResponse(_message.Message):
+    """The memory as it is from now on, with its live links."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    PHRASE_FIELD_NUMBER: _builtins.int
+    KEYWORDS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    SCAN_COUNT_FIELD_NUMBER: _builtins.int
+    ORIGINAL_LENGTH_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    IN_FOCUS_FIELD_NUMBER: _builtins.int
+    SOURCES_FIELD_NUMBER: _builtins.int
+    REWRITES_FIELD_NUMBER: _builtins.int
+    LINKS_IN_FIELD_NUMBER: _builtins.int
+    LINKS_OUT_FIELD_NUMBER: _builtins.int
+    DANGLING_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The node."""
+    kind: _builtins.str
+    """What kind of memory it is, such as `episode`."""
+    content: _builtins.str
+    """The memory itself."""
+    phrase: _builtins.str
+    """Summary of 10-20 characters, or up to 8 words."""
+    scan_count: _builtins.int
+    """Compression scans so far."""
+    original_length: _builtins.int
+    """Characters of the first content."""
+    importance: _builtins.float
+    """Support it receives: at 1 it is kept whole, at 0 forgotten."""
+    in_focus: _builtins.bool
+    """Whether it is in focus."""
+    @_builtins.property
+    def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its keywords."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When what it tells of was said."""
+
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.Source]:
+        """Where it came from."""
+
+    @_builtins.property
+    def rewrites(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.Rewrite]:
+        """The latest shortenings."""
+
+    @_builtins.property
+    def links_in(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkIn]:
+        """Links from other memories."""
+
+    @_builtins.property
+    def links_out(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkOut]:
+        """Links to other memories."""
+
+    @_builtins.property
+    def dangling(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkOut]:
+        """Links to what was forgotten."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        content: _builtins.str = ...,
+        phrase: _builtins.str = ...,
+        keywords: _abc.Iterable[_builtins.str] | None = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        scan_count: _builtins.int = ...,
+        original_length: _builtins.int = ...,
+        importance: _builtins.float = ...,
+        in_focus: _builtins.bool = ...,
+        sources: _abc.Iterable[_inspect_pb2.Source] | None = ...,
+        rewrites: _abc.Iterable[_inspect_pb2.Rewrite] | None = ...,
+        links_in: _abc.Iterable[_inspect_pb2.LinkIn] | None = ...,
+        links_out: _abc.Iterable[_inspect_pb2.LinkOut] | None = ...,
+        dangling: _abc.Iterable[_inspect_pb2.LinkOut] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "dangling", b"dangling", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateNodeResponse: _TypeAlias = UpdateNodeResponse  # noqa: Y015
 
 @_typing.final
 class DeleteNodeRequest(_message.Message):
@@ -71,3 +205,97 @@ class DeleteNodeResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteNodeResponse: _TypeAlias = DeleteNodeResponse  # noqa: Y015
+
+@_typing.final
+class DeleteNodesRequest(_message.Message):
+    """Which memories to delete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_IDS_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Whose memory it is: 1-128 characters of any script."""
+    @_builtins.property
+    def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Their nodes; 1-1000."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "node_ids", b"node_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteNodesRequest: _TypeAlias = DeleteNodesRequest  # noqa: Y015
+
+@_typing.final
+class NodeDeletion(_message.Message):
+    """What became of one of many memories that were to be deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    LINKS_REMOVED_FIELD_NUMBER: _builtins.int
+    BYTES_WITHDRAWN_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    node_id: _builtins.str
+    """The memory, as it was named."""
+    links_removed: _builtins.int
+    """Links that started or ended at it."""
+    bytes_withdrawn: _builtins.int
+    """Bytes of messages it was made from that are gone from the archive."""
+    deleted: _builtins.bool
+    """Whether it was there."""
+    reason: _builtins.str
+    """Why not: NODE_NOT_FOUND; empty when it was."""
+    def __init__(
+        self,
+        *,
+        node_id: _builtins.str = ...,
+        links_removed: _builtins.int = ...,
+        bytes_withdrawn: _builtins.int = ...,
+        deleted: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_withdrawn", b"bytes_withdrawn", "deleted", b"deleted", "links_removed", b"links_removed", "node_id", b"node_id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NodeDeletion: _TypeAlias = NodeDeletion  # noqa: Y015
+
+@_typing.final
+class DeleteNodesResponse(_message.Message):
+    """What became of each memory, in the order asked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    DELETED_COUNT_FIELD_NUMBER: _builtins.int
+    deleted_count: _builtins.int
+    """How many were there, and are gone."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeDeletion]:
+        """One for each."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___NodeDeletion] | None = ...,
+        deleted_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteNodesResponse: _TypeAlias = DeleteNodesResponse  # noqa: Y015

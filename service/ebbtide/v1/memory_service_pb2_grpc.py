@@ -129,6 +129,16 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
                 _registered_method=True)
+        self.UpdateNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/UpdateNode',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeResponse.FromString,
+                _registered_method=True)
+        self.DeleteNodes = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/DeleteNodes',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesResponse.FromString,
+                _registered_method=True)
         self.DeleteNode = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/DeleteNode',
                 request_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.SerializeToString,
@@ -275,6 +285,20 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateNode(self, request, context):
+        """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteNodes(self, request, context):
+        """Delete many memories, and tell what became of each. Irreversible.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteNode(self, request, context):
         """Delete one memory with its links and what it was made from. Irreversible.
         NODE_NOT_FOUND when it does not live.
@@ -384,6 +408,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListLinks,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.SerializeToString,
+            ),
+            'UpdateNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateNode,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeResponse.SerializeToString,
+            ),
+            'DeleteNodes': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteNodes,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesResponse.SerializeToString,
             ),
             'DeleteNode': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteNode,
@@ -864,6 +898,60 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/ListLinks',
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/UpdateNode',
+            ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.UpdateNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteNodes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/DeleteNodes',
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -83,6 +83,10 @@ class MemoryServiceStub:
     """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
     """List live links by source, with their strength now."""
+    UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
+    """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+    DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
+    """Delete many memories, and tell what became of each. Irreversible."""
     DeleteNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]
     """Delete one memory with its links and what it was made from. Irreversible.
     NODE_NOT_FOUND when it does not live.
@@ -141,6 +145,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
     """List live links by source, with their strength now."""
+    UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
+    """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+    DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
+    """Delete many memories, and tell what became of each. Irreversible."""
     DeleteNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]  # type: ignore[assignment]
     """Delete one memory with its links and what it was made from. Irreversible.
     NODE_NOT_FOUND when it does not live.
@@ -298,6 +306,22 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListLinksResponse, _abc.Awaitable[_inspect_pb2.ListLinksResponse]]:
         """List live links by source, with their strength now."""
+
+    @_abc_1.abstractmethod
+    def UpdateNode(
+        self,
+        request: _memories_pb2.UpdateNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.UpdateNodeResponse, _abc.Awaitable[_memories_pb2.UpdateNodeResponse]]:
+        """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+
+    @_abc_1.abstractmethod
+    def DeleteNodes(
+        self,
+        request: _memories_pb2.DeleteNodesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.DeleteNodesResponse, _abc.Awaitable[_memories_pb2.DeleteNodesResponse]]:
+        """Delete many memories, and tell what became of each. Irreversible."""
 
     @_abc_1.abstractmethod
     def DeleteNode(

@@ -155,7 +155,7 @@ async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
             node = txn.node(number)
-            return None if node is None else _detail(txn, workspace, node)
+            return None if node is None else node_detail(txn, workspace, node)
 
         found = await agent.run(lambda: workspace.store.read(read))
         if found is not None:
@@ -202,7 +202,8 @@ def _info(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeInfo:
     return NodeInfo(**_fields(txn, workspace, node))
 
 
-def _detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeDetail:
+def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeDetail:
+    """A memory with its live links."""
     network = workspace.network
     outgoing = [
         (LinkOut(target=node_text_id(target), relation=relation, strength=strength), target)

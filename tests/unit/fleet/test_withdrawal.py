@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from ebbtide.errors import Exhausted
-from ebbtide.fleet import withdrawal
+from ebbtide.fleet import correction, withdrawal
 from ebbtide.fleet.archive import Archive
+from ebbtide.fleet.correction import Correction
 from ebbtide.fleet.recollection import Wanted
 from ebbtide.fleet.visits import ShorteningTask
 from ebbtide.fleet.withdrawal import Deletion, outside
@@ -33,6 +34,11 @@ def home() -> Iterator[Home]:
 
 def delete(home: Home, *node_ids: int) -> Deletion:
     return home.workspace.amend(lambda txn: withdrawal.delete(txn, node_ids))
+
+
+def correct(home: Home, node_id: int, content: str) -> None:
+    wanted = Correction(node_id, content, "phrase", ("key",))
+    home.workspace.amend(lambda txn: correction.correct(txn, wanted))
 
 
 def faded(home: Home) -> tuple[ShorteningTask, ...]:
@@ -65,7 +71,7 @@ def assert_it_agrees(home: Home) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_store_network_and_archive_agree_after_every_deletion(
+def test_store_network_and_archive_agree_after_deletions_and_corrections(
     home: Home, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Between batches and passes, of nodes in focus and linked from everywhere, before and after merges."""
@@ -88,6 +94,8 @@ def test_store_network_and_archive_agree_after_every_deletion(
             assert outcome.links_removed == linked
             links = home.store.read(lambda txn: list(txn.links()))
             assert all(node_id not in (link.source, link.target) for link in links)
+        for node_id in dice.sample(sorted(home.nodes()), min(len(home.nodes()), dice.randint(0, 2))):
+            correct(home, node_id, " ".join(dice.sample(WORDS, 3)))
         assert_it_agrees(home)
 
 
@@ -141,6 +149,16 @@ def test_a_text_being_shortened_does_not_bring_a_deleted_memory_back(home: Home)
     delete(home, task.shortening.node_id)
     home.step([shortened(task, lambda text, most: text[:most])])
     assert task.shortening.node_id not in home.nodes()
+    assert_it_agrees(home)
+
+
+def test_a_text_being_shortened_does_not_undo_a_correction(home: Home) -> None:
+    """What a model makes of the old words is not taken, though the correction left the content as it was."""
+    [task, *_] = faded(home)
+    node_id = task.shortening.node_id
+    correct(home, node_id, task.content)
+    home.step([shortened(task, lambda text, most: "old words")])
+    assert home.nodes()[node_id].content != "old words"
     assert_it_agrees(home)
 
 

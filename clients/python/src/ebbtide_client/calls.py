@@ -26,6 +26,7 @@ from ebbtide_client.models import (
     Closed,
     Compressing,
     DeletedNode,
+    DeletedNodes,
     Erased,
     Flushed,
     FocusInfo,
@@ -247,12 +248,10 @@ def recall(
         "sources": sources,
         "without": without,
     }
-    for name, words in several.items():
-        if isinstance(words, str):  # would be sent as a list of its characters
-            raise TypeError(f"{name} must be a list of words, not one text")
+    lists = {name: _words(name, words) for name, words in several.items()}
     span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
     form = {
-        **{name: list(words) if words or name in ALWAYS_SENT else None for name, words in several.items()},
+        **{name: words if words or name in ALWAYS_SENT else None for name, words in lists.items()},
         "query": query,
         "mode": mode,
         "depth": depth,
@@ -341,6 +340,20 @@ def list_links(agent_id: str, *, page_size: int | None = None, page_token: str =
 # --- memories that are there ---------------------------------------------------------------------------
 
 
+def update_node(
+    agent_id: str, node_id: str, *, content: str | None = None, keywords: Sequence[str] = ()
+) -> Call[NodeDetail]:
+    """Correct a memory: what it says, what it is found by. Without keywords those of the new content are taken."""
+    form = {"content": content, "keywords": _words("keywords", keywords) or None}
+    return Call("PATCH", _of(agent_id, "nodes", node_id), _reads(NodeDetail), body=_body(_given(form)))
+
+
+def delete_nodes(agent_id: str, node_ids: Sequence[str]) -> Call[DeletedNodes]:
+    """Delete many memories, at most 1000, and tell what became of each. Irreversible."""
+    form = {"node_ids": _words("node_ids", node_ids)}
+    return Call("POST", _of(agent_id, "nodes", "delete"), _reads(DeletedNodes), body=_body(form))
+
+
 def delete_node(agent_id: str, node_id: str) -> Call[DeletedNode]:
     """Delete one memory with its links and what it was made from. Irreversible."""
     return Call("DELETE", _of(agent_id, "nodes", node_id), _reads(DeletedNode))
@@ -406,6 +419,12 @@ def _message(message: AnyMessage) -> dict[str, Any]:
     if isinstance(message, Message):
         return _given({field.name: getattr(message, field.name) for field in fields(message)})
     return dict(message)
+
+
+def _words(name: str, words: Sequence[str]) -> list[str]:
+    if isinstance(words, str):  # would be sent as a list of its characters
+        raise TypeError(f"{name} must be a list of words, not one text")
+    return list(words)
 
 
 def _given(form: Mapping[str, Any]) -> dict[str, Any]:

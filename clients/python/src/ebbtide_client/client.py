@@ -103,6 +103,8 @@ class Client:
     list_nodes = _verb(calls.list_nodes)
     list_links = _verb(calls.list_links)
 
+    update_node = _verb(calls.update_node)
+    delete_nodes = _verb(calls.delete_nodes)
     delete_node = _verb(calls.delete_node)
 
     get_health = _verb(calls.get_health)

@@ -328,6 +328,22 @@ class DeletedNode:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeDeletion(DeletedNode):
+    """What became of one of many memories that were to be deleted, and why if it was not there."""
+
+    deleted: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedNodes:
+    """What became of each memory, in the order asked."""
+
+    results: tuple[NodeDeletion, ...]
+    deleted_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class LinkInfo:
     """A live link; whether its target is forgotten."""
 
