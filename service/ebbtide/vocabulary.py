@@ -132,7 +132,11 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One accepted message. Its text is the chunk under `text_key`; who and when live here."""
+    """One accepted message. Its text is the chunk under `text_key`; who and when live here.
+
+    `metadata_key` is the chunk that holds its metadata as JSON, its own over its batch's: empty for none, None in
+    records written before messages had any.
+    """
 
     number: int
     batch: int
@@ -144,6 +148,7 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     accepted_at_ms: int
     conversation_id: str
     text_key: bytes
+    metadata_key: bytes | None = None
 
     @property
     def time_ms(self) -> int:

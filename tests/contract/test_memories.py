@@ -299,3 +299,114 @@ async def test_a_bad_correction_is_refused(
             assert place in error["message"]
         assert await call.refused("PATCH", f"{AGENT}/nodes/n9", {"content": "x"}) == "NODE_NOT_FOUND"
         assert await nodes(call) == before
+
+
+# --- metadata ------------------------------------------------------------------------------------------
+
+NOTES = [
+    ("The train to Porto leaves at nine.", {"topic": "travel", "stars": 3}),
+    ("The train to Braga was late.", {"topic": "travel", "stars": 1, "paid": True}),
+    ("The train set is for my nephew.", None),
+    ("Train more often, said the doctor.", {"topic": "health", "stars": 1.5, "paid": False}),
+]
+
+
+async def noted(call: Caller) -> None:
+    messages = [
+        {"role": "user", "content": content, "id": f"m{place}", "metadata": metadata}
+        for place, (content, metadata) in enumerate(NOTES)
+    ]
+    body = {"messages": messages, "metadata": {"topic": "diary", "by": "phone", "tags": ["a", "b"]}}
+    answer = await call("POST", f"{AGENT}/remember", body)
+    assert answer.status_code == 202, answer.json()
+    await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"topic": "travel"}, {"m0", "m1"}),
+        ({"topic": "diary"}, {"m2"}),
+        ({"by": "phone"}, {"m0", "m1", "m2", "m3"}),
+        ({"topic": "travel", "stars": 1}, {"m1"}),
+        ({"stars": 1.5}, {"m3"}),
+        ({"paid": True}, {"m1"}),
+        ({"paid": 1}, set()),
+        ({"stars": True}, set()),
+        ({"topic": "Travel"}, set()),
+        ({"nothing": "of the kind"}, set()),
+        ({}, {"m0", "m1", "m2", "m3"}),
+    ],
+)
+async def test_a_question_is_narrowed_to_metadata(
+    tmp_path: Path, caller_in: CallerIn, metadata: dict[str, Any], expected: set[str]
+) -> None:
+    """All given values must be equal, a message's own before its batch's; the same after a restart."""
+    async with caller_in(tmp_path) as call:
+        await answered_nothing(call)
+        await noted(call)
+        first = await answered(call, "train", metadata=metadata)
+        assert {memory["sources"][0]["message_id"] for memory in first} == expected
+    async with caller_in(tmp_path) as call:
+        assert await answered(call, "train", metadata=metadata) == first
+
+
+async def answered_nothing(call: Caller) -> None:
+    """An agent whose archive is loaded before anything is said."""
+    await call("PUT", AGENT, {})
+    assert await answered(call, "train") == []
+
+
+async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Node and answer tell the same; corrected words keep it, corrected metadata keeps the words."""
+    async with caller_in(tmp_path) as call:
+        await noted(call)
+        merged = {"topic": "travel", "by": "phone", "tags": ["a", "b"], "stars": 3}
+        name = await saying(call, "Porto")
+        assert (await nodes(call))[name]["sources"][0]["metadata"] == merged
+        await call("PATCH", f"{AGENT}/nodes/{name}", {"content": "user: The train to Faro leaves at ten."})
+        [found] = await answered(call, "Faro train", metadata={"stars": 3})
+        assert found["sources"][0]["metadata"] == merged
+        changed = await call("PATCH", f"{AGENT}/nodes/{name}", {"metadata": {"topic": "plans"}})
+        assert changed.json()["content"] == "user: The train to Faro leaves at ten."
+        assert changed.json()["sources"][0]["metadata"] == {"topic": "plans"}
+        assert [m["node_ids"] for m in await answered(call, "train", metadata={"topic": "plans"})] == [[name]]
+        assert await answered(call, "train", metadata={"stars": 3}) == []
+        await call("PATCH", f"{AGENT}/nodes/{name}", {"metadata": {}})
+        assert (await nodes(call))[name]["sources"][0]["metadata"] == {}
+        before = [await answered(call, "train"), await answered(call, "train", metadata={"topic": "travel"})]
+    async with caller_in(tmp_path) as call:
+        assert before == [
+            await answered(call, "train"),
+            await answered(call, "train", metadata={"topic": "travel"}),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        ({"topic": ["a"]}, "WRONG_TYPE"),
+        ({"topic": {"a": 1}}, "WRONG_TYPE"),
+        ({"topic": None}, "WRONG_TYPE"),
+        ({"": "x"}, "INVALID_VALUE"),
+        ({"n" * 201: "x"}, "TEXT_TOO_LONG"),
+        ({"topic": "x" * 5000}, "METADATA_TOO_LARGE"),
+    ],
+)
+async def test_metadata_that_is_not_flat_or_too_large_is_refused(
+    tmp_path: Path, caller_in: CallerIn, metadata: dict[str, Any], reason: str
+) -> None:
+    """With a message, in a correction and in a question alike; nothing is stored."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        said = {"messages": [{"role": "user", "content": "x", "metadata": metadata}]}
+        for method, path, body in (
+            ("POST", "remember", said),
+            ("PATCH", "nodes/n1", {"metadata": metadata}),
+            ("POST", "recall", {"query": "x", "metadata": metadata}),
+        ):
+            assert await call.refused(method, f"{AGENT}/{path}", body) == reason, path
+        assert await call.refused("POST", f"{AGENT}/recall", {"metadata": {"a": "b"}}) == "INVALID_VALUE"
+        assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1

@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, unquote
 import grpc
 import grpc.aio
 import httpx
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.struct_pb2 import Struct
@@ -321,6 +322,8 @@ def _value(message: Message, field: Any) -> Any:
         return [as_json(item) if field.message_type is not None else item for item in value]
     if isinstance(value, Timestamp):
         return value.ToMilliseconds()
+    if isinstance(value, Struct):
+        return MessageToDict(value)
     if field.message_type is not None:
         return as_json(value)
     if field.enum_type is not None:

@@ -10,9 +10,12 @@ Messages of a store written before there were passages are analysed when the she
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,11 +71,59 @@ class _Pairs:
     nodes: NDArray[np.int64]
 
 
+class Facts:
+    """The metadata of passages: each kind of it once, found by what it holds.
+
+    Thousands of messages share what their batch was remembered with, so a question looks at a few numbers.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {b"": 0}
+        self._held: list[Mapping[str, object]] = [{}]
+        self._by_fact: dict[tuple[str, bool, object], set[int]] = {}
+        self._by_passage = array("q")
+        self.nbytes = 0
+
+    def add(self, key: bytes, read: Callable[[], Mapping[str, object]], passage_count: int) -> None:
+        """The next passages have the metadata of this key, which is read when it is met first."""
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(self._held)
+            self._held.append(read())
+            for name, value in self._held[number].items():
+                if isinstance(value, str | int | float):
+                    self._by_fact.setdefault((name, isinstance(value, bool), value), set()).add(number)
+            self.nbytes += FACT_BYTES * (1 + len(self._held[number]))
+        self._by_passage.extend([number] * passage_count)
+        self.nbytes += 8 * passage_count
+
+    def clear(self, passages: Iterable[int]) -> None:
+        """Let passages have none."""
+        for passage in passages:
+            self._by_passage[passage] = 0
+
+    def of(self, passage: int) -> Mapping[str, object]:
+        """The metadata of a passage."""
+        return self._held[self._by_passage[passage]]
+
+    def holding(self, wanted: Mapping[str, object]) -> NDArray[np.bool_]:
+        """Passages whose metadata has each of these values: 1 and 1.0 are equal, 1 and true are not."""
+        found = set(range(len(self._held)))
+        for name, value in wanted.items():
+            found &= self._by_fact.get((name, isinstance(value, bool), value), set())
+        return np.isin(np.array(self._by_passage, dtype=np.int64), list(found))
+
+
+FACT_BYTES = 200
+"""What a kind of metadata, and each field of it, holds, about."""
+
+
 class Archive:
     """The shelf of one agent, and which memories were made from which message."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
+        self.facts = Facts()
         self._words: WordScores | None = None
         self._newest = 0
         self._messages, self._nodes = array("q"), array("q")
@@ -82,17 +133,29 @@ class Archive:
     def load(cls, txn: ReadTransaction) -> Archive:
         """Everything that the store holds."""
         archive = cls(Shelf())
-        archive.shelf.add(
-            one
-            for record, kept in txn.passages()
-            for one in shelved(record, _made_anew(txn, record) if kept is None else kept)
-        )
+        archive.shelf.add(archive._loaded(txn))
         archive.note(txn.nodes())
         return archive
 
-    def accepted(self, records: Sequence[MessageRecord], passages: Sequence[Sequence[PassageEntry]]) -> None:
-        """Messages were accepted."""
+    def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
+        for record, kept in txn.passages():
+            entries = _made_anew(txn, record) if kept is None else kept
+            # Of a message stored before messages had metadata, that of its batch.
+            key = b"b%d" % record.batch if record.metadata_key is None else record.metadata_key
+            self.facts.add(key, partial(txn.metadata, record), len(entries))
+            yield from shelved(record, entries)
+
+    def accepted(
+        self,
+        records: Sequence[MessageRecord],
+        passages: Sequence[Sequence[PassageEntry]],
+        metadata: Mapping[bytes, str] = MappingProxyType({}),
+    ) -> None:
+        """Messages were accepted; `metadata` by key, as JSON."""
         pairs = zip(records, passages, strict=True)
+        for record, kept in zip(records, passages, strict=True):
+            key = record.metadata_key or b""
+            self.facts.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
         self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None
 
@@ -110,6 +173,8 @@ class Archive:
         begin, end = np.searchsorted(self.shelf.column("message"), [message, message + 1]).tolist()
         assert end - begin == len(passages), "a message keeps its passages"
         self.shelf.replace(dict(zip(range(begin, end), map(_entry, passages), strict=True)))
+        if not any(passage.word_count for passage in passages):
+            self.facts.clear(range(begin, end))
         self._words = None
 
     def cites_anew(self, node: Node) -> None:
@@ -167,9 +232,13 @@ class Archive:
     @property
     def resident_bytes(self) -> int:
         """Bytes held, about."""
-        return self.shelf.nbytes + 32 * len(self._nodes)
+        return self.shelf.nbytes + self.facts.nbytes + 32 * len(self._nodes)
 
 
 def _made_anew(txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
     text = txn.message_text(record)
     return [] if text is None else passages_of(text, record.speaker)
+
+
+def _decoded(metadata: str) -> Mapping[str, object]:
+    return msgspec.json.decode(metadata, type=dict[str, object])

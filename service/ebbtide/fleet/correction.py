@@ -28,6 +28,8 @@ class Correction:
     content: str | None = None
     phrase: str = ""
     keywords: tuple[str, ...] | None = None
+    metadata: str | None = None
+    """As JSON; empty for none from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class OwnSource:
 
     record: MessageRecord
     passages: list[PassageEntry]
+    metadata: str
     rewritten: list[Rewritten]
 
 
@@ -56,7 +59,8 @@ class Corrected:
         if self.own is not None:
             for one in self.own.rewritten:
                 archive.rewritten(one.message, one.passages)
-            archive.accepted([self.own.record], [self.own.passages])
+            record, metadata = self.own.record, self.own.metadata
+            archive.accepted([record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"})
             archive.cites_anew(self.node)
 
 
@@ -83,17 +87,27 @@ def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
     if wanted.keywords is not None:
         node = msgspec.structs.replace(node, keywords=wanted.keywords)
     own = None
-    if wanted.content is not None:
-        text = wanted.content.removeprefix(node.prefix)
-        node, own = _with_own_source(txn, before, node, text)
+    if wanted.content is not None or wanted.metadata is not None:
+        node, own = _with_own_source(txn, before, node, wanted)
     txn.apply(Change(nodes=[node]))
     return Corrected(node, own)
 
 
-def _with_own_source(txn: WriteTransaction, before: Node, node: Node, text: str) -> tuple[Node, OwnSource]:
+def _with_own_source(
+    txn: WriteTransaction, before: Node, node: Node, wanted: Correction
+) -> tuple[Node, OwnSource]:
+    told = wanted.content or txn.first_content(before) or before.content
+    text, first = told.removeprefix(node.prefix), _first_record(txn, before)
+    metadata = wanted.metadata
+    if metadata is None:
+        held = txn.metadata(first)
+        metadata = msgspec.json.encode(held).decode() if held else ""
     rewritten, _ = withdraw(txn, before)
     record = msgspec.structs.replace(
-        _first_record(txn, before), number=txn.next_message_number(), text_key=text_key(text)
+        first,
+        number=txn.next_message_number(),
+        text_key=text_key(text),
+        metadata_key=txn.put_chunk(metadata) if metadata else b"",
     )
     passages = passages_of(text, record.speaker)
     txn.put_message(record, text, passages)
@@ -106,7 +120,7 @@ def _with_own_source(txn: WriteTransaction, before: Node, node: Node, text: str)
         first_key=first_key,
         original_length=len(node.prefix) + len(text),
     )
-    return node, OwnSource(record, passages, rewritten)
+    return node, OwnSource(record, passages, metadata, rewritten)
 
 
 def _first_record(txn: ReadTransaction, node: Node) -> MessageRecord:

@@ -10,7 +10,7 @@ Deliberately not here: how signals are computed and fused (`retrieval/`), limits
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,6 +53,7 @@ class Wanted:
     conversations: Sequence[str] = ()
     time_range: tuple[int | None, int | None] = (None, None)
     without: Collection[str] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
     cites: bool = False
     """Whether each memory names its source in the text."""
 
@@ -64,6 +65,7 @@ class Cited:
     record: MessageRecord
     offset: int
     length: int
+    metadata: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,8 @@ class Recollector:
             allowed &= shelf.column("time_ms") >= begin
         if end is not None:
             allowed &= shelf.column("time_ms") < end
+        if wanted.metadata:
+            allowed &= self.archive.facts.holding(wanted.metadata)
         if not wanted.include_archive:
             allowed &= self.archive.told_by(self.network.are_alive)
         return allowed
@@ -221,7 +225,8 @@ class Recollector:
         stretch = heard.text[begin : begin + int(shelf.column("length")[passage])]
         if not stretch.strip():
             return None  # nothing was said, or all of it was withdrawn
-        source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()))
+        held = self.archive.facts.of(passage)
+        source = Cited(heard.record, heard.bytes_before(begin), len(stretch.encode()), held)
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if not include_archive:

@@ -129,7 +129,10 @@ def _blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewr
     kept = txn.passages_of(message) or passages_of(old, record.speaker)
     passages = list(_moved(kept, old, bytes(raw), record.speaker))
     text = raw.decode()
-    txn.put_message(msgspec.structs.replace(record, text_key=text_key(text)), text, passages)
+    # With its last words goes what it was remembered with.
+    metadata_key = record.metadata_key if text.strip() else b""
+    now = msgspec.structs.replace(record, text_key=text_key(text), metadata_key=metadata_key)
+    txn.put_message(now, text, passages)
     return Rewritten(message, passages)
 
 

@@ -236,7 +236,7 @@ class Workspace:
                 if isinstance(outcome, Accepted) and outcome.records:
                     spoken = zip(arrival.texts, outcome.records, strict=True)
                     passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
-                    self._archive.accepted(outcome.records, passages)
+                    self._archive.accepted(outcome.records, passages, arrival.metadata)
         except Exception as error:
             self._archive = None
             get_log("workspace").error("archive given up", agent_id=self.identity.agent_id, exc_info=error)

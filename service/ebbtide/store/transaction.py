@@ -8,6 +8,7 @@ is one consistent state. No rule of the memory model stands here; a `Change` arr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -228,6 +229,15 @@ class LmdbReading:
         """The text of a message; None when it is no longer kept."""
         return self.chunk(record.text_key)
 
+    def metadata(self, record: MessageRecord) -> dict[str, object]:
+        """What a message was remembered with; of one stored before messages had any, its batch's while it is kept."""
+        if record.metadata_key is None:
+            batch = self.batch(record.batch)
+            text = "" if batch is None else batch.metadata
+        else:
+            text = (self.chunk(record.metadata_key) if record.metadata_key else None) or ""
+        return msgspec.json.decode(text, type=dict[str, object]) if text else {}
+
     def passages_of(self, message: int) -> list[PassageEntry] | None:
         """The passages of a message; None where it was stored without."""
         value = self.get(layout.PASSAGES, layout.u64(message))
@@ -438,6 +448,8 @@ class LmdbWriting(LmdbReading):
         assert self.put_chunk(text) == record.text_key
         if before is not None:
             self.drop_chunk(before.text_key)
+            if before.metadata_key and before.metadata_key != record.metadata_key:
+                self.drop_chunk(before.metadata_key)
         self.put(layout.PASSAGES, layout.u64(record.number), layout.encode(passages))
         self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
         self._set_number(b"next_message_number", max(record.number + 1, self.next_message_number()))
@@ -451,6 +463,7 @@ class LmdbWriting(LmdbReading):
         texts: list[str],
         receipt: Receipt | None,
         passages: Sequence[list[PassageEntry]] = (),
+        metadata: Mapping[bytes, str] = MappingProxyType({}),
     ) -> Batch:
         """Keep a batch with its messages and their passages, and put it at the tail of the inbox."""
         for record, entries in zip(records, passages, strict=False):
@@ -458,6 +471,8 @@ class LmdbWriting(LmdbReading):
         for record, text in zip(records, texts, strict=True):
             key = self.put_chunk(text)
             assert key == record.text_key
+            if record.metadata_key:
+                self.put_chunk(metadata[record.metadata_key])
             self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
         self._set_number(b"next_message_number", batch.first_message + batch.message_count)
         self._set_number(b"next_batch_number", batch.number + 1)

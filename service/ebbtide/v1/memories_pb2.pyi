@@ -7,6 +7,7 @@ from collections import abc as _abc
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 import builtins as _builtins
@@ -30,6 +31,7 @@ class UpdateNodeRequest(_message.Message):
     NODE_ID_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
     KEYWORDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
     node_id: _builtins.str
@@ -40,6 +42,10 @@ class UpdateNodeRequest(_message.Message):
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What it is found by; none: those of the new content, or as they are without one."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """What it is kept with from now on, in place of all it had; flat, at most 4 KiB as JSON."""
+
     def __init__(
         self,
         *,
@@ -47,10 +53,11 @@ class UpdateNodeRequest(_message.Message):
         node_id: _builtins.str = ...,
         content: _builtins.str | None = ...,
         keywords: _abc.Iterable[_builtins.str] | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "content", b"content"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "content", b"content", "metadata", b"metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "agent_id", b"agent_id", "content", b"content", "keywords", b"keywords", "node_id", b"node_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "agent_id", b"agent_id", "content", b"content", "keywords", b"keywords", "metadata", b"metadata", "node_id", b"node_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015

@@ -6,6 +6,7 @@ recall: what the agent remembers, near its focus or as the answer to a question,
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -131,6 +132,7 @@ class RecallRequest(_message.Message):
     CITATIONS_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     WITHOUT_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
     depth: _builtins.int
@@ -187,6 +189,10 @@ class RecallRequest(_message.Message):
     def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Signals to leave out; hybrid mode only."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Only what was remembered with each of these values; hybrid mode only."""
+
     def __init__(
         self,
         *,
@@ -209,10 +215,11 @@ class RecallRequest(_message.Message):
         citations: _builtins.bool = ...,
         explain: _builtins.bool = ...,
         without: _abc.Iterable[_builtins.str] | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
     _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
@@ -261,6 +268,7 @@ class CitedSource(_message.Message):
     SPEAKER_FIELD_NUMBER: _builtins.int
     TIMESTAMP_FIELD_NUMBER: _builtins.int
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The caller's own id of the message, empty if none was given."""
     batch_id: _builtins.str
@@ -283,6 +291,10 @@ class CitedSource(_message.Message):
     def timestamp(self) -> _timestamp_pb2.Timestamp:
         """When it was said, if the caller told."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """What the message was remembered with, over its batch's."""
+
     def __init__(
         self,
         *,
@@ -296,10 +308,11 @@ class CitedSource(_message.Message):
         speaker: _builtins.str = ...,
         timestamp: _timestamp_pb2.Timestamp | None = ...,
         conversation_id: _builtins.str = ...,
+        metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "offset", b"offset", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from pydantic import Field
 
@@ -26,6 +27,7 @@ from ebbtide.fleet.workspace import Workspace
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import NodeDetail, node_detail
+from ebbtide.verbs.metadata import check_flat, merged_json
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import NodeId, node_text_id, parse_agent_id, parse_node_id
 
@@ -45,6 +47,10 @@ class UpdateNodeCommand(Form):
     keywords: Several[str] = Field(
         default_factory=list,
         description="What it is found by; none: those of the new content, or as they are without one.",
+    )
+
+    metadata: dict[str, Any] | None = Field(
+        None, description="What it is kept with from now on, in place of all it had; flat, at most 4 KiB."
     )
 
 
@@ -96,11 +102,12 @@ async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand)
     """The correction with all that follows from its content."""
     store, keywords = agent.workspace.store, tuple(command.keywords) or None
     node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
+    metadata = None if command.metadata is None else merged_json(None, command.metadata)
     if command.content is None:
-        return Correction(node_id, keywords=keywords)
+        return Correction(node_id, keywords=keywords, metadata=metadata)
     prefix = correction.kept_prefix(node, command.content)
     by_rules = await agent.rules.process(command.content, prefix=prefix)
-    return Correction(node_id, command.content, by_rules.phrase, keywords or by_rules.keywords)
+    return Correction(node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata)
 
 
 def _correct(workspace: Workspace, wanted: Correction) -> NodeDetail:
@@ -110,8 +117,9 @@ def _correct(workspace: Workspace, wanted: Correction) -> NodeDetail:
 
 def check_update(command: UpdateNodeCommand, limits: LimitSettings) -> None:
     """Refuse what is outside the limits, and what changes nothing."""
-    if command.content is None and not command.keywords:
-        refuse("content", None, "something to change: content, keywords", "MISSING_FIELD")
+    if command.content is None and not command.keywords and command.metadata is None:
+        refuse("content", None, "something to change: content, keywords, metadata", "MISSING_FIELD")
+    check_flat("metadata", command.metadata, limits)
     if command.content is not None:
         check_text("content", command.content, limits.max_message_chars)
         if not command.content.strip():

@@ -15,7 +15,7 @@ accepted batches were not yet digested.
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr
 
@@ -28,6 +28,7 @@ from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import SourceInfo, source_info
+from ebbtide.verbs.metadata import check_flat
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import Cue, node_text_id, parse_agent_id, parse_node_id
 
@@ -82,6 +83,11 @@ class RecallCommand(Form):
     )
     time_range: TimeRange | None = Field(
         None, description="Only what was said in this time; hybrid mode only."
+    )
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="Only what was remembered with each of these values; hybrid mode only.",
+        examples=[None],
     )
     max_results: int | None = Field(
         None, description="Most memories in the answer; 0 means 10000; default: the agent's."
@@ -255,6 +261,7 @@ def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
         conversations=command.sources,
         time_range=(span.begin, span.end),
         without=frozenset(command.without),
+        metadata=command.metadata or {},
         cites=command.citations,
     )
 
@@ -281,7 +288,7 @@ def _asked_for(command: RecallCommand) -> frozenset[str]:
 
 def _memory(one: Recollection) -> RecalledMemory:
     record = one.source.record
-    told = source_info(record, one.source.offset, one.source.length)
+    told = source_info(record, one.source.offset, one.source.length, one.source.metadata)
     source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex())
     return RecalledMemory(
         id=one.text_id,
@@ -345,7 +352,7 @@ def check_command(command: RecallCommand, limits: LimitSettings) -> None:
 
 ONLY_HYBRID = (
     *("start_nodes", "kinds", "speakers", "sources", "time_range", "token_budget", "tokenizer"),
-    *("include_archive", "citations", "explain", "without"),
+    *("metadata", "include_archive", "citations", "explain", "without"),
 )
 """Fields that an associative recall would have to ignore; so it refuses them."""
 
@@ -382,6 +389,7 @@ def _check_hybrid(command: RecallCommand, limits: LimitSettings) -> None:
         check_count(name, len(given), limits.max_keywords)
         for index, text in enumerate(given):
             check_text(f"{name}[{index}]", text, limits.max_name_chars)
+    check_flat("metadata", command.metadata, limits)
     check_count("start_nodes", len(command.start_nodes), limits.max_keywords)
     for name, words, allowed in (("kinds", command.kinds, KINDS), ("without", command.without, SIGNALS)):
         for index, word in enumerate(words):

@@ -224,6 +224,7 @@ def recall(
     speakers: Sequence[str] = (),
     sources: Sequence[str] = (),
     time_range: tuple[int | None, int | None] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     max_results: int | None = None,
     token_budget: int | None = None,
     tokenizer: str | None = None,
@@ -256,6 +257,7 @@ def recall(
         "mode": mode,
         "depth": depth,
         "time_range": None if span is None else _given(span),
+        "metadata": None if metadata is None else dict(metadata),
         "max_results": max_results,
         "token_budget": token_budget,
         "tokenizer": tokenizer,
@@ -341,10 +343,19 @@ def list_links(agent_id: str, *, page_size: int | None = None, page_token: str =
 
 
 def update_node(
-    agent_id: str, node_id: str, *, content: str | None = None, keywords: Sequence[str] = ()
+    agent_id: str,
+    node_id: str,
+    *,
+    content: str | None = None,
+    keywords: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
 ) -> Call[NodeDetail]:
     """Correct a memory: what it says, what it is found by. Without keywords those of the new content are taken."""
-    form = {"content": content, "keywords": _words("keywords", keywords) or None}
+    form = {
+        "content": content,
+        "keywords": _words("keywords", keywords) or None,
+        "metadata": None if metadata is None else dict(metadata),
+    }
     return Call("PATCH", _of(agent_id, "nodes", node_id), _reads(NodeDetail), body=_body(_given(form)))
 
 

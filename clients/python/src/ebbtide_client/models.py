@@ -31,6 +31,8 @@ class Message:
     """Your own id, given back with sources."""
     speaker: str | None = None
     """Who speaks, where the role does not say enough."""
+    metadata: dict[str, Any] | None = None
+    """Flat fields kept with the message, over those of its batch."""
 
 
 # --- agents --------------------------------------------------------------------------------------------
@@ -144,6 +146,7 @@ class SourceInfo:
     speaker: str
     timestamp: int | None
     conversation_id: str
+    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,6 +489,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _read(kind: Any, value: Any, path: str) -> Any:
+    if kind is Any:
+        return value
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise Misfit(f"{path} is not an object")
