@@ -410,3 +410,57 @@ async def test_metadata_that_is_not_flat_or_too_large_is_refused(
             assert await call.refused(method, f"{AGENT}/{path}", body) == reason, path
         assert await call.refused("POST", f"{AGENT}/recall", {"metadata": {"a": "b"}}) == "INVALID_VALUE"
         assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1
+
+
+# --- search --------------------------------------------------------------------------------------------
+
+
+async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The same memories in the same order as a recall with that query, each with its score, best first."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD, conversation_id="c1", metadata={"topic": "family"})
+        await settled(call, "The harbour smells of tar and oranges in the morning.")
+        for text in ("Where did Ann move?", "谁住在青岛？", "What does Clara build in the morning?", "zebra"):
+            found = (await call("POST", f"{AGENT}/search", {"text": text})).json()
+            assert (found["pending_batches"], found["parked_batches"]) == (0, 0)
+            scores = [memory.pop("score") for memory in found["memories"]]
+            assert scores == sorted(scores, reverse=True) and all(score > 0 for score in scores)
+            assert found["memories"] == await answered(call, text)
+        everything = "Lisbon Clara 青岛 harbour"
+        for filters, count in (
+            ({}, 4),
+            ({"max_results": 2}, 2),
+            ({"metadata": {"topic": "family"}}, 3),
+            ({"sources": ["c1"]}, 3),
+            ({"speakers": ["Bob"]}, 0),
+            ({"kinds": ["episode"], "include_archive": False}, 4),
+            ({"time_range": {"end": 5}}, 0),
+        ):
+            found = (await call("POST", f"{AGENT}/search", {"text": everything, **filters})).json()
+            assert len({m["id"] for m in found["memories"]}) <= count, filters
+            assert bool(found["memories"]) == bool(count), filters
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "place"),
+    [
+        ({}, "MISSING_FIELD", "text"),
+        ({"text": " "}, "INVALID_VALUE", "text"),
+        ({"text": "x" * 10_001}, "TEXT_TOO_LONG", "text"),
+        ({"text": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
+        ({"text": "x", "max_results": -1}, "INVALID_VALUE", "max_results"),
+        ({"text": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
+        ({"text": "x", "patience_ms": 30_001}, "INVALID_VALUE", "patience_ms"),
+        ({"text": "x", "query": "x"}, "UNKNOWN_FIELD", "query"),
+    ],
+)
+async def test_a_bad_search_is_refused(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
+) -> None:
+    """The error names the field as it was given."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {})
+        error = (await call("POST", f"{AGENT}/search", fields)).json()["error"]
+        assert error["reason"] == reason
+        assert place in error["message"]

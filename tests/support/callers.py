@@ -96,6 +96,7 @@ ROUTES = {
     "DELETE /v1/agents/{agent_id}": "DeleteAgent",
     "POST /v1/agents/{agent_id}/remember": "Remember",
     "POST /v1/agents/{agent_id}/recall": "Recall",
+    "POST /v1/agents/{agent_id}/search": "Search",
     "GET /v1/agents/{agent_id}/batches": "ListBatches",
     "GET /v1/agents/{agent_id}/batches/{batch_id}": "GetBatch",
     "POST /v1/agents/{agent_id}/batches/{batch_id}/retry": "RetryBatch",

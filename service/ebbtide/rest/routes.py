@@ -15,7 +15,7 @@ from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of
 from ebbtide.rest.problems import ErrorBody
-from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, service
+from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
@@ -165,6 +165,18 @@ async def recall_memories(request: Request, agent_id: str) -> Response:
         }
         return Response(answer.text, headers=headers, media_type="text/plain; charset=utf-8")
     return _json(answer)
+
+
+@router.post(
+    "/v1/agents/{agent_id}/search",
+    response_model=search.Found,
+    openapi_extra=body_of(search.SearchCommand),
+    tags=["memory"],
+)
+async def search_memories(request: Request, agent_id: str) -> Response:
+    """Find memories that answer a question, best first, as a list."""
+    command = await _form(request, search.SearchCommand)
+    return _json(await search.search(_service(request), agent_id, command))
 
 
 def prefers_text(accept: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ebbtide.rpc.convert import read_form
-from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, service
+from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import refuse
 from ebbtide.verbs.service import Service
 
@@ -75,6 +75,12 @@ async def recall_memories(on: Service, fields: Fields) -> Answered:
     """Recall what is near the focus and matches."""
     agent_id = fields.pop("agent_id")
     return await recall.recall(on, agent_id, read_form(recall.RecallCommand, fields)), NOTHING
+
+
+async def search_memories(on: Service, fields: Fields) -> Answered:
+    """Find memories, best first."""
+    agent_id = fields.pop("agent_id")
+    return await search.search(on, agent_id, read_form(search.SearchCommand, fields)), NOTHING
 
 
 # --- batches -----------------------------------------------------------------------------------------------
@@ -175,6 +181,7 @@ CALLS: Mapping[str, Call] = {
     "DeleteAgent": delete_agent,
     "Remember": remember_batch,
     "Recall": recall_memories,
+    "Search": search_memories,
     "ListBatches": list_batches,
     "GetBatch": get_batch,
     "RetryBatch": retry_batch,

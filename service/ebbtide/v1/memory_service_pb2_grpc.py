@@ -10,6 +10,7 @@ from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
 from ebbtide.v1 import memories_pb2 as ebbtide_dot_v1_dot_memories__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
 from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
+from ebbtide.v1 import search_pb2 as ebbtide_dot_v1_dot_search__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -83,6 +84,11 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/Recall',
                 request_serializer=ebbtide_dot_v1_dot_recall__pb2.RecallRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_recall__pb2.RecallResponse.FromString,
+                _registered_method=True)
+        self.Search = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/Search',
+                request_serializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
                 _registered_method=True)
         self.ListBatches = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListBatches',
@@ -216,6 +222,13 @@ class MemoryServiceServicer:
 
     def Recall(self, request, context):
         """Recall what is near the focus and matches. Reads only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Search(self, request, context):
+        """Find memories that answer a question, best first, as a list. Reads only.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -363,6 +376,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.Recall,
                     request_deserializer=ebbtide_dot_v1_dot_recall__pb2.RecallRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_recall__pb2.RecallResponse.SerializeToString,
+            ),
+            'Search': grpc.unary_unary_rpc_method_handler(
+                    servicer.Search,
+                    request_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.SerializeToString,
             ),
             'ListBatches': grpc.unary_unary_rpc_method_handler(
                     servicer.ListBatches,
@@ -655,6 +673,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/Recall',
             ebbtide_dot_v1_dot_recall__pb2.RecallRequest.SerializeToString,
             ebbtide_dot_v1_dot_recall__pb2.RecallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Search(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/Search',
+            ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
+            ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
             options,
             channel_credentials,
             insecure,

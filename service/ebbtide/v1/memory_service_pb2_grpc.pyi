@@ -11,6 +11,7 @@ from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from ebbtide.v1 import memories_pb2 as _memories_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
+from ebbtide.v1 import search_pb2 as _search_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -63,6 +64,8 @@ class MemoryServiceStub:
     """
     Recall: _grpc.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]
     """Recall what is near the focus and matches. Reads only."""
+    Search: _grpc.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]
+    """Find memories that answer a question, best first, as a list. Reads only."""
     ListBatches: _grpc.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]
     """List batches by number, of one state if one is named."""
     GetBatch: _grpc.UnaryUnaryMultiCallable[_batches_pb2.GetBatchRequest, _batches_pb2.GetBatchResponse]
@@ -125,6 +128,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     Recall: _aio.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]  # type: ignore[assignment]
     """Recall what is near the focus and matches. Reads only."""
+    Search: _aio.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]  # type: ignore[assignment]
+    """Find memories that answer a question, best first, as a list. Reads only."""
     ListBatches: _aio.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]  # type: ignore[assignment]
     """List batches by number, of one state if one is named."""
     GetBatch: _aio.UnaryUnaryMultiCallable[_batches_pb2.GetBatchRequest, _batches_pb2.GetBatchResponse]  # type: ignore[assignment]
@@ -232,6 +237,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_recall_pb2.RecallResponse, _abc.Awaitable[_recall_pb2.RecallResponse]]:
         """Recall what is near the focus and matches. Reads only."""
+
+    @_abc_1.abstractmethod
+    def Search(
+        self,
+        request: _search_pb2.SearchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_search_pb2.SearchResponse, _abc.Awaitable[_search_pb2.SearchResponse]]:
+        """Find memories that answer a question, best first, as a list. Reads only."""
 
     @_abc_1.abstractmethod
     def ListBatches(

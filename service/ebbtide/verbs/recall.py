@@ -215,7 +215,7 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
             return await agent.run(
-                partial(_recollected, agent.workspace, _wanted(agent, command), command, now_ms)
+                partial(_recollected, agent.workspace, wanted_by(agent, command), command, now_ms)
             )
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
 
@@ -247,7 +247,8 @@ def _cue(agent: Agent, command: RecallCommand) -> Cue:
 # --- hybrid ----------------------------------------------------------------------------------------------
 
 
-def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
+def wanted_by(agent: Agent, command: RecallCommand) -> Wanted:
+    """The question that a command asks of an agent."""
     parameters = agent.workspace.parameters
     span = command.time_range or TimeRange()
     return Wanted(
@@ -273,7 +274,7 @@ def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, n
         text=word_answer((one.told(cites=wanted.cites, locale=locale) for one in found.memories), (), locale),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
-        memories=[_memory(one) for one in found.memories] if command.citations else [],
+        memories=[memory_info(one) for one in found.memories] if command.citations else [],
         explanation=_explanation(found) if command.explain else None,
     )
     answer._asked = _asked_for(command)
@@ -286,7 +287,8 @@ def _asked_for(command: RecallCommand) -> frozenset[str]:
     )
 
 
-def _memory(one: Recollection) -> RecalledMemory:
+def memory_info(one: Recollection) -> RecalledMemory:
+    """A memory of an answer."""
     record = one.source.record
     told = source_info(record, one.source.offset, one.source.length, one.source.metadata)
     source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex())

@@ -92,6 +92,7 @@ class AsyncClient:
 
     remember = _verb(calls.remember)
     recall = _verb(calls.recall)
+    search = _verb(calls.search)
 
     get_batch = _verb(calls.get_batch)
     list_batches = _verb(calls.list_batches)

@@ -30,6 +30,7 @@ from ebbtide_client.models import (
     Erased,
     Flushed,
     FocusInfo,
+    Found,
     Health,
     Initialised,
     LinkPage,
@@ -270,6 +271,42 @@ def recall(
         "POST",
         _of(agent_id, "recall"),
         _reads(Recalled),
+        body=_body(_given(form)),
+        is_safe=True,
+        waits_s=max(0, patience_ms or 0) / 1000,
+    )
+
+
+def search(
+    agent_id: str,
+    text: str | None = None,
+    *,
+    kinds: Sequence[str] = (),
+    speakers: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    time_range: tuple[int | None, int | None] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    max_results: int | None = None,
+    include_archive: bool | None = None,
+    patience_ms: int | None = None,
+) -> Call[Found]:
+    """The memories that answer a question, best first: a recall with a `query` for who wants results, not wording."""
+    span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
+    form = {
+        "text": text,
+        "kinds": _words("kinds", kinds),
+        "speakers": _words("speakers", speakers),
+        "sources": _words("sources", sources),
+        "time_range": None if span is None else _given(span),
+        "metadata": None if metadata is None else dict(metadata),
+        "max_results": max_results,
+        "include_archive": include_archive,
+        "patience_ms": patience_ms,
+    }
+    return Call(
+        "POST",
+        _of(agent_id, "search"),
+        _reads(Found),
         body=_body(_given(form)),
         is_safe=True,
         waits_s=max(0, patience_ms or 0) / 1000,

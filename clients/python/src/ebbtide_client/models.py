@@ -229,6 +229,22 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundMemory(RecalledMemory):
+    """A memory that was found; its score is comparable within one answer only."""
+
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, best first."""
+
+    memories: tuple[FoundMemory, ...]
+    pending_batches: int
+    parked_batches: int
+
+
+@dataclass(frozen=True, slots=True)
 class BatchInfo:
     """A batch at this moment."""
 
