@@ -616,9 +616,13 @@ async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None
                     .values()
                 ):
                     bodies += 1
-                    url = path.replace("{agent_id}", f"example{bodies}")
+                    agent = f"/v1/agents/example{bodies}"
+                    url = path.replace("{agent_id}", f"example{bodies}").replace("{node_id}", "n1")
                     if method != "put":
-                        await call("PUT", f"/v1/agents/example{bodies}")
+                        await call("PUT", agent)
+                    if "{node_id}" in path:
+                        await call("POST", f"{agent}/remember", HELLO)
+                        await call("POST", f"{agent}/flush", {"timeout_ms": 10_000})
                     assert (await call(method.upper(), url, example["value"])).status_code < 300, (
                         path,
                         example,
