@@ -73,7 +73,12 @@ REASONS: dict[str, Reason] = {
         403, "PERMISSION_DENIED", "Forbidden", "A web page of another origin that CORS does not list."
     ),
     "AGENT_NOT_FOUND": Reason(404, "NOT_FOUND", "NotFound", "No agent of this id."),
-    "NODE_NOT_FOUND": Reason(404, "NOT_FOUND", "NotFound", "No node of this id ever existed."),
+    "NODE_NOT_FOUND": Reason(
+        404,
+        "NOT_FOUND",
+        "NotFound",
+        "No node of this id ever existed, or none lives that could be changed or deleted.",
+    ),
     "NODE_FORGOTTEN": Reason(404, "NOT_FOUND", "NotFound", "The node existed and is forgotten."),
     "BATCH_NOT_FOUND": Reason(
         404, "NOT_FOUND", "NotFound", "No batch of this id, or its status is no longer kept."

@@ -135,6 +135,8 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     """One accepted message. Its text is the chunk under `text_key`; who and when live here.
 
     `text_key` is empty once the text was withdrawn: taken out of the archive for good.
+    `metadata_key` is the chunk that holds its metadata as JSON, its own over its batch's: empty for none, None in
+    records written before messages had any.
     """
 
     number: int
@@ -147,6 +149,7 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     accepted_at_ms: int
     conversation_id: str
     text_key: bytes
+    metadata_key: bytes | None = None
 
     @property
     def is_withdrawn(self) -> bool:
@@ -355,13 +358,14 @@ class PassState(msgspec.Struct, frozen=True, array_like=True):
 class Change(msgspec.Struct):
     """How an agent's memory changes: written in one transaction, then applied to the network in memory.
 
-    Order within a change: nodes are put and forgotten, then links are put, then focus, scans and passes.
-    Forgetting a node removes its outgoing links; links that point at it stay. The nodes in `scanned` count one
-    scan more, in the pass `scanned_in`.
+    Order within a change: nodes are put, forgotten and deleted, then links are put, then focus, scans and passes.
+    Forgetting a node removes its outgoing links; links that point at it stay. Deleting one removes both. The nodes
+    in `scanned` count one scan more, in the pass `scanned_in`.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
     forgotten: list[NodeId] = msgspec.field(default_factory=list)
+    deleted: list[NodeId] = msgspec.field(default_factory=list)
     links: list[Link] = msgspec.field(default_factory=list)
     scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     scanned_in: int = 0

@@ -134,6 +134,13 @@ async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
         assert [a.agent_id async for a in memory.every_agent()] == ["ann"]
         assert (await memory.list_agents(page_size=1)).agents[0].agent_id == "ann"
         assert [b.batch_id async for b in memory.every_batch("ann", page_size=1)] == ["b1"]
+        found = await memory.search("ann", "Where is Lisbon?", max_results=1, metadata={})
+        assert "Lisbon" in found.memories[0].content and found.memories[0].score > 0
+        corrected = await memory.update_node("ann", "n1", content="I moved to Porto.", keywords=["Porto"])
+        assert (corrected.content, corrected.keywords) == ("I moved to Porto.", ("Porto",))
+        assert (await memory.delete_node("ann", "n1")).node_id == "n1"
+        gone = await memory.delete_nodes("ann", ["n1", "n2"])
+        assert (gone.deleted_count, gone.results[0].reason) == (1, "NODE_NOT_FOUND")
         assert (await memory.close_agent("ann")).closed
         assert (await memory.erase("ann")).erased
         assert (await memory.get_health()).status == "ok"
@@ -169,7 +176,7 @@ def test_both_clients_have_the_same_verbs() -> None:
         and not name.startswith("_")
         and name != "as_method"
     }
-    assert len(builders) == 21
+    assert len(builders) == 25
     for name, build in builders.items():
         wanted = list(inspect.signature(build).parameters)
         for kind in (Client, AsyncClient):
@@ -217,7 +224,12 @@ async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) ->
     message = [f.name for f in dataclasses.fields(Message)]
     assert message == list(schemas["MessageForm"]["properties"])
     asked = {"remember": "RememberCommand", "recall": "RecallCommand", "flush": "FlushCommand"}
-    for verb, form in {**asked, "compress": "CompressCommand"}.items():
+    for verb, form in {
+        **asked,
+        "compress": "CompressCommand",
+        "delete_nodes": "DeleteNodesCommand",
+        "search": "SearchCommand",
+    }.items():
         parameters = [p for p in inspect.signature(getattr(calls, verb)).parameters if p != "agent_id"]
         assert parameters == list(schemas[form]["properties"]), verb
 

@@ -110,6 +110,7 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
             ("PATCH", "", {"decay_rate": 0.9}),
             ("DELETE", "", None),
             ("POST", "/recall", {}),
+            ("POST", "/search", {"text": "x"}),
             ("POST", "/flush", {}),
             ("POST", "/compress", {}),
             ("POST", "/close", None),
@@ -119,6 +120,9 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
             ("GET", "/focus", None),
             ("GET", "/nodes", None),
             ("GET", "/nodes/n1", None),
+            ("DELETE", "/nodes/n1", None),
+            ("PATCH", "/nodes/n1", {"content": "x"}),
+            ("POST", "/nodes/delete", {"node_ids": ["n1"]}),
             ("GET", "/links", None),
         ):
             assert await call.refused(method, AGENT + path, body) == "AGENT_NOT_FOUND", path
@@ -612,9 +616,13 @@ async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None
                     .values()
                 ):
                     bodies += 1
-                    url = path.replace("{agent_id}", f"example{bodies}")
+                    agent = f"/v1/agents/example{bodies}"
+                    url = path.replace("{agent_id}", f"example{bodies}").replace("{node_id}", "n1")
                     if method != "put":
-                        await call("PUT", f"/v1/agents/example{bodies}")
+                        await call("PUT", agent)
+                    if "{node_id}" in path:
+                        await call("POST", f"{agent}/remember", HELLO)
+                        await call("POST", f"{agent}/flush", {"timeout_ms": 10_000})
                     assert (await call(method.upper(), url, example["value"])).status_code < 300, (
                         path,
                         example,

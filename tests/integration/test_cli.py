@@ -164,3 +164,19 @@ def test_a_taken_port_has_its_own_code(daemon: Daemon, tmp_path: Path) -> None:
     done = run("serve", "--data-dir", str(tmp_path / "other"), "--rest-port", port)
     assert done.returncode == ExitCode.PORT_TAKEN
     assert f"Port {port} on 127.0.0.1 is taken" in done.stderr
+
+
+def test_memories_are_searched_and_deleted(daemon: Daemon) -> None:
+    """A search tells what answers; a deletion asks first, then takes it away; it says what it did not find."""
+    said = json.dumps([{"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May."}])
+    run("remember", "-", "--agent", "ann", "--wait", url=daemon.url, text=said)
+    found = run("search", "Where", "is", "Lisbon?", "--agent", "ann", url=daemon.url)
+    assert found.returncode == 0 and "n1" in found.stdout and "I moved to Lisbon" in found.stdout
+    unasked = run("delete", "ann", "n1", url=daemon.url)
+    assert (unasked.returncode, "--yes" in unasked.stderr) == (ExitCode.USAGE, True)
+    told = answer(run("search", "Lisbon", "--agent", "ann", "--json", url=daemon.url))
+    assert [memory["id"] for memory in told["memories"]] == ["n1"]
+    done = run("delete", "ann", "n1", "--yes", url=daemon.url)
+    assert done.returncode == 0 and "Deleted 1 memory" in done.stderr
+    assert run("delete", "ann", "n1", "--yes", url=daemon.url).returncode == ExitCode.NOT_FOUND
+    assert answer(run("search", "Lisbon", "--agent", "ann", "--json", url=daemon.url))["memories"] == []

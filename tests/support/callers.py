@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, unquote
 import grpc
 import grpc.aio
 import httpx
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.struct_pb2 import Struct
@@ -95,6 +96,7 @@ ROUTES = {
     "DELETE /v1/agents/{agent_id}": "DeleteAgent",
     "POST /v1/agents/{agent_id}/remember": "Remember",
     "POST /v1/agents/{agent_id}/recall": "Recall",
+    "POST /v1/agents/{agent_id}/search": "Search",
     "GET /v1/agents/{agent_id}/batches": "ListBatches",
     "GET /v1/agents/{agent_id}/batches/{batch_id}": "GetBatch",
     "POST /v1/agents/{agent_id}/batches/{batch_id}/retry": "RetryBatch",
@@ -104,12 +106,15 @@ ROUTES = {
     "GET /v1/agents/{agent_id}/nodes": "ListNodes",
     "GET /v1/agents/{agent_id}/nodes/{node_id}": "GetNode",
     "GET /v1/agents/{agent_id}/links": "ListLinks",
+    "PATCH /v1/agents/{agent_id}/nodes/{node_id}": "UpdateNode",
+    "DELETE /v1/agents/{agent_id}/nodes/{node_id}": "DeleteNode",
+    "POST /v1/agents/{agent_id}/nodes/delete": "DeleteNodes",
     "GET /v1/model": "GetModel",
     "GET /v1/scheduler": "GetScheduler",
 }
 """Every verb: its route and its call."""
 
-REQUIRED = {"RememberRequest": {"messages"}, "Message": {"content"}}
+REQUIRED = {"RememberRequest": {"messages"}, "DeleteNodesRequest": {"node_ids"}, "Message": {"content"}}
 """Fields that JSON can leave out, where protobuf only has them empty."""
 
 PATTERNS = [
@@ -318,6 +323,8 @@ def _value(message: Message, field: Any) -> Any:
         return [as_json(item) if field.message_type is not None else item for item in value]
     if isinstance(value, Timestamp):
         return value.ToMilliseconds()
+    if isinstance(value, Struct):
+        return MessageToDict(value)
     if field.message_type is not None:
         return as_json(value)
     if field.enum_type is not None:

@@ -16,12 +16,14 @@ from ebbtide.cli.agents import agents
 from ebbtide.cli.check import check
 from ebbtide.cli.console import report, write_text
 from ebbtide.cli.curve import curve
+from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, as_failure
 from ebbtide.cli.inspect import inspect
 from ebbtide.cli.recall import recall
 from ebbtide.cli.remember import remember
+from ebbtide.cli.search import search
 from ebbtide.cli.serve import serve
 from ebbtide.errors import EbbtideError
 
@@ -43,6 +45,8 @@ app.command("curve", rich_help_panel=TRY)(curve)
 app.command("serve", rich_help_panel=USE)(serve)
 app.command("remember", rich_help_panel=USE)(remember)
 app.command("recall", rich_help_panel=USE)(recall)
+app.command("search", rich_help_panel=USE)(search)
+app.command("delete", rich_help_panel=USE)(delete)
 app.command("agents", rich_help_panel=LOOK)(agents)
 app.command("inspect", rich_help_panel=LOOK)(inspect)
 app.command("check", rich_help_panel=LOOK)(check)

@@ -13,7 +13,7 @@ from typing import Any
 ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 NOT_TALK = frozenset({"tool", "function"})
 
-FIELDS = ("role", "content", "timestamp", "id", "speaker")
+FIELDS = ("role", "content", "timestamp", "id", "speaker", "metadata")
 EXPORT_FIELDS = frozenset(
     {
         "annotations",
@@ -56,6 +56,8 @@ def read_message(item: Any) -> dict[str, Any] | None:
         message["timestamp"] = _time_ms(item["timestamp"])
     if item.get("id") is not None:
         message["id"] = item["id"]
+    if item.get("metadata") is not None:
+        message["metadata"] = item["metadata"]
     _check_unicode(message)
     return message
 

@@ -71,6 +71,14 @@ class Remote:
         """Recall what matches a cue."""
         return self._ask("POST", f"{_of(agent_id)}/recall", body)
 
+    def search(self, agent_id: str, body: Json) -> Json:
+        """Find memories, best first."""
+        return self._ask("POST", f"{_of(agent_id)}/search", body)
+
+    def delete_nodes(self, agent_id: str, node_ids: list[str]) -> Json:
+        """Delete memories for good."""
+        return self._ask("POST", f"{_of(agent_id)}/nodes/delete", {"node_ids": node_ids})
+
     def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS) -> Json:
         """Wait until what was accepted is digested, or the time is over."""
         return self._ask("POST", f"{_of(agent_id)}/flush", {"timeout_ms": timeout_ms})

@@ -132,6 +132,11 @@ class Agent:
         """Whether nobody uses the agent and nothing is left to do for it."""
         return self.users == 0 and self.mailbox.is_idle and not self._has_work
 
+    @property
+    def rules(self) -> LanguageModel:
+        """The built-in model: what is worked out by rules needs no server, and is done beside the event loop."""
+        return self._needs.fallback
+
     def look(self) -> int:
         """What the network holds in memory; looked at between two jobs only, since a job may be changing it."""
         if self.mailbox.is_idle:

@@ -10,15 +10,18 @@ Messages of a store written before there were passages are analysed when the she
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import Terms, analysed
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Entry, Shelf, Shelved, cut, entries_of
+from ebbtide.retrieval.passages import Entry, Shelf, Shelved, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.port import ReadTransaction
 from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, Node, NodeId, PassageEntry
@@ -26,16 +29,17 @@ from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, N
 
 def passages_of(text: str, speaker: str) -> list[PassageEntry]:
     """The passages of a message as the store keeps them."""
-    return [
-        PassageEntry(
-            entry.begin,
-            entry.length,
-            entry.word_count,
-            entry.terms.astype("<u4").tobytes(),
-            entry.counts.tobytes(),
-        )
-        for entry in entries_of(text, speaker)
-    ]
+    return [_kept(entry) for entry in entries_of(text, speaker)]
+
+
+def passage_of(stretch: str, speaker: str, begin: int) -> PassageEntry:
+    """One passage of a message, as the store keeps it."""
+    return _kept(entry_of(stretch, speaker, begin))
+
+
+def _kept(entry: Entry) -> PassageEntry:
+    terms = entry.terms.astype("<u4").tobytes()
+    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, entry.counts.tobytes())
 
 
 Span = tuple[int, int]
@@ -114,6 +118,53 @@ class _Pairs:
     nodes: NDArray[np.int64]
 
 
+class Facts:
+    """The metadata of passages: each kind of it once, found by what it holds.
+
+    Thousands of messages share what their batch was remembered with, so a question looks at a few numbers.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {b"": 0}
+        self._held: list[Mapping[str, object]] = [{}]
+        self._by_fact: dict[tuple[str, bool, object], set[int]] = {}
+        self._by_passage = array("q")
+        self.nbytes = 0
+
+    def add(self, key: bytes, read: Callable[[], Mapping[str, object]], passage_count: int) -> None:
+        """The next passages have the metadata of this key, which is read when it is met first."""
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(self._held)
+            self._held.append(read())
+            for name, value in self._held[number].items():
+                if isinstance(value, str | int | float):
+                    self._by_fact.setdefault((name, isinstance(value, bool), value), set()).add(number)
+            self.nbytes += FACT_BYTES * (1 + len(self._held[number]))
+        self._by_passage.extend([number] * passage_count)
+        self.nbytes += 8 * passage_count
+
+    def clear(self, passages: Iterable[int]) -> None:
+        """Let passages have none."""
+        for passage in passages:
+            self._by_passage[passage] = 0
+
+    def of(self, passage: int) -> Mapping[str, object]:
+        """The metadata of a passage."""
+        return self._held[self._by_passage[passage]]
+
+    def holding(self, wanted: Mapping[str, object]) -> NDArray[np.bool_]:
+        """Passages whose metadata has each of these values: 1 and 1.0 are equal, 1 and true are not."""
+        found = set(range(len(self._held)))
+        for name, value in wanted.items():
+            found &= self._by_fact.get((name, isinstance(value, bool), value), set())
+        return np.isin(np.array(self._by_passage, dtype=np.int64), list(found))
+
+
+FACT_BYTES = 200
+"""What a kind of metadata, and each field of it, holds, about."""
+
+
 class Archive:
     """The shelf of one agent, and which memories were made from which message."""
 
@@ -122,6 +173,7 @@ class Archive:
         self.vectors: Vectors | None = None
         """Those of the model in `embedding`; None while there are none."""
         self.embedding = EmbeddingState()
+        self.facts = Facts()
         self._words: WordScores | None = None
         self._newest = 0
         self._messages, self._nodes = array("q"), array("q")
@@ -132,13 +184,17 @@ class Archive:
         """Everything that the store holds."""
         archive = cls(Shelf())
         archive.note(txn.nodes())
-        archive.shelf.add(
-            one
-            for record, kept in txn.passages()
-            for one in shelved(record, archive._made_anew(txn, record) if kept is None else kept)
-        )
+        archive.shelf.add(archive._loaded(txn))
         archive.follow(txn.embedding_state(), txn.embedded_messages())
         return archive
+
+    def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
+        for record, kept in txn.passages():
+            entries = self._made_anew(txn, record) if kept is None else kept
+            # Of a message stored before messages had metadata, that of its batch.
+            key = b"b%d" % record.batch if record.metadata_key is None else record.metadata_key
+            self.facts.add(key, partial(txn.metadata, record), len(entries))
+            yield from shelved(record, entries)
 
     def _made_anew(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
         text = txn.message_text(record)
@@ -149,9 +205,17 @@ class Archive:
         nodes = [node for node in map(txn.node, self.memories_of(record.number)) if node is not None]
         return retold(record, spans_cited(record, nodes), nodes)
 
-    def accepted(self, records: Sequence[MessageRecord], passages: Sequence[Sequence[PassageEntry]]) -> None:
-        """Messages were accepted."""
+    def accepted(
+        self,
+        records: Sequence[MessageRecord],
+        passages: Sequence[Sequence[PassageEntry]],
+        metadata: Mapping[bytes, str] = MappingProxyType({}),
+    ) -> None:
+        """Messages were accepted; `metadata` by key, as JSON."""
         pairs = zip(records, passages, strict=True)
+        for record, kept in zip(records, passages, strict=True):
+            key = record.metadata_key or b""
+            self.facts.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
         self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None
 
@@ -180,12 +244,15 @@ class Archive:
 
     def retold(self, told: Mapping[int, Sequence[PassageEntry]]) -> None:
         """Texts of messages were withdrawn, or memories that tell them have changed."""
-        if not told:
-            return
-        self.shelf.retell({message: [_entry(one) for one in kept] for message, kept in told.items()})
+        if told:
+            self._say(told, is_withdrawn=True)
+
+    def _say(self, said: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool) -> None:
+        entries = {message: [_entry(one) for one in kept] for message, kept in said.items()}
+        self.shelf.retell(entries, is_withdrawn=is_withdrawn)
         self._words = None
         if self.vectors is not None:
-            self.vectors.drop(np.flatnonzero(np.isin(self.shelf.column("message"), list(told))))
+            self.vectors.drop(np.flatnonzero(np.isin(self.shelf.column("message"), list(said))))
 
     def note(self, nodes: Iterable[Node]) -> None:
         """Memories were made, or rewritten: these are known by then, since ids ascend."""
@@ -195,6 +262,21 @@ class Archive:
                 self._messages.extend(source.message for source in node.sources)
                 self._nodes.extend([node.id] * len(node.sources))
                 self._pairs = None
+
+    def rewritten(self, message: int, passages: Sequence[PassageEntry]) -> None:
+        """A message says something else now, in as many passages as before."""
+        self._say({message: passages}, is_withdrawn=False)
+        if not any(passage.word_count for passage in passages):
+            self.facts.clear(np.flatnonzero(self.shelf.column("message") == message).tolist())
+
+    def cites_anew(self, node: Node) -> None:
+        """A memory that is known comes from other messages now."""
+        others = np.array(self._nodes, dtype=np.int64) != node.id
+        self._messages = array("q", np.array(self._messages, dtype=np.int64)[others].tobytes())
+        self._nodes = array("q", np.array(self._nodes, dtype=np.int64)[others].tobytes())
+        self._messages.extend(source.message for source in node.sources)
+        self._nodes.extend([node.id] * len(node.sources))
+        self._pairs = None
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """The best worth among the memories of each passage's message; 0 where none is given one."""
@@ -243,4 +325,8 @@ class Archive:
     def resident_bytes(self) -> int:
         """Bytes held, about."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        return self.shelf.nbytes + vectors + 32 * len(self._nodes)
+        return self.shelf.nbytes + self.facts.nbytes + vectors + 32 * len(self._nodes)
+
+
+def _decoded(metadata: str) -> Mapping[str, object]:
+    return msgspec.json.decode(metadata, type=dict[str, object])

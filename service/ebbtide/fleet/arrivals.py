@@ -6,8 +6,8 @@ guarded here: a refusal writes nothing, so it is returned and spoils nothing for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -28,6 +28,8 @@ class Arrival:
     texts: Sequence[str]
     body_hash: bytes
     passages: Sequence[list[PassageEntry]] = ()
+    metadata: Mapping[bytes, str] = field(default_factory=dict)
+    """The metadata of its messages as JSON, by key."""
 
     @property
     def weight(self) -> int:
@@ -65,7 +67,7 @@ def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Acce
         for index, record in enumerate(arrival.records)
     ]
     receipt = Receipt(number, arrival.body_hash) if batch.idempotency_key else None
-    stored = txn.accept(numbered, placed, list(arrival.texts), receipt, arrival.passages)
+    stored = txn.accept(numbered, placed, list(arrival.texts), receipt, arrival.passages, arrival.metadata)
     return Accepted(stored, counts.pending_batches + 1, placed)
 
 

@@ -62,6 +62,7 @@ class Wanted:
     without: Collection[str] = ()
     key_sentences: bool = False
     """Whether what does not fit into the budget whole is told by its key sentences."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
     cites: bool = False
     """Whether each memory names its source in the text."""
     vector: NDArray[np.float32] | None = None
@@ -80,6 +81,7 @@ class Cited:
     length: int
     quote: str = ""
     """Empty where the text is gone."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +259,8 @@ class Recollector:
             allowed &= shelf.column("time_ms") < end
         # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
         allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
+        if wanted.metadata:
+            allowed &= self.archive.facts.holding(wanted.metadata)
         if not wanted.include_archive:
             allowed &= self.archive.told_by(self.network.are_alive)
         return allowed
@@ -279,6 +283,9 @@ class Recollector:
         begin = int(shelf.column("begin")[passage])
         source = heard.stretch(begin, int(shelf.column("length")[passage]))
         stretch = source.quote
+        if heard.text is not None and not stretch.strip():
+            return None  # nothing was said, or all of it was withdrawn
+        source = replace(source, metadata=self.archive.facts.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if heard.text is None or not include_archive:

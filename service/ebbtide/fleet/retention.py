@@ -53,7 +53,7 @@ def citing(txn: ReadTransaction, change: Change) -> set[int]:
     """Messages without their text whose memories a change touches; to be asked before it is written."""
     if not txn.holds_withdrawn():
         return set()
-    ids = [*change.forgotten, *(node.id for node in change.nodes)]
+    ids = [*change.forgotten, *change.deleted, *(node.id for node in change.nodes)]
     before = [node for node in map(txn.node, ids) if node is not None]
     cited = {source.message for node in (*before, *change.nodes) for source in node.sources}
     records = (txn.message(number) for number in cited)

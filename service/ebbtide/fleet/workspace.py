@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -74,6 +75,19 @@ class Draftable:
 
     memory: NewMemory
     own_text: str | None = None
+
+
+class Amendment(Protocol):
+    """What a commit changed about memories that were there: how the network follows it, and how the archive does."""
+
+    @property
+    def change(self) -> Change: ...
+    @property
+    def retold(self) -> Retold | None: ...
+    def shelve(self, archive: Archive) -> None: ...
+
+
+A = TypeVar("A", bound=Amendment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +176,15 @@ class Workspace:
 
         self._follow(change, self.store.write(write))
 
-    def _follow(self, change: Change, retold: Retold | None) -> None:
+    def amend(self, write: Callable[[WriteTransaction], A]) -> A:
+        """Commit what changes memories that are there, what they were made from included, and follow it."""
+        amended = self.store.write(write)
+        self._follow(amended.change, amended.retold, amended.shelve)
+        return amended
+
+    def _follow(
+        self, change: Change, retold: Retold | None, shelve: Callable[[Archive], None] | None = None
+    ) -> None:
         """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
 
         A network behind the disk would give ids a second time; it is built anew by the next job.
@@ -171,6 +193,8 @@ class Workspace:
             self.network.apply(change)
             if self._archive is not None:
                 self._archive.note(change.nodes)
+                if shelve is not None:
+                    shelve(self._archive)
             self._retell(retold)
         except Exception as error:
             self._archive = None
@@ -233,7 +257,7 @@ class Workspace:
                 if isinstance(outcome, Accepted) and outcome.records:
                     spoken = zip(arrival.texts, outcome.records, strict=True)
                     passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
-                    self._archive.accepted(outcome.records, passages)
+                    self._archive.accepted(outcome.records, passages, arrival.metadata)
         except Exception as error:
             self._archive = None
             get_log("workspace").error("archive given up", agent_id=self.identity.agent_id, exc_info=error)
@@ -479,7 +503,7 @@ class Workspace:
             first = txn.first_content(node)
             text = node.content if first is None else first
             prefix = node.prefix if text.startswith(node.prefix) else ""
-            return ShorteningTask(shortening, text, prefix, node.content)
+            return ShorteningTask(shortening, text, prefix, node.content, node.sources)
 
         return self.store.read(lambda txn: tuple(task(txn, shortening) for shortening in shortenings))
 
@@ -492,7 +516,7 @@ class Workspace:
             return False
         node = self.store.read(lambda txn: txn.node(shortening.node_id))
         assert node is not None
-        if node.content != shortened.task.content:
+        if (node.content, node.sources) != (shortened.task.content, shortened.task.sources):
             return False
         processed = shortened.processed
         if processed is None:

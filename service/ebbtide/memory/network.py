@@ -13,7 +13,7 @@ at that moment (its anchor), and
     strength_now = strength_written * decay_rate ** (scan_count(source) - anchor)
 
 **Forgetting leaves a trace.** A forgotten node takes its outgoing links with it. Links that pointed at it
-stay in their sources and dangle: no part in importance or search, but `dangling` tells them.
+stay in their sources and dangle: no part in importance or search, but `dangling` tells them. Deleting leaves none.
 
 **Arrays.** A node has a slot: its place in parallel arrays (`Columns`), in ascending order of ids, so that
 ordering by id is ordering by slot. A forgotten node keeps its slot as long as links may point at it. Links
@@ -281,6 +281,8 @@ class Network:
             self.put_node(node)
         for node_id in change.forgotten:
             self._forget(node_id)
+        if change.deleted:
+            self._delete(self.slots_of(change.deleted))
         self.put_links(change.links)
         if len(change.scanned):
             self._scan(self.slots_of(change.scanned), change.scanned_in)
@@ -296,8 +298,9 @@ class Network:
         if slot < 0:
             ids = self.slots["id"]
             assert not len(ids) or node.id > ids[-1], "ids are given in ascending order"
-            slot = self.slots.append(1, id=node.id, alive=True, original_length=node.original_length)
+            slot = self.slots.append(1, id=node.id, alive=True)
             self.node_count += 1
+        self.slots["original_length"][slot] = node.original_length
         self.slots["content_length"][slot] = len(node.content)
         self.slots["has_han"][slot] = holds_han(node.content)
         self.texts.put(slot, piece_of(node.content, node.keywords))
@@ -350,6 +353,17 @@ class Network:
         self.link_count -= len(self.links.of_source(slot))
         sources = self.links.rows["source"][self.links.of_target(slot)]
         np.add.at(self.slots["dangling_count"], sources, 1)
+
+    def _delete(self, slots: Array) -> None:
+        """Take nodes out with the links at both their ends: nothing dangles."""
+        gone, table = np.isin(self.slots["id"], self.slots["id"][slots]), self.links.rows
+        kept = self.slots["alive"][table["source"]] & ~gone[table["source"]] & ~gone[table["target"]]
+        self.slots["alive"][slots] = False
+        for slot in slots.tolist():
+            self.texts.drop(slot)
+        self.node_count -= len(slots)
+        self.links.merge(np.flatnonzero(kept), None, self.slots.count)
+        self.link_count = self.links.rows.count
 
     def _scan(self, slots: Array, pass_number: int) -> None:
         self.slots["scan_count"][slots] += 1

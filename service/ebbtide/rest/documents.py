@@ -19,8 +19,10 @@ from ebbtide import __version__
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.problems import ErrorBody
 from ebbtide.verbs.batches import CompressCommand, FlushCommand
+from ebbtide.verbs.memories import DeleteNodesCommand, UpdateNodeCommand
 from ebbtide.verbs.recall import RecallCommand
 from ebbtide.verbs.remember import RememberCommand
+from ebbtide.verbs.search import SearchCommand
 from ebbtide.verbs.service import LARGE_BYTES
 
 REF = "#/components/schemas/{model}"
@@ -45,6 +47,9 @@ BODIES: dict[type[BaseModel], dict[str, Any]] = {
         "by relation": {"value": {"relations": ["next"]}},
         "everything in reach": {"value": {}},
     },
+    SearchCommand: {"a question": {"value": {"text": "Where did Ann move?", "max_results": 5}}},
+    UpdateNodeCommand: {"another town": {"value": {"content": "Ann: I moved to Porto in May."}}},
+    DeleteNodesCommand: {"two": {"value": {"node_ids": ["n1", "n2"]}}},
     FlushCommand: {"default": {"value": {"timeout_ms": 30000, "passes": True}}},
     CompressCommand: {"one pass": {"value": {"passes": 1}}},
     AgentParameters: {"forgets faster": {"value": {"decay_rate": 0.9, "locale": "zh"}}},

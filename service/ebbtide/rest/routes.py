@@ -15,7 +15,7 @@ from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of
 from ebbtide.rest.problems import ErrorBody
-from ebbtide.verbs import agents, batches, inspect, recall, remember, service
+from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
@@ -167,6 +167,18 @@ async def recall_memories(request: Request, agent_id: str) -> Response:
     return _json(answer)
 
 
+@router.post(
+    "/v1/agents/{agent_id}/search",
+    response_model=search.Found,
+    openapi_extra=body_of(search.SearchCommand),
+    tags=["memory"],
+)
+async def search_memories(request: Request, agent_id: str) -> Response:
+    """Find memories that answer a question, best first, as a list."""
+    command = await _form(request, search.SearchCommand)
+    return _json(await search.search(_service(request), agent_id, command))
+
+
 def prefers_text(accept: str) -> bool:
     """Whether an Accept header names text/plain, and JSON not higher."""
     weights = {"text/plain": 0.0, "application/json": 0.0}
@@ -260,6 +272,36 @@ async def list_nodes(
 async def get_node(request: Request, agent_id: str, node_id: str) -> Response:
     """Tell of one memory with its links in and out, and what it is linked to but forgot."""
     return _json(await inspect.get_node(_service(request), agent_id, node_id))
+
+
+@router.patch(
+    "/v1/agents/{agent_id}/nodes/{node_id}",
+    response_model=inspect.NodeDetail,
+    openapi_extra=body_of(memories.UpdateNodeCommand),
+    tags=["memory"],
+)
+async def update_node(request: Request, agent_id: str, node_id: str) -> Response:
+    """Correct a memory: what it says, what it is found by."""
+    command = await _form(request, memories.UpdateNodeCommand)
+    return _json(await memories.update_node(_service(request), agent_id, node_id, command))
+
+
+@router.post(
+    "/v1/agents/{agent_id}/nodes/delete",
+    response_model=memories.DeletedNodes,
+    openapi_extra=body_of(memories.DeleteNodesCommand),
+    tags=["memory"],
+)
+async def delete_nodes(request: Request, agent_id: str) -> Response:
+    """Delete many memories, and tell what became of each. Irreversible."""
+    command = await _form(request, memories.DeleteNodesCommand)
+    return _json(await memories.delete_nodes(_service(request), agent_id, command))
+
+
+@router.delete("/v1/agents/{agent_id}/nodes/{node_id}", response_model=memories.DeletedNode, tags=["memory"])
+async def delete_node(request: Request, agent_id: str, node_id: str) -> Response:
+    """Delete one memory with its links and what it was made from. Irreversible."""
+    return _json(await memories.delete_node(_service(request), agent_id, node_id))
 
 
 @router.get("/v1/agents/{agent_id}/links", response_model=inspect.LinkPage, tags=["inspect"])

@@ -58,8 +58,13 @@ def cut(text: str) -> list[tuple[int, int]]:
 
 def entries_of(text: str, speaker: str) -> list[Entry]:
     """The entries of a message; who said it is found like what was said."""
-    spoken = f"{speaker}: " if speaker else ""
-    return [Entry(begin, end - begin, *analysed(spoken + text[begin:end])) for begin, end in cut(text)]
+    return [entry_of(text[begin:end], speaker, begin) for begin, end in cut(text)]
+
+
+def entry_of(stretch: str, speaker: str, begin: int) -> Entry:
+    """The entry of a stretch of a message that begins at a place; a blank one is found by nothing."""
+    spoken = f"{speaker}: {stretch}" if speaker else stretch
+    return Entry(begin, len(stretch), *analysed(spoken if stretch.strip() else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,17 +195,20 @@ class Shelf:
         self._tail.append((one.entry.terms, one.entry.counts))
         self._tail_count += len(one.entry.terms)
 
-    def retell(self, told: Mapping[int, Sequence[Entry]]) -> None:
-        """Messages without their text: their passages are found by these entries, and by nothing else, from now on."""
+    def retell(self, told: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
+        """Messages say something else: their passages are found by these entries, and by nothing else, from now on.
+
+        `is_withdrawn` tells that they are without their text. ValueError unless there are as many as before.
+        """
         messages = self.column("message")
         merged: dict[int, Entry] = {}
         for message, entries in told.items():
             first, end = np.searchsorted(messages, [message, message + 1]).tolist()
             if end - first != len(entries):
-                raise ValueError("a message has as many passages without its text as with it")
+                raise ValueError("a message keeps its passages, whatever they say")
             for number, entry in enumerate(entries, first):
                 values = {"begin": entry.begin, "length": entry.length, "word_count": entry.word_count}
-                for name, value in {**values, "withdrawn": 1}.items():
+                for name, value in {**values, "withdrawn": int(is_withdrawn)}.items():
                     self._columns[name][number] = value
                 place = number - self._tail_begin
                 if place < 0:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ebbtide.rpc.convert import read_form
-from ebbtide.verbs import agents, batches, inspect, recall, remember, service
+from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import refuse
 from ebbtide.verbs.service import Service
 
@@ -77,6 +77,12 @@ async def recall_memories(on: Service, fields: Fields) -> Answered:
     return await recall.recall(on, agent_id, read_form(recall.RecallCommand, fields)), NOTHING
 
 
+async def search_memories(on: Service, fields: Fields) -> Answered:
+    """Find memories, best first."""
+    agent_id = fields.pop("agent_id")
+    return await search.search(on, agent_id, read_form(search.SearchCommand, fields)), NOTHING
+
+
 # --- batches -----------------------------------------------------------------------------------------------
 
 
@@ -133,6 +139,26 @@ async def list_links(on: Service, fields: Fields) -> Answered:
     return await inspect.list_links(on, fields["agent_id"], *page), NOTHING
 
 
+# --- memories that are there -------------------------------------------------------------------------------
+
+
+async def update_node(on: Service, fields: Fields) -> Answered:
+    """Correct a memory."""
+    place = fields.pop("agent_id"), fields.pop("node_id")
+    return await memories.update_node(on, *place, read_form(memories.UpdateNodeCommand, fields)), NOTHING
+
+
+async def delete_nodes(on: Service, fields: Fields) -> Answered:
+    """Delete many memories."""
+    agent_id = fields.pop("agent_id")
+    return await memories.delete_nodes(on, agent_id, read_form(memories.DeleteNodesCommand, fields)), NOTHING
+
+
+async def delete_node(on: Service, fields: Fields) -> Answered:
+    """Delete one memory."""
+    return await memories.delete_node(on, fields["agent_id"], fields["node_id"]), NOTHING
+
+
 # --- the daemon --------------------------------------------------------------------------------------------
 
 
@@ -155,6 +181,7 @@ CALLS: Mapping[str, Call] = {
     "DeleteAgent": delete_agent,
     "Remember": remember_batch,
     "Recall": recall_memories,
+    "Search": search_memories,
     "ListBatches": list_batches,
     "GetBatch": get_batch,
     "RetryBatch": retry_batch,
@@ -164,6 +191,9 @@ CALLS: Mapping[str, Call] = {
     "ListNodes": list_nodes,
     "GetNode": get_node,
     "ListLinks": list_links,
+    "UpdateNode": update_node,
+    "DeleteNode": delete_node,
+    "DeleteNodes": delete_nodes,
     "GetModel": get_model,
     "GetScheduler": get_scheduler,
 }

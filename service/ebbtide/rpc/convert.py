@@ -164,6 +164,9 @@ def _put(message: Message, field: Field, value: Any) -> None:
                 _fill(place.add(), item)
             else:
                 place.append(item)
+    elif isinstance(place, Struct):
+        place.update(value)
+        place.SetInParent()
     elif isinstance(place, Timestamp):
         place.seconds, rest_ms = divmod(value, 1000)
         place.nanos = rest_ms * NANOS_PER_MS

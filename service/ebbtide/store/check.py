@@ -389,8 +389,10 @@ class _Rebuild:
 
 def references(records: Any, nodes: Any) -> Counter[bytes]:
     """How often each chunk is referred to."""
+    records = list(records)
     counts: Counter[bytes] = Counter(record.text_key for record in records if record.text_key)
     counts.update(node.first_key for node in nodes if node.first_key)
+    counts.update(record.metadata_key for record in records if record.metadata_key)
     return counts
 
 

@@ -103,6 +103,12 @@ def from_link_value(value: bytes) -> tuple[int, int, float, int]:
     return target, relation, strength, anchor
 
 
+def from_backlink_value(value: bytes) -> tuple[int, int]:
+    """(source, relation id) of a backlink value."""
+    source, relation = _BACKLINK.unpack(value)
+    return source, relation
+
+
 def from_link_rows(rows: memoryview) -> np.ndarray[Any, Any]:
     """Keys of LINKS, each followed by one of its values, as one array of LINK_ROW."""
     return np.frombuffer(rows, dtype=LINK_ROW)

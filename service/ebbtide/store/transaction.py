@@ -8,6 +8,7 @@ is one consistent state. No rule of the memory model stands here; a `Change` arr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -134,6 +135,28 @@ class LmdbReading:
         for _, value in self.items(layout.NODES, layout.u64(start)):
             yield decoder.decode(value)
 
+    def batch_mates(self, node: Node) -> Iterator[Node]:
+        """The other living nodes that the batch of a node became: their ids follow each other."""
+        for forward in (False, True):
+            cursor = self._txn.cursor(db=self._tables[layout.NODES])
+            if not cursor.set_key(layout.u64(node.id)):
+                return
+            for key, value in cursor.iternext() if forward else cursor.iterprev():
+                if layout.from_u64(key) == node.id:
+                    continue
+                mate = layout.decode(value, type=Node)
+                if mate.batch != node.batch:
+                    break
+                yield mate
+
+    def link_count_at(self, node_id: int) -> int:
+        """How many links start or end at a node."""
+        found, key = 0, layout.u64(node_id)
+        for table in (layout.LINKS, layout.BACKLINKS):
+            cursor = self._txn.cursor(db=self._tables[table])
+            found += cursor.count() if cursor.set_key(key) else 0
+        return found
+
     def node_texts(self) -> Iterator[NodeText]:
         """What every node says, by id: a node without the rest of its record."""
         decoder = msgspec.msgpack.Decoder(NodeText)
@@ -221,6 +244,15 @@ class LmdbReading:
     def texts_from(self) -> int:
         """Every message before this one has lost its text."""
         return self._number(b"texts_from", 1)
+
+    def metadata(self, record: MessageRecord) -> dict[str, object]:
+        """What a message was remembered with; of one stored before messages had any, its batch's while it is kept."""
+        if record.metadata_key is None:
+            batch = self.batch(record.batch)
+            text = "" if batch is None else batch.metadata
+        else:
+            text = (self.chunk(record.metadata_key) if record.metadata_key else None) or ""
+        return msgspec.json.decode(text, type=dict[str, object]) if text else {}
 
     def passages_of(self, message: int) -> list[PassageEntry] | None:
         """The passages of a message; None where it was stored without."""
@@ -332,9 +364,12 @@ class LmdbWriting(LmdbReading):
             self._put_node(node)
         for node_id in change.forgotten:
             self._forget(node_id)
+        for node_id in change.deleted:
+            self._drop_links_to(node_id)
+            self._forget(node_id)
         for link in change.links:
             self._put_link(link)
-        scan_blocks.reset(self, change.forgotten)
+        scan_blocks.reset(self, [*change.forgotten, *change.deleted])
         scan_blocks.count(self, change.scanned, change.scanned_in)
         if change.focus is not None:
             self.put(layout.META, b"focus", layout.encode(change.focus))
@@ -366,7 +401,17 @@ class LmdbWriting(LmdbReading):
             self.delete(layout.LINKS, key)
         self.delete(layout.NODES, key)
         if node.first_key:
-            self._drop_chunk(node.first_key)
+            self.drop_chunk(node.first_key)
+
+    def _drop_links_to(self, node_id: int) -> None:
+        key, links = layout.u64(node_id), self._txn.cursor(db=self._tables[layout.LINKS])
+        cursor = self._txn.cursor(db=self._tables[layout.BACKLINKS])
+        sources = [bytes(v) for v in cursor.iternext_dup()] if cursor.set_key(key) else []
+        for source, relation in map(layout.from_backlink_value, sources):
+            if links.set_range_dup(layout.u64(source), layout.link_prefix(node_id, relation)):
+                links.delete()
+        if sources:
+            self.delete(layout.BACKLINKS, key)
 
     def _put_link(self, link: Link) -> None:
         relation = self._relation_id(link.relation)
@@ -421,7 +466,7 @@ class LmdbWriting(LmdbReading):
     def withdraw(self, record: MessageRecord, passages: list[PassageEntry]) -> None:
         """Take the text of a message out of the archive for good; the record stays, found by these passages."""
         assert not record.is_withdrawn
-        self._drop_chunk(record.text_key)
+        self.drop_chunk(record.text_key)
         gone = msgspec.structs.replace(record, text_key=b"")
         self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(gone))
         self.put_passages(record.number, passages)
@@ -439,7 +484,8 @@ class LmdbWriting(LmdbReading):
         """Note that every message before this one has lost its text."""
         self._set_number(b"texts_from", message)
 
-    def _drop_chunk(self, key: bytes) -> None:
+    def drop_chunk(self, key: bytes) -> None:
+        """Count one reference to a text less; without any it is gone."""
         references = self.get(layout.CHUNK_REFERENCES, key)
         assert references is not None, "a chunk in use is counted"
         count = layout.from_u32(references) - 1
@@ -457,6 +503,19 @@ class LmdbWriting(LmdbReading):
         """Keep the vectors of a message."""
         self.put(layout.VECTORS, layout.u64(message), layout.encode(embedded))
 
+    def put_message(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
+        """Keep a message, or let it say something else from now on: the text it had is let go."""
+        before = self.message(record.number)
+        assert self.put_chunk(text) == record.text_key
+        if before is not None:
+            if not before.is_withdrawn:
+                self.drop_chunk(before.text_key)
+            if before.metadata_key and before.metadata_key != record.metadata_key:
+                self.drop_chunk(before.metadata_key)
+        self.put_passages(record.number, passages)
+        self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
+        self._set_number(b"next_message_number", max(record.number + 1, self.next_message_number()))
+
     # --- batches -----------------------------------------------------------------------------------
 
     def accept(
@@ -466,6 +525,7 @@ class LmdbWriting(LmdbReading):
         texts: list[str],
         receipt: Receipt | None,
         passages: Sequence[list[PassageEntry]] = (),
+        metadata: Mapping[bytes, str] = MappingProxyType({}),
     ) -> Batch:
         """Keep a batch with its messages and their passages, and put it at the tail of the inbox."""
         for record, entries in zip(records, passages, strict=False):
@@ -473,6 +533,8 @@ class LmdbWriting(LmdbReading):
         for record, text in zip(records, texts, strict=True):
             key = self.put_chunk(text)
             assert key == record.text_key
+            if record.metadata_key:
+                self.put_chunk(metadata[record.metadata_key])
             self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
         self._set_number(b"next_message_number", batch.first_message + batch.message_count)
         self._set_number(b"next_batch_number", batch.number + 1)

@@ -7,8 +7,10 @@ from ebbtide.v1 import agents_pb2 as ebbtide_dot_v1_dot_agents__pb2
 from ebbtide.v1 import batches_pb2 as ebbtide_dot_v1_dot_batches__pb2
 from ebbtide.v1 import daemon_pb2 as ebbtide_dot_v1_dot_daemon__pb2
 from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
+from ebbtide.v1 import memories_pb2 as ebbtide_dot_v1_dot_memories__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
 from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
+from ebbtide.v1 import search_pb2 as ebbtide_dot_v1_dot_search__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -83,6 +85,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_recall__pb2.RecallRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_recall__pb2.RecallResponse.FromString,
                 _registered_method=True)
+        self.Search = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/Search',
+                request_serializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
+                _registered_method=True)
         self.ListBatches = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListBatches',
                 request_serializer=ebbtide_dot_v1_dot_batches__pb2.ListBatchesRequest.SerializeToString,
@@ -127,6 +134,21 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/ListLinks',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
+                _registered_method=True)
+        self.UpdateNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/UpdateNode',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeResponse.FromString,
+                _registered_method=True)
+        self.DeleteNodes = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/DeleteNodes',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesResponse.FromString,
+                _registered_method=True)
+        self.DeleteNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/DeleteNode',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.FromString,
                 _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetModel',
@@ -205,6 +227,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Search(self, request, context):
+        """Find memories that answer a question, best first, as a list. Reads only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListBatches(self, request, context):
         """List batches by number, of one state if one is named.
         """
@@ -269,6 +298,28 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateNode(self, request, context):
+        """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteNodes(self, request, context):
+        """Delete many memories, and tell what became of each. Irreversible.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteNode(self, request, context):
+        """Delete one memory with its links and what it was made from. Irreversible.
+        NODE_NOT_FOUND when it does not live.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Tell which language model is in force, whether it answers, and how its replies parse.
         """
@@ -326,6 +377,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=ebbtide_dot_v1_dot_recall__pb2.RecallRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_recall__pb2.RecallResponse.SerializeToString,
             ),
+            'Search': grpc.unary_unary_rpc_method_handler(
+                    servicer.Search,
+                    request_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.SerializeToString,
+            ),
             'ListBatches': grpc.unary_unary_rpc_method_handler(
                     servicer.ListBatches,
                     request_deserializer=ebbtide_dot_v1_dot_batches__pb2.ListBatchesRequest.FromString,
@@ -370,6 +426,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListLinks,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.SerializeToString,
+            ),
+            'UpdateNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateNode,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.UpdateNodeResponse.SerializeToString,
+            ),
+            'DeleteNodes': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteNodes,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodesResponse.SerializeToString,
+            ),
+            'DeleteNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteNode,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -613,6 +684,33 @@ class MemoryService:
             _registered_method=True)
 
     @staticmethod
+    def Search(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/Search',
+            ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
+            ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListBatches(request,
             target,
             options=(),
@@ -845,6 +943,87 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/ListLinks',
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.ListLinksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/UpdateNode',
+            ebbtide_dot_v1_dot_memories__pb2.UpdateNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.UpdateNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteNodes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/DeleteNodes',
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/DeleteNode',
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -8,8 +8,10 @@ from ebbtide.v1 import agents_pb2 as _agents_pb2
 from ebbtide.v1 import batches_pb2 as _batches_pb2
 from ebbtide.v1 import daemon_pb2 as _daemon_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
+from ebbtide.v1 import memories_pb2 as _memories_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
+from ebbtide.v1 import search_pb2 as _search_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -62,6 +64,8 @@ class MemoryServiceStub:
     """
     Recall: _grpc.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]
     """Recall what is near the focus and matches. Reads only."""
+    Search: _grpc.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]
+    """Find memories that answer a question, best first, as a list. Reads only."""
     ListBatches: _grpc.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]
     """List batches by number, of one state if one is named."""
     GetBatch: _grpc.UnaryUnaryMultiCallable[_batches_pb2.GetBatchRequest, _batches_pb2.GetBatchResponse]
@@ -82,6 +86,14 @@ class MemoryServiceStub:
     """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
     """List live links by source, with their strength now."""
+    UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
+    """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+    DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
+    """Delete many memories, and tell what became of each. Irreversible."""
+    DeleteNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]
+    """Delete one memory with its links and what it was made from. Irreversible.
+    NODE_NOT_FOUND when it does not live.
+    """
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -116,6 +128,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     Recall: _aio.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]  # type: ignore[assignment]
     """Recall what is near the focus and matches. Reads only."""
+    Search: _aio.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]  # type: ignore[assignment]
+    """Find memories that answer a question, best first, as a list. Reads only."""
     ListBatches: _aio.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]  # type: ignore[assignment]
     """List batches by number, of one state if one is named."""
     GetBatch: _aio.UnaryUnaryMultiCallable[_batches_pb2.GetBatchRequest, _batches_pb2.GetBatchResponse]  # type: ignore[assignment]
@@ -136,6 +150,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
     """List live links by source, with their strength now."""
+    UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
+    """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+    DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
+    """Delete many memories, and tell what became of each. Irreversible."""
+    DeleteNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]  # type: ignore[assignment]
+    """Delete one memory with its links and what it was made from. Irreversible.
+    NODE_NOT_FOUND when it does not live.
+    """
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]  # type: ignore[assignment]
@@ -217,6 +239,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Recall what is near the focus and matches. Reads only."""
 
     @_abc_1.abstractmethod
+    def Search(
+        self,
+        request: _search_pb2.SearchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_search_pb2.SearchResponse, _abc.Awaitable[_search_pb2.SearchResponse]]:
+        """Find memories that answer a question, best first, as a list. Reads only."""
+
+    @_abc_1.abstractmethod
     def ListBatches(
         self,
         request: _batches_pb2.ListBatchesRequest,
@@ -289,6 +319,32 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListLinksResponse, _abc.Awaitable[_inspect_pb2.ListLinksResponse]]:
         """List live links by source, with their strength now."""
+
+    @_abc_1.abstractmethod
+    def UpdateNode(
+        self,
+        request: _memories_pb2.UpdateNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.UpdateNodeResponse, _abc.Awaitable[_memories_pb2.UpdateNodeResponse]]:
+        """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+
+    @_abc_1.abstractmethod
+    def DeleteNodes(
+        self,
+        request: _memories_pb2.DeleteNodesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.DeleteNodesResponse, _abc.Awaitable[_memories_pb2.DeleteNodesResponse]]:
+        """Delete many memories, and tell what became of each. Irreversible."""
+
+    @_abc_1.abstractmethod
+    def DeleteNode(
+        self,
+        request: _memories_pb2.DeleteNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.DeleteNodeResponse, _abc.Awaitable[_memories_pb2.DeleteNodeResponse]]:
+        """Delete one memory with its links and what it was made from. Irreversible.
+        NODE_NOT_FOUND when it does not live.
+        """
 
     @_abc_1.abstractmethod
     def GetModel(

@@ -60,6 +60,7 @@ class Message(_message.Message):
     TIMESTAMP_FIELD_NUMBER: _builtins.int
     ID_FIELD_NUMBER: _builtins.int
     SPEAKER_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
     """Who speaks; required."""
     content: _builtins.str
@@ -72,6 +73,10 @@ class Message(_message.Message):
     def timestamp(self) -> _timestamp_pb2.Timestamp:
         """When it was said, read in whole milliseconds; default: when it was accepted."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Flat fields kept with the message, over those of its batch; at most 4 KiB as JSON."""
+
     def __init__(
         self,
         *,
@@ -80,10 +85,11 @@ class Message(_message.Message):
         timestamp: _timestamp_pb2.Timestamp | None = ...,
         id: _builtins.str | None = ...,
         speaker: _builtins.str | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_speaker", b"_speaker", "id", b"id", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_speaker", b"_speaker", "id", b"id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__id: _TypeAlias = _typing.Literal["id"]  # noqa: Y015
     _WhichOneofArgType__id: _TypeAlias = _typing.Literal["_id", b"_id"]  # noqa: Y015

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
+from typing import Any
 
 from pydantic import Field
 
@@ -36,6 +38,7 @@ class SourceInfo(Answer):
     speaker: str
     timestamp: int | None = Field(description="When it was said, if the caller told.")
     conversation_id: str
+    metadata: dict[str, Any] = Field(description="What the message was remembered with, over its batch's.")
 
 
 class RewriteInfo(Answer):
@@ -155,7 +158,7 @@ async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
             node = txn.node(number)
-            return None if node is None else _detail(txn, workspace, node)
+            return None if node is None else node_detail(txn, workspace, node)
 
         found = await agent.run(lambda: workspace.store.read(read))
         if found is not None:
@@ -202,7 +205,8 @@ def _info(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeInfo:
     return NodeInfo(**_fields(txn, workspace, node))
 
 
-def _detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeDetail:
+def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeDetail:
+    """A memory with its live links."""
     network = workspace.network
     outgoing = [
         (LinkOut(target=node_text_id(target), relation=relation, strength=strength), target)
@@ -249,10 +253,12 @@ def _fields(txn: ReadTransaction, workspace: Workspace, node: Node) -> dict[str,
 def _source(txn: ReadTransaction, source: Source) -> SourceInfo:
     record = txn.message(source.message)
     assert record is not None, "a source names a message that is kept"
-    return source_info(record, source.offset, source.length)
+    return source_info(record, source.offset, source.length, txn.metadata(record))
 
 
-def source_info(record: MessageRecord, offset: int, length: int) -> SourceInfo:
+def source_info(
+    record: MessageRecord, offset: int, length: int, metadata: Mapping[str, object]
+) -> SourceInfo:
     """A slice of a message as a source."""
     return SourceInfo(
         message_id=record.caller_id,
@@ -264,4 +270,5 @@ def source_info(record: MessageRecord, offset: int, length: int) -> SourceInfo:
         speaker=record.speaker,
         timestamp=record.timestamp_ms,
         conversation_id=record.conversation_id,
+        metadata=dict(metadata),
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr
 
@@ -31,6 +31,7 @@ from ebbtide.settings import LimitSettings
 from ebbtide.verbs.explanation import Explanation, explained
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import SourceInfo, source_info
+from ebbtide.verbs.metadata import check_flat
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import Cue, node_text_id, parse_agent_id, parse_node_id
 
@@ -85,6 +86,11 @@ class RecallCommand(Form):
     )
     time_range: TimeRange | None = Field(
         None, description="Only what was said in this time; hybrid mode only."
+    )
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="Only what was remembered with each of these values; hybrid mode only.",
+        examples=[None],
     )
     max_results: int | None = Field(
         None, description="Most memories in the answer; 0 means 10000; default: the agent's."
@@ -181,7 +187,7 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
-            wanted = await _with_meaning(service, _wanted(agent, command))
+            wanted = await _with_meaning(service, wanted_by(agent, command))
             return await agent.run(partial(_recollected, agent.workspace, wanted, command, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
 
@@ -213,7 +219,8 @@ def _cue(agent: Agent, command: RecallCommand) -> Cue:
 # --- hybrid ----------------------------------------------------------------------------------------------
 
 
-def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
+def wanted_by(agent: Agent, command: RecallCommand) -> Wanted:
+    """The question that a command asks of an agent."""
     parameters = agent.workspace.parameters
     span = command.time_range or TimeRange()
     return Wanted(
@@ -229,6 +236,7 @@ def _wanted(agent: Agent, command: RecallCommand) -> Wanted:
         conversations=command.sources,
         time_range=(span.begin, span.end),
         without=frozenset(command.without),
+        metadata=command.metadata or {},
         cites=command.citations,
     )
 
@@ -255,7 +263,7 @@ def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, n
         text=word_answer((one.told(cites=wanted.cites, locale=locale) for one in found.memories), (), locale),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
-        memories=[_memory(one) for one in found.memories] if command.citations else [],
+        memories=[memory_info(one) for one in found.memories] if command.citations else [],
         explanation=explained(found) if command.explain else None,
     )
     answer._asked = _asked_for(command)
@@ -268,9 +276,10 @@ def _asked_for(command: RecallCommand) -> frozenset[str]:
     )
 
 
-def _memory(one: Recollection) -> RecalledMemory:
+def memory_info(one: Recollection) -> RecalledMemory:
+    """A memory of an answer."""
     record = one.source.record
-    told = source_info(record, one.source.offset, one.source.length)
+    told = source_info(record, one.source.offset, one.source.length, one.source.metadata)
     source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex(), quote=one.source.quote)
     return RecalledMemory(
         id=one.text_id,
@@ -306,7 +315,7 @@ def check_command(command: RecallCommand, limits: LimitSettings) -> None:
 
 ONLY_HYBRID = (
     *("start_nodes", "kinds", "speakers", "sources", "time_range", "token_budget", "tokenizer"),
-    *("key_sentences", "include_archive", "archive", "citations", "explain", "without"),
+    *("metadata", "key_sentences", "include_archive", "archive", "citations", "explain", "without"),
 )
 """Fields that an associative recall would have to ignore; so it refuses them."""
 
@@ -343,6 +352,7 @@ def _check_hybrid(command: RecallCommand, limits: LimitSettings) -> None:
         check_count(name, len(given), limits.max_keywords)
         for index, text in enumerate(given):
             check_text(f"{name}[{index}]", text, limits.max_name_chars)
+    check_flat("metadata", command.metadata, limits)
     check_count("start_nodes", len(command.start_nodes), limits.max_keywords)
     for name, words, allowed in (("kinds", command.kinds, KINDS), ("without", command.without, SIGNALS)):
         for index, word in enumerate(words):

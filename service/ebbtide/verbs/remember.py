@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, Arrival
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
+from ebbtide.verbs.metadata import check_flat, merged_json, metadata_json
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import Batch, MessageRecord, batch_text_id, parse_agent_id
 
@@ -36,6 +36,11 @@ class MessageForm(Form):
     id: str | None = Field(None, description="The caller's own id, given back with sources.")
     speaker: str | None = Field(
         None, description="Who speaks, where the role does not say enough.", examples=["Ann"]
+    )
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="Flat fields kept with the message, over those of its batch; at most 4 KiB as JSON.",
+        examples=[{"topic": "travel"}],
     )
 
 
@@ -88,14 +93,16 @@ def prepared(command: RememberCommand, limits: LimitSettings, now_ms: int) -> Ar
         metadata=metadata,
         idempotency_key=command.idempotency_key or "",
     )
+    held = [merged_json(command.metadata, message.metadata) for message in command.messages]
     records = [
-        _record(message, index, command.conversation_id or "", now_ms)
+        _record(message, index, command.conversation_id or "", now_ms, held[index])
         for index, message in enumerate(command.messages)
     ]
+    by_key = {text_key(text): text for text in set(held) if text}
     texts = [message.content for message in command.messages]
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
     hashed = body_hash(command) if command.idempotency_key else b""
-    return Arrival(batch, records, texts, hashed, passages)
+    return Arrival(batch, records, texts, hashed, passages, by_key)
 
 
 def check_command(command: RememberCommand, limits: LimitSettings) -> str:
@@ -107,6 +114,7 @@ def check_command(command: RememberCommand, limits: LimitSettings) -> str:
         check_text(f"messages[{index}].content", message.content, limits.max_message_chars)
         check_text(f"messages[{index}].id", message.id or "", limits.max_name_chars)
         check_text(f"messages[{index}].speaker", message.speaker or "", limits.max_name_chars)
+        check_flat(f"messages[{index}].metadata", message.metadata, limits)
         time_ms = message.timestamp
         if time_ms is not None and not EARLIEST_MS <= time_ms <= LATEST_MS:
             refuse(f"messages[{index}].timestamp", time_ms, "ms since the epoch, years 1-9999")
@@ -115,30 +123,12 @@ def check_command(command: RememberCommand, limits: LimitSettings) -> str:
         if not command.idempotency_key:
             refuse("idempotency_key", "", f"1-{limits.max_name_chars} characters")
         check_text("idempotency_key", command.idempotency_key, limits.max_name_chars)
-    return _metadata_json(command.metadata, limits.max_metadata_bytes)
+    return metadata_json("metadata", command.metadata, limits.max_metadata_bytes)
 
 
-def _metadata_json(metadata: Mapping[str, Any] | None, most: int) -> str:
-    """The metadata as JSON, written no further than it may go."""
-    if metadata is None:
-        return ""
-    parts: list[str] = []
-    size = 0
-    try:
-        for part in _METADATA_JSON.iterencode(metadata):
-            parts.append(part)
-            size += len(part.encode())
-            if size > most:
-                refuse("metadata", f"more than {most} bytes", f"at most {most} bytes", "METADATA_TOO_LARGE")
-    except ValueError:
-        refuse("metadata", "infinity", "numbers that JSON can write")
-    return "".join(parts)
-
-
-_METADATA_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-
-
-def _record(message: MessageForm, index: int, conversation_id: str, now_ms: int) -> MessageRecord:
+def _record(
+    message: MessageForm, index: int, conversation_id: str, now_ms: int, metadata: str
+) -> MessageRecord:
     return MessageRecord(
         number=0,
         batch=0,
@@ -150,6 +140,7 @@ def _record(message: MessageForm, index: int, conversation_id: str, now_ms: int)
         accepted_at_ms=now_ms,
         conversation_id=conversation_id,
         text_key=text_key(message.content),
+        metadata_key=text_key(metadata) if metadata else b"",
     )
 
 
@@ -163,9 +154,14 @@ def body_hash(command: RememberCommand) -> bytes:
         f'{{"conversation_id": {json.dumps(command.conversation_id)}, "messages": ['.encode()
     )
     for index, message in enumerate(command.messages):
-        digest.update((", " if index else "").encode() + _sorted_json(message.model_dump()))
+        digest.update((", " if index else "").encode() + _sorted_json(_dumped(message)))
     digest.update(b'], "metadata": ' + _sorted_json(command.metadata) + b"}")
     return digest.digest()
+
+
+def _dumped(message: MessageForm) -> dict[str, Any]:
+    # A message without metadata hashes as it did before there was any.
+    return message.model_dump(exclude={"metadata"} if message.metadata is None else None)
 
 
 def _sorted_json(value: object) -> bytes:

@@ -158,7 +158,7 @@ def test_a_text_withdrawn_meanwhile_gets_no_vector(store: LmdbStore) -> None:
         key = txn.put_chunk("      ")  # type: ignore[attr-defined]
         changed = msgspec.structs.replace(record, text_key=key)
         txn.put(layout.MESSAGES, layout.u64(2), layout.encode(changed))  # type: ignore[attr-defined]
-        txn._drop_chunk(record.text_key)  # type: ignore[attr-defined]
+        txn.drop_chunk(record.text_key)  # type: ignore[attr-defined]
 
     store.write(withdraw)
     assert keep(store, work) == {1, 3}

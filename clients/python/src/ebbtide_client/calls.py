@@ -26,9 +26,12 @@ from ebbtide_client.models import (
     BatchState,
     Closed,
     Compressing,
+    DeletedNode,
+    DeletedNodes,
     Erased,
     Flushed,
     FocusInfo,
+    Found,
     Health,
     Initialised,
     LinkPage,
@@ -223,6 +226,7 @@ def recall(
     speakers: Sequence[str] = (),
     sources: Sequence[str] = (),
     time_range: tuple[int | None, int | None] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     max_results: int | None = None,
     token_budget: int | None = None,
     tokenizer: str | None = None,
@@ -249,16 +253,15 @@ def recall(
         "sources": sources,
         "without": without,
     }
-    for name, words in several.items():
-        if isinstance(words, str):  # would be sent as a list of its characters
-            raise TypeError(f"{name} must be a list of words, not one text")
+    lists = {name: _words(name, words) for name, words in several.items()}
     span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
     form = {
-        **{name: list(words) if words or name in ALWAYS_SENT else None for name, words in several.items()},
+        **{name: words if words or name in ALWAYS_SENT else None for name, words in lists.items()},
         "query": query,
         "mode": mode,
         "depth": depth,
         "time_range": None if span is None else _given(span),
+        "metadata": None if metadata is None else dict(metadata),
         "max_results": max_results,
         "token_budget": token_budget,
         "tokenizer": tokenizer,
@@ -273,6 +276,42 @@ def recall(
         "POST",
         _of(agent_id, "recall"),
         _reads(Recalled),
+        body=_body(_given(form)),
+        is_safe=True,
+        waits_s=max(0, patience_ms or 0) / 1000,
+    )
+
+
+def search(
+    agent_id: str,
+    text: str | None = None,
+    *,
+    kinds: Sequence[str] = (),
+    speakers: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    time_range: tuple[int | None, int | None] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    max_results: int | None = None,
+    include_archive: bool | None = None,
+    patience_ms: int | None = None,
+) -> Call[Found]:
+    """The memories that answer a question, best first: a recall with a `query` for who wants results, not wording."""
+    span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
+    form = {
+        "text": text,
+        "kinds": _words("kinds", kinds),
+        "speakers": _words("speakers", speakers),
+        "sources": _words("sources", sources),
+        "time_range": None if span is None else _given(span),
+        "metadata": None if metadata is None else dict(metadata),
+        "max_results": max_results,
+        "include_archive": include_archive,
+        "patience_ms": patience_ms,
+    }
+    return Call(
+        "POST",
+        _of(agent_id, "search"),
+        _reads(Found),
         body=_body(_given(form)),
         is_safe=True,
         waits_s=max(0, patience_ms or 0) / 1000,
@@ -344,6 +383,37 @@ def list_links(agent_id: str, *, page_size: int | None = None, page_token: str =
     return _get(_of(agent_id, "links"), LinkPage, page_size=page_size, page_token=page_token)
 
 
+# --- memories that are there ---------------------------------------------------------------------------
+
+
+def update_node(
+    agent_id: str,
+    node_id: str,
+    *,
+    content: str | None = None,
+    keywords: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+) -> Call[NodeDetail]:
+    """Correct a memory: what it says, what it is found by. Without keywords those of the new content are taken."""
+    form = {
+        "content": content,
+        "keywords": _words("keywords", keywords) or None,
+        "metadata": None if metadata is None else dict(metadata),
+    }
+    return Call("PATCH", _of(agent_id, "nodes", node_id), _reads(NodeDetail), body=_body(_given(form)))
+
+
+def delete_nodes(agent_id: str, node_ids: Sequence[str]) -> Call[DeletedNodes]:
+    """Delete many memories, at most 1000, and tell what became of each. Irreversible."""
+    form = {"node_ids": _words("node_ids", node_ids)}
+    return Call("POST", _of(agent_id, "nodes", "delete"), _reads(DeletedNodes), body=_body(form))
+
+
+def delete_node(agent_id: str, node_id: str) -> Call[DeletedNode]:
+    """Delete one memory with its links and what it was made from. Irreversible."""
+    return Call("DELETE", _of(agent_id, "nodes", node_id), _reads(DeletedNode))
+
+
 # --- the daemon ----------------------------------------------------------------------------------------
 
 
@@ -404,6 +474,12 @@ def _message(message: AnyMessage) -> dict[str, Any]:
     if isinstance(message, Message):
         return _given({field.name: getattr(message, field.name) for field in fields(message)})
     return dict(message)
+
+
+def _words(name: str, words: Sequence[str]) -> list[str]:
+    if isinstance(words, str):  # would be sent as a list of its characters
+        raise TypeError(f"{name} must be a list of words, not one text")
+    return list(words)
 
 
 def _given(form: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,6 +91,7 @@ class Client:
 
     remember = _verb(calls.remember)
     recall = _verb(calls.recall)
+    search = _verb(calls.search)
 
     get_batch = _verb(calls.get_batch)
     list_batches = _verb(calls.list_batches)
@@ -102,6 +103,10 @@ class Client:
     get_node = _verb(calls.get_node)
     list_nodes = _verb(calls.list_nodes)
     list_links = _verb(calls.list_links)
+
+    update_node = _verb(calls.update_node)
+    delete_nodes = _verb(calls.delete_nodes)
+    delete_node = _verb(calls.delete_node)
 
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)

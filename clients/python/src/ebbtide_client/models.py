@@ -32,6 +32,8 @@ class Message:
     """Your own id, given back with sources."""
     speaker: str | None = None
     """Who speaks, where the role does not say enough."""
+    metadata: dict[str, Any] | None = None
+    """Flat fields kept with the message, over those of its batch."""
 
 
 # --- agents --------------------------------------------------------------------------------------------
@@ -147,6 +149,7 @@ class SourceInfo:
     speaker: str
     timestamp: int | None
     conversation_id: str
+    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +233,22 @@ class Recalled:
     """With `citations`: the memories of the text."""
     explanation: Explanation | None = None
     """With `explain`: how the answer came about."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMemory(RecalledMemory):
+    """A memory that was found; its score is comparable within one answer only."""
+
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, best first."""
+
+    memories: tuple[FoundMemory, ...]
+    pending_batches: int
+    parked_batches: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +343,31 @@ class NodeDetail(NodeInfo):
     links_in: tuple[LinkIn, ...]
     links_out: tuple[LinkOut, ...]
     dangling: tuple[LinkOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedNode:
+    """What went with a memory: links at either end, bytes of the messages it was made from."""
+
+    node_id: str
+    links_removed: int
+    bytes_withdrawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeletion(DeletedNode):
+    """What became of one of many memories that were to be deleted, and why if it was not there."""
+
+    deleted: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedNodes:
+    """What became of each memory, in the order asked."""
+
+    results: tuple[NodeDeletion, ...]
+    deleted_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,6 +524,8 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _read(kind: Any, value: Any, path: str) -> Any:
+    if kind is Any:
+        return value
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise Misfit(f"{path} is not an object")

@@ -1,0 +1,136 @@
+"""Correction: a memory says something else because its owner said so.
+
+A corrected memory becomes its own source: what it says now is kept in the archive as a message of its own, by the
+speaker and at the time of the first message it came from, and what it was made from is withdrawn. So a question finds
+it by its new words and never by the old ones, and shortening begins from the new text. Its links, its strength and its
+scans stay as they were: it is the same memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ebbtide.errors import NotFound
+from ebbtide.fleet.archive import Archive, passages_of
+from ebbtide.fleet.retention import Retold, citing, retell
+from ebbtide.fleet.withdrawal import Rewritten, withdraw
+from ebbtide.store.layout import text_key
+from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.vocabulary import Change, MessageRecord, Node, NodeId, PassageEntry, Source, node_text_id
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What is to be different about a memory; None where it stays."""
+
+    node_id: NodeId
+    content: str | None = None
+    phrase: str = ""
+    keywords: tuple[str, ...] | None = None
+    metadata: str | None = None
+    """As JSON; empty for none from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSource:
+    """The message that a corrected memory became, and the messages it was made from as they are now."""
+
+    record: MessageRecord
+    passages: list[PassageEntry]
+    metadata: str
+    rewritten: list[Rewritten]
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A memory as it is from now on."""
+
+    node: Node
+    own: OwnSource | None
+    retold: Retold | None
+    """Messages without their text, as memories tell them now."""
+
+    @property
+    def change(self) -> Change:
+        """How the network follows."""
+        return Change(nodes=[self.node])
+
+    def shelve(self, archive: Archive) -> None:
+        """Let the archive follow."""
+        if self.own is not None:
+            for one in self.own.rewritten:
+                archive.rewritten(one.message, one.passages)
+            record, metadata = self.own.record, self.own.metadata
+            archive.accepted([record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"})
+            archive.cites_anew(self.node)
+
+
+def kept_prefix(node: Node, content: str) -> str:
+    """The speaker's label of a memory, as far as its new content keeps it."""
+    return node.prefix if content.startswith(node.prefix) else ""
+
+
+def living(txn: ReadTransaction, node_id: NodeId) -> Node:
+    """The memory of this id; NODE_NOT_FOUND where it does not live."""
+    node = txn.node(node_id)
+    if node is None:
+        raise NotFound(f"there is no node {node_text_id(node_id)}", reason="NODE_NOT_FOUND")
+    return node
+
+
+def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
+    """Put a correction in force."""
+    before = living(txn, wanted.node_id)
+    node = before
+    if wanted.content is not None:
+        prefix = kept_prefix(before, wanted.content)
+        node = msgspec.structs.replace(node, content=wanted.content, phrase=wanted.phrase, prefix=prefix)
+    if wanted.keywords is not None:
+        node = msgspec.structs.replace(node, keywords=wanted.keywords)
+    own = None
+    if wanted.content is not None or wanted.metadata is not None:
+        node, own = _with_own_source(txn, before, node, wanted)
+    change = Change(nodes=[node])
+    without_text = citing(txn, change)
+    txn.apply(change)
+    return Corrected(node, own, retell(txn, without_text, change))
+
+
+def _with_own_source(
+    txn: WriteTransaction, before: Node, node: Node, wanted: Correction
+) -> tuple[Node, OwnSource]:
+    told = wanted.content or txn.first_content(before) or before.content
+    text, first = told.removeprefix(node.prefix), _first_record(txn, before)
+    metadata = wanted.metadata
+    if metadata is None:
+        held = txn.metadata(first)
+        metadata = msgspec.json.encode(held).decode() if held else ""
+    rewritten, _ = withdraw(txn, before)
+    record = msgspec.structs.replace(
+        first,
+        number=txn.next_message_number(),
+        text_key=text_key(text),
+        metadata_key=txn.put_chunk(metadata) if metadata else b"",
+    )
+    passages = passages_of(text, record.speaker)
+    txn.put_message(record, text, passages)
+    first_key = txn.put_chunk(text)
+    if before.first_key:
+        txn.drop_chunk(before.first_key)
+    node = msgspec.structs.replace(
+        node,
+        sources=(Source(record.number, 0, len(text.encode())),),
+        first_key=first_key,
+        original_length=len(node.prefix) + len(text),
+    )
+    return node, OwnSource(record, passages, metadata, rewritten)
+
+
+def _first_record(txn: ReadTransaction, node: Node) -> MessageRecord:
+    for source in node.sources:
+        record = txn.message(source.message)
+        if record is not None:
+            return record
+    return MessageRecord(0, node.batch, 0, "user", "", "", None, node.created_at_ms, "", b"")

@@ -1,0 +1,197 @@
+"""memories: what is there is corrected or taken away by whoever it belongs to.
+
+The story of a correction: check limits → read the memory (job) → summary and keywords by the built-in rules, beside the
+event loop → one job, one commit: the memory, and its own source in the archive (`fleet/correction.py`).
+
+The story of a deletion: one job, one commit → the memory goes with every link at either end, leaves the focus, and
+what it was made from is withdrawn from the archive (`fleet/withdrawal.py`). Many go in steps of a few milliseconds, so
+that whoever else asks this agent something waits no longer than usual. A digest or a pass under way goes on: a batch
+whose relations were named for a focus that moved names them anew, and a pass passes over what is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+
+from ebbtide.clock import Clock
+from ebbtide.errors import NotFound
+from ebbtide.fleet import correction, withdrawal
+from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.correction import Correction
+from ebbtide.fleet.withdrawal import Deleted, Deletion
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.settings import LimitSettings
+from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
+from ebbtide.verbs.inspect import NodeDetail, node_detail
+from ebbtide.verbs.metadata import check_flat, merged_json
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import NodeId, node_text_id, parse_agent_id, parse_node_id
+
+STEP_S = 0.02
+"""Longest one step of a deletion keeps the agent's turn; one memory goes in any case."""
+
+MOST_DELETED = 1000
+"""Memories that one request may delete."""
+
+
+class UpdateNodeCommand(Form):
+    """What is to be different about a memory."""
+
+    content: str | None = Field(
+        None, description="What it says from now on.", examples=["Ann: I moved to Porto in May."]
+    )
+    keywords: Several[str] = Field(
+        default_factory=list,
+        description="What it is found by; none: those of the new content, or as they are without one.",
+    )
+
+    metadata: dict[str, Any] | None = Field(
+        None, description="What it is kept with from now on, in place of all it had; flat, at most 4 KiB."
+    )
+
+
+class DeleteNodesCommand(Form):
+    """Which memories to delete."""
+
+    node_ids: Several[str] = Field(description="Their nodes; 1-1000.", examples=[["n1", "n2"]])
+
+
+class DeletedNode(Answer):
+    """What went with a memory."""
+
+    node_id: str = Field(description="The memory that is gone.", examples=["n1"])
+    links_removed: int = Field(description="Links that started or ended at it.")
+    bytes_withdrawn: int = Field(
+        description="Bytes of messages it was made from that are gone from the archive."
+    )
+
+
+class NodeDeletion(DeletedNode):
+    """What became of one of many memories that were to be deleted."""
+
+    deleted: bool = Field(description="Whether it was there.")
+    reason: str = Field(description="Why not: NODE_NOT_FOUND; empty when it was.")
+
+
+class DeletedNodes(Answer):
+    """What became of each memory, in the order asked."""
+
+    results: list[NodeDeletion]
+    deleted_count: int = Field(description="How many were there, and are gone.")
+
+
+# --- correcting ------------------------------------------------------------------------------------------
+
+
+async def update_node(
+    service: Service, agent_id: str, node_id: str, command: UpdateNodeCommand
+) -> NodeDetail:
+    """Correct a memory. NODE_NOT_FOUND when it does not live; InvalidRequest for values outside their limits."""
+    owner = parse_agent_id(agent_id)
+    check_update(command, service.settings.limits)
+    async with service.fleet.using(owner) as agent:
+        wanted = await _worked_out(agent, parse_node_id(node_id), command)
+        return await agent.run(partial(_correct, agent.workspace, wanted))
+
+
+async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand) -> Correction:
+    """The correction with all that follows from its content."""
+    store, keywords = agent.workspace.store, tuple(command.keywords) or None
+    node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
+    metadata = None if command.metadata is None else merged_json(None, command.metadata)
+    if command.content is None:
+        return Correction(node_id, keywords=keywords, metadata=metadata)
+    prefix = correction.kept_prefix(node, command.content)
+    by_rules = await agent.rules.process(command.content, prefix=prefix)
+    return Correction(node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata)
+
+
+def _correct(workspace: Workspace, wanted: Correction) -> NodeDetail:
+    node = workspace.amend(lambda txn: correction.correct(txn, wanted)).node
+    return workspace.store.read(lambda txn: node_detail(txn, workspace, node))
+
+
+def check_update(command: UpdateNodeCommand, limits: LimitSettings) -> None:
+    """Refuse what is outside the limits, and what changes nothing."""
+    if command.content is None and not command.keywords and command.metadata is None:
+        refuse("content", None, "something to change: content, keywords, metadata", "MISSING_FIELD")
+    check_flat("metadata", command.metadata, limits)
+    if command.content is not None:
+        check_text("content", command.content, limits.max_message_chars)
+        if not command.content.strip():
+            refuse("content", command.content, "a text; DELETE takes a memory away")
+    check_count("keywords", len(command.keywords), limits.max_keywords)
+    for index, keyword in enumerate(command.keywords):
+        check_text(f"keywords[{index}]", keyword, limits.max_keyword_chars)
+        if not keyword.strip():
+            refuse(f"keywords[{index}]", keyword, "a word")
+
+
+# --- deleting --------------------------------------------------------------------------------------------
+
+
+async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedNode:
+    """Delete one memory with its links and what it was made from. NODE_NOT_FOUND when it does not live."""
+    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+        done = await agent.run(partial(_delete, agent.workspace, [parse_node_id(node_id)]))
+    [outcome] = done.outcomes
+    if outcome is None:
+        raise NotFound(f"there is no node {node_id}", reason="NODE_NOT_FOUND")
+    return DeletedNode(
+        node_id=node_text_id(outcome.node_id),
+        links_removed=outcome.links_removed,
+        bytes_withdrawn=outcome.bytes_withdrawn,
+    )
+
+
+async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesCommand) -> DeletedNodes:
+    """Delete many memories, a few at a time; each fares by itself.
+
+    What is deleted stays deleted when a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): ask again.
+    """
+    owner = parse_agent_id(agent_id)
+    if not command.node_ids:
+        refuse("node_ids", [], f"1-{MOST_DELETED} nodes")
+    check_count("node_ids", len(command.node_ids), MOST_DELETED)
+    wanted = [_number_of(text) for text in command.node_ids]
+    outcomes: list[Deleted | None] = []
+    async with service.fleet.using(owner) as agent:
+        while len(outcomes) < len(wanted):
+            left = wanted[len(outcomes) :]
+            done = await agent.run(partial(_delete_some, agent.workspace, left, service.clock))
+            outcomes += done.outcomes
+    results = [_told(text, outcome) for text, outcome in zip(command.node_ids, outcomes, strict=True)]
+    return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
+
+
+def _number_of(text: str) -> NodeId:
+    """The number of a node; 0, which none has, for what is no id of one."""
+    try:
+        return parse_node_id(text)
+    except NotFound:
+        return 0
+
+
+def _told(text: str, outcome: Deleted | None) -> NodeDeletion:
+    return NodeDeletion(
+        node_id=text,
+        links_removed=0 if outcome is None else outcome.links_removed,
+        bytes_withdrawn=0 if outcome is None else outcome.bytes_withdrawn,
+        deleted=outcome is not None,
+        reason="NODE_NOT_FOUND" if outcome is None else "",
+    )
+
+
+def _delete_some(workspace: Workspace, node_ids: Sequence[NodeId], clock: Clock) -> Deletion:
+    end_s = clock.monotonic_s() + STEP_S
+    return _delete(workspace, node_ids, lambda: clock.monotonic_s() >= end_s)
+
+
+def _delete(
+    workspace: Workspace, node_ids: Sequence[NodeId], is_time_up: Callable[[], bool] = lambda: False
+) -> Deletion:
+    return workspace.amend(lambda txn: withdrawal.delete(txn, node_ids, is_time_up))

@@ -1,0 +1,109 @@
+"""search: what answers a question, as a list: for a program that wants results, not wording.
+
+The same pipeline as a recall with a query (`verbs/recall.py`), with the same filters, limits and patience. Nothing is
+worded and nothing packed into a budget; near copies are told once here too.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+
+from ebbtide.fleet.recollection import Recollection, Wanted
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.settings import LimitSettings
+from ebbtide.verbs.forms import Answer, Form, Several, check_text, refuse
+from ebbtide.verbs.recall import (
+    RecallCommand,
+    RecalledMemory,
+    TimeRange,
+    check_command,
+    memory_info,
+    wanted_by,
+)
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import parse_agent_id
+
+
+class SearchCommand(Form):
+    """What to look for, and what narrows it."""
+
+    text: str | None = Field(
+        None, description="A question, or words, in plain language.", examples=["Where did Ann move?"]
+    )
+    kinds: Several[str] = Field(default_factory=list, description="Only memories of these kinds.")
+    speakers: Several[str] = Field(default_factory=list, description="Only what these speakers said.")
+    sources: Several[str] = Field(
+        default_factory=list, description="Only what was said in these conversations."
+    )
+    time_range: TimeRange | None = Field(None, description="Only what was said in this time.")
+    metadata: dict[str, Any] | None = Field(
+        None, description="Only what was remembered with each of these values.", examples=[None]
+    )
+    max_results: int | None = Field(
+        None, description="Most memories; 0 means 10000; default: the agent's.", examples=[10]
+    )
+    include_archive: bool = Field(
+        True, description="Whether what was forgotten, shortened or not yet digested takes part."
+    )
+    patience_ms: int | None = Field(
+        None, description="Longest wait for batches accepted before, 0-30000; default: the daemon's."
+    )
+
+
+class FoundMemory(RecalledMemory):
+    """A memory that was found."""
+
+    score: float = Field(description="What the signals give it together; comparable within one answer only.")
+
+
+class Found(Answer):
+    """What was found, best first."""
+
+    memories: list[FoundMemory]
+    pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
+    parked_batches: int = Field(description="Batches parked after failures.", examples=[0])
+
+
+async def search(service: Service, agent_id: str, command: SearchCommand) -> Found:
+    """Find memories, best first. Reads only.
+
+    Raises AGENT_NOT_FOUND, and InvalidRequest for values outside their limits.
+    """
+    owner = parse_agent_id(agent_id)
+    asked = _as_question(command, service.settings.limits)
+    patience_ms = command.patience_ms
+    if patience_ms is None:
+        patience_ms = service.settings.fleet.recall_patience_ms
+    async with service.fleet.using(owner) as agent:
+        await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
+        wanted = wanted_by(agent, asked)
+        return await agent.run(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
+
+
+def _as_question(command: SearchCommand, limits: LimitSettings) -> RecallCommand:
+    """The recall that finds the same; refused when it is outside the limits."""
+    if command.text is None:
+        refuse("text", None, "a question or words", "MISSING_FIELD")
+    check_text("text", command.text, limits.max_query_chars)
+    if not command.text.strip():
+        refuse("text", command.text, "a question or words")
+    fields = {name: getattr(command, name) for name in SearchCommand.model_fields if name != "text"}
+    asked = RecallCommand(query=command.text, **fields)
+    check_command(asked, limits)
+    return asked
+
+
+def _found(workspace: Workspace, wanted: Wanted, now_ms: int) -> Found:
+    found, counts = workspace.recollect(wanted, now_ms, len)
+    return Found(
+        memories=[_memory(one) for one in found.memories],
+        pending_batches=counts.pending_batches,
+        parked_batches=counts.parked_batches,
+    )
+
+
+def _memory(one: Recollection) -> FoundMemory:
+    return FoundMemory(**memory_info(one).model_dump(), score=round(one.score, 6))

@@ -1,0 +1,467 @@
+"""Memories that are there, over every transport: corrected, deleted with everything they were made from."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.language.port import Segment
+from ebbtide.store import layout
+from ebbtide.store.lmdb_store import LmdbStore
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
+from tests.support.scripted_model import ScriptedModel
+
+AGENT = "/v1/agents/ann"
+MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 28}
+SENTENCES = {"segment_max_chars": 80}
+"""Makes a memory of every sentence below."""
+
+TOLD = (
+    "I moved to Lisbon in the spring of last year, together with my cat Miso. "
+    "My sister Clara is a carpenter and she builds wooden boats in Porto. "
+    "我外婆住在青岛，她每天早上都要去海边散步。"
+)
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return partial(CALLERS[request.param], embedding={"model": "off"})
+
+
+async def settled(call: Caller, *contents: str, **fields: Any) -> None:
+    messages = [{"role": "user", "speaker": "Ann", "content": content} for content in contents]
+    answer = await call("POST", f"{AGENT}/remember", {"messages": messages, **fields})
+    assert answer.status_code == 202, answer.json()
+    assert (await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})).json()[
+        "passes_done"
+    ]
+
+
+async def nodes(call: Caller) -> dict[str, dict[str, Any]]:
+    return {node["id"]: node for node in (await call("GET", f"{AGENT}/nodes")).json()["nodes"]}
+
+
+async def saying(call: Caller, word: str) -> str:
+    """The only memory that says a word."""
+    [found] = [name for name, node in (await nodes(call)).items() if word in node["content"]]
+    return found
+
+
+async def answered(call: Caller, query: str, **fields: Any) -> list[dict[str, Any]]:
+    answer = await call("POST", f"{AGENT}/recall", {"query": query, "citations": True, **fields})
+    assert answer.status_code == 200, answer.json()
+    found: list[dict[str, Any]] = answer.json()["memories"]
+    return found
+
+
+def texts_on_disk(path: Path) -> list[str]:
+    """Every text that the agent's store refers to."""
+    store = LmdbStore.open(path / "agents" / "ann", **MAP)
+    try:
+        return store.read(
+            lambda txn: (
+                [txn.chunk(bytes(key)) for key, _ in txn.items(layout.CHUNKS)]  # type: ignore[attr-defined]
+                + [node.content for node in txn.nodes()]
+            )
+        )
+    finally:
+        store.close()
+
+
+# --- deleting ------------------------------------------------------------------------------------------
+
+
+async def test_a_deleted_memory_is_gone_with_its_words(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Neither node, link, focus, recall nor question knows it; its neighbours stand where they stood."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD)
+        assert len(await nodes(call)) == 3
+        gone = await saying(call, "Clara")
+        before = await nodes(call)
+        [cited] = before[gone]["sources"]
+        links = (await call("GET", f"{AGENT}/links")).json()["links"]
+        mine = [link for link in links if gone in (link["source"], link["target"])]
+        assert mine and any(link["target"] == gone for link in mine)
+        assert [m["state"] for m in await answered(call, "What does Clara build?")] == ["living"]
+
+        answer = await call("DELETE", f"{AGENT}/nodes/{gone}")
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {"node_id": gone, "links_removed": len(mine), "bytes_withdrawn": cited["length"]},
+        )
+        del before[gone]
+        for name, node in (await nodes(call)).items():
+            assert (node["content"], node["sources"]) == (before[name]["content"], before[name]["sources"])
+        left = (await call("GET", f"{AGENT}/links")).json()["links"]
+        assert len(left) == len(links) - len(mine)
+        assert all(gone not in (link["source"], link["target"]) for link in left)
+        assert gone not in str((await call("GET", f"{AGENT}/focus")).json())
+        told = (await call("POST", f"{AGENT}/recall", {"keywords": []})).json()["text"]
+        assert "Clara" not in told and "recall it" not in told and "forgotten" not in told
+        for query in ("What does Clara build?", "carpenter", "boats", "Lisbon Miso", "青岛 外婆"):
+            assert "Clara" not in str(await answered(call, query)), query
+        assert await answered(call, "carpenter boats") == []
+        assert [m["state"] for m in await answered(call, "青岛")] == ["living"]
+    assert not any("Clara" in text for text in texts_on_disk(tmp_path))
+
+
+async def test_what_was_deleted_stays_deleted_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The shelf made anew from the store gives the answers that the one which followed the deletion gave."""
+    queries = ["Where did Ann move?", "谁住在青岛？", "Clara boats", "Ann"]
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD, "The harbour smells of tar and oranges in the morning.")
+        await answered(call, "anything")
+        await call("DELETE", f"{AGENT}/nodes/{await saying(call, 'Clara')}")
+        await call("DELETE", f"{AGENT}/nodes/{await saying(call, '青岛')}")
+        before = [await answered(call, query) for query in queries]
+        assert all(before[:1]) and before[2] == []
+        looks = [(await call("GET", f"{AGENT}/{what}")).json() for what in ("nodes", "links", "focus")]
+    async with caller_in(tmp_path) as call:
+        assert [await answered(call, query) for query in queries] == before
+        assert [
+            (await call("GET", f"{AGENT}/{what}")).json() for what in ("nodes", "links", "focus")
+        ] == looks
+    assert not any("Clara" in text or "青岛" in text for text in texts_on_disk(tmp_path))
+
+
+async def test_deleting_twice_finds_nothing_the_second_time(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A deleted memory, one that never was and what is no id at all are not found; nothing else is touched."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD)
+        assert (await call("DELETE", f"{AGENT}/nodes/n1")).status_code == 200
+        left = await nodes(call)
+        for name in ("n1", "n99", "x1"):
+            assert await call.refused("DELETE", f"{AGENT}/nodes/{name}") == "NODE_NOT_FOUND"
+        assert await nodes(call) == left
+
+
+async def test_the_last_memory_of_a_message_leaves_nothing_to_be_found(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Of a message that said one thing nothing is told any more, not even who spoke."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        assert len(await answered(call, "Ann harbour")) == 1
+        assert (await call("DELETE", f"{AGENT}/nodes/n1")).json()["bytes_withdrawn"] == 26
+        assert await answered(call, "Ann harbour") == []
+        assert await answered(call, "Ann") == []
+
+
+async def test_an_equal_text_said_again_is_another_memory(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Deleting one of two that say the same leaves the other with its words, though the store keeps them once."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        await settled(call, "The harbour smells of tar.")
+        await call("DELETE", f"{AGENT}/nodes/n1")
+        assert [memory["node_ids"] for memory in await answered(call, "harbour")] == [["n2"]]
+        assert list(await nodes(call)) == ["n2"]
+
+
+async def test_words_stay_where_another_living_memory_has_them(tmp_path: Path) -> None:
+    """Memories that a model worded cite the whole message: it goes with the last of them."""
+    model = ScriptedModel()
+    model.always["segment"] = lambda: [Segment("Ann likes tar.", (0,)), Segment("Ann likes oranges.", (0,))]
+    async with rest_in(tmp_path, model) as call:
+        await settled(call, "Tar and oranges, that is what I like.")
+        assert (await call("DELETE", f"{AGENT}/nodes/n1")).json()["bytes_withdrawn"] == 0
+        assert len(await answered(call, "oranges")) == 1
+        assert (await call("DELETE", f"{AGENT}/nodes/n2")).json()["bytes_withdrawn"] == 37
+        assert await answered(call, "oranges") == []
+
+
+async def test_many_are_deleted_and_each_is_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
+    """One result for each id in the order asked, whether it was there, never was, or is no id at all."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD)
+        wanted = ["n2", "n99", "n1", "n2", "x"]
+        answer = (await call("POST", f"{AGENT}/nodes/delete", {"node_ids": wanted})).json()
+        assert [one["node_id"] for one in answer["results"]] == wanted
+        assert [one["deleted"] for one in answer["results"]] == [True, False, True, False, False]
+        assert {one["reason"] for one in answer["results"] if not one["deleted"]} == {"NODE_NOT_FOUND"}
+        assert all(one["bytes_withdrawn"] > 0 for one in answer["results"] if one["deleted"])
+        assert answer["deleted_count"] == 2
+        assert list(await nodes(call)) == ["n3"]
+
+
+@pytest.mark.parametrize(
+    ("node_ids", "reason"), [([], "INVALID_VALUE"), (["n1"] * 1001, "TOO_MANY_ITEMS"), ("n1", "WRONG_TYPE")]
+)
+async def test_a_bad_list_of_memories_is_refused(
+    tmp_path: Path, caller_in: CallerIn, node_ids: Any, reason: str
+) -> None:
+    """Nothing is deleted, and the error names the field."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        with unless_unsayable(reason):
+            answer = await call("POST", f"{AGENT}/nodes/delete", {"node_ids": node_ids})
+            assert answer.json()["error"]["reason"] == reason
+            assert "node_ids" in answer.json()["error"]["message"]
+        assert list(await nodes(call)) == ["n1"]
+
+
+# --- correcting ----------------------------------------------------------------------------------------
+
+
+async def test_a_corrected_memory_is_found_by_its_new_words_only(tmp_path: Path, caller_in: CallerIn) -> None:
+    """By keywords and by questions, before and after a restart; the old wording is told by nobody any more."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD, conversation_id="c1")
+        await answered(call, "anything")
+        name = await saying(call, "Clara")
+        before = (await call("GET", f"{AGENT}/nodes/{name}")).json()
+        others = {key: node for key, node in (await nodes(call)).items() if key != name}
+        content = "Ann: My sister Berta is a gardener and grows tomatoes."
+        answer = await call("PATCH", f"{AGENT}/nodes/{name}", {"content": content})
+        after = answer.json()
+        assert (answer.status_code, after["content"], after["original_length"]) == (
+            200,
+            content,
+            len(content),
+        )
+        assert any("Berta" in word or "tomatoes" in word for word in after["keywords"])
+        assert not any("Clara" in word or "boat" in word for word in after["keywords"])
+        for kept in ("links_in", "links_out", "scan_count", "importance", "in_focus", "created_at", "id"):
+            assert after[kept] == before[kept], kept
+        assert after == (await call("GET", f"{AGENT}/nodes/{name}")).json()
+        assert others == {key: node for key, node in (await nodes(call)).items() if key != name}
+        told = (await call("POST", f"{AGENT}/recall", {"keywords": ["tomatoes"]})).json()["text"]
+        assert told == f"[Memory] {content}"
+        [found] = [m for m in await answered(call, "Who grows tomatoes?") if name in m["node_ids"]]
+        assert (found["content"], found["state"], found["node_ids"]) == (content, "living", [name])
+        [source] = found["sources"]
+        assert (source["speaker"], source["conversation_id"], source["offset"]) == ("Ann", "c1", 0)
+        queries = ["Who grows tomatoes?", "carpenter boats", "Lisbon", "青岛", "Ann"]
+        answers = [await answered(call, query) for query in queries]
+        assert "Clara" not in str(answers) and answers[1] == []
+    async with caller_in(tmp_path) as call:
+        assert [await answered(call, query) for query in queries] == answers
+        assert (await call("GET", f"{AGENT}/nodes/{name}")).json() == after
+    assert not any("Clara" in text for text in texts_on_disk(tmp_path))
+
+
+async def test_a_memory_is_corrected_and_deleted_again_and_again(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each correction takes the place of the one before, and a deletion takes the last one too."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        for word in ("oranges", "fish", "coffee"):
+            content = f"The harbour smells of {word}."  # the label goes with it
+            assert (await call("PATCH", f"{AGENT}/nodes/n1", {"content": content})).json()[
+                "content"
+            ] == content
+            [found] = await answered(call, "harbour")
+            assert found["content"] == content
+        await call("DELETE", f"{AGENT}/nodes/n1")
+        assert await answered(call, "harbour coffee Ann") == []
+    assert [text for text in texts_on_disk(tmp_path) if text.strip()] == []
+
+
+async def test_keywords_alone_leave_the_words_alone(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What it says and where it comes from stay; recall by keyword follows at once."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        before = (await call("GET", f"{AGENT}/nodes/n1")).json()
+        after = (await call("PATCH", f"{AGENT}/nodes/n1", {"keywords": ["seaside"]})).json()
+        assert after == {**before, "keywords": ["seaside"]}
+        assert "harbour" in (await call("POST", f"{AGENT}/recall", {"keywords": ["seaside"]})).json()["text"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "place"),
+    [
+        ({}, "MISSING_FIELD", "content"),
+        ({"content": " \n"}, "INVALID_VALUE", "content"),
+        ({"content": "x" * 100_001}, "TEXT_TOO_LONG", "content"),
+        ({"content": 7}, "WRONG_TYPE", "content"),
+        ({"keywords": [" "]}, "INVALID_VALUE", "keywords[0]"),
+        ({"keywords": ["x"] * 65}, "TOO_MANY_ITEMS", "keywords"),
+        ({"keywords": ["x" * 201]}, "TEXT_TOO_LONG", "keywords[0]"),
+        ({"text": "x"}, "UNKNOWN_FIELD", "text"),
+    ],
+)
+async def test_a_bad_correction_is_refused(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
+) -> None:
+    """The error names the field, and the memory is as it was."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        before = await nodes(call)
+        with unless_unsayable(reason):
+            error = (await call("PATCH", f"{AGENT}/nodes/n1", fields)).json()["error"]
+            assert error["reason"] == reason
+            assert place in error["message"]
+        assert await call.refused("PATCH", f"{AGENT}/nodes/n9", {"content": "x"}) == "NODE_NOT_FOUND"
+        assert await nodes(call) == before
+
+
+# --- metadata ------------------------------------------------------------------------------------------
+
+NOTES = [
+    ("The train to Porto leaves at nine.", {"topic": "travel", "stars": 3}),
+    ("The train to Braga was late.", {"topic": "travel", "stars": 1, "paid": True}),
+    ("The train set is for my nephew.", None),
+    ("Train more often, said the doctor.", {"topic": "health", "stars": 1.5, "paid": False}),
+]
+
+
+async def noted(call: Caller) -> None:
+    messages = [
+        {"role": "user", "content": content, "id": f"m{place}", "metadata": metadata}
+        for place, (content, metadata) in enumerate(NOTES)
+    ]
+    body = {"messages": messages, "metadata": {"topic": "diary", "by": "phone", "tags": ["a", "b"]}}
+    answer = await call("POST", f"{AGENT}/remember", body)
+    assert answer.status_code == 202, answer.json()
+    await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"topic": "travel"}, {"m0", "m1"}),
+        ({"topic": "diary"}, {"m2"}),
+        ({"by": "phone"}, {"m0", "m1", "m2", "m3"}),
+        ({"topic": "travel", "stars": 1}, {"m1"}),
+        ({"stars": 1.5}, {"m3"}),
+        ({"paid": True}, {"m1"}),
+        ({"paid": 1}, set()),
+        ({"stars": True}, set()),
+        ({"topic": "Travel"}, set()),
+        ({"nothing": "of the kind"}, set()),
+        ({}, {"m0", "m1", "m2", "m3"}),
+    ],
+)
+async def test_a_question_is_narrowed_to_metadata(
+    tmp_path: Path, caller_in: CallerIn, metadata: dict[str, Any], expected: set[str]
+) -> None:
+    """All given values must be equal, a message's own before its batch's; the same after a restart."""
+    async with caller_in(tmp_path) as call:
+        await answered_nothing(call)
+        await noted(call)
+        first = await answered(call, "train", metadata=metadata)
+        assert {memory["sources"][0]["message_id"] for memory in first} == expected
+    async with caller_in(tmp_path) as call:
+        assert await answered(call, "train", metadata=metadata) == first
+
+
+async def answered_nothing(call: Caller) -> None:
+    """An agent whose archive is loaded before anything is said."""
+    await call("PUT", AGENT, {})
+    assert await answered(call, "train") == []
+
+
+async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Node and answer tell the same; corrected words keep it, corrected metadata keeps the words."""
+    async with caller_in(tmp_path) as call:
+        await noted(call)
+        merged = {"topic": "travel", "by": "phone", "tags": ["a", "b"], "stars": 3}
+        name = await saying(call, "Porto")
+        assert (await nodes(call))[name]["sources"][0]["metadata"] == merged
+        await call("PATCH", f"{AGENT}/nodes/{name}", {"content": "user: The train to Faro leaves at ten."})
+        [found] = await answered(call, "Faro train", metadata={"stars": 3})
+        assert found["sources"][0]["metadata"] == merged
+        changed = await call("PATCH", f"{AGENT}/nodes/{name}", {"metadata": {"topic": "plans"}})
+        assert changed.json()["content"] == "user: The train to Faro leaves at ten."
+        assert changed.json()["sources"][0]["metadata"] == {"topic": "plans"}
+        assert [m["node_ids"] for m in await answered(call, "train", metadata={"topic": "plans"})] == [[name]]
+        assert await answered(call, "train", metadata={"stars": 3}) == []
+        await call("PATCH", f"{AGENT}/nodes/{name}", {"metadata": {}})
+        assert (await nodes(call))[name]["sources"][0]["metadata"] == {}
+        before = [await answered(call, "train"), await answered(call, "train", metadata={"topic": "travel"})]
+    async with caller_in(tmp_path) as call:
+        assert before == [
+            await answered(call, "train"),
+            await answered(call, "train", metadata={"topic": "travel"}),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        ({"topic": ["a"]}, "WRONG_TYPE"),
+        ({"topic": {"a": 1}}, "WRONG_TYPE"),
+        ({"topic": None}, "WRONG_TYPE"),
+        ({"": "x"}, "INVALID_VALUE"),
+        ({"n" * 201: "x"}, "TEXT_TOO_LONG"),
+        ({"topic": "x" * 5000}, "METADATA_TOO_LARGE"),
+    ],
+)
+async def test_metadata_that_is_not_flat_or_too_large_is_refused(
+    tmp_path: Path, caller_in: CallerIn, metadata: dict[str, Any], reason: str
+) -> None:
+    """With a message, in a correction and in a question alike; nothing is stored."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        said = {"messages": [{"role": "user", "content": "x", "metadata": metadata}]}
+        for method, path, body in (
+            ("POST", "remember", said),
+            ("PATCH", "nodes/n1", {"metadata": metadata}),
+            ("POST", "recall", {"query": "x", "metadata": metadata}),
+        ):
+            assert await call.refused(method, f"{AGENT}/{path}", body) == reason, path
+        assert await call.refused("POST", f"{AGENT}/recall", {"metadata": {"a": "b"}}) == "INVALID_VALUE"
+        assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1
+
+
+# --- search --------------------------------------------------------------------------------------------
+
+
+async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The same memories in the same order as a recall with that query, each with its score, best first."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await settled(call, TOLD, conversation_id="c1", metadata={"topic": "family"})
+        await settled(call, "The harbour smells of tar and oranges in the morning.")
+        for text in ("Where did Ann move?", "谁住在青岛？", "What does Clara build in the morning?", "zebra"):
+            found = (await call("POST", f"{AGENT}/search", {"text": text})).json()
+            assert (found["pending_batches"], found["parked_batches"]) == (0, 0)
+            scores = [memory.pop("score") for memory in found["memories"]]
+            assert scores == sorted(scores, reverse=True) and all(score > 0 for score in scores)
+            assert found["memories"] == await answered(call, text)
+        everything = "Lisbon Clara 青岛 harbour"
+        for filters, count in (
+            ({}, 4),
+            ({"max_results": 2}, 2),
+            ({"metadata": {"topic": "family"}}, 3),
+            ({"sources": ["c1"]}, 3),
+            ({"speakers": ["Bob"]}, 0),
+            ({"kinds": ["episode"], "include_archive": False}, 4),
+            ({"time_range": {"end": 5}}, 0),
+        ):
+            found = (await call("POST", f"{AGENT}/search", {"text": everything, **filters})).json()
+            assert len({m["id"] for m in found["memories"]}) <= count, filters
+            assert bool(found["memories"]) == bool(count), filters
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "place"),
+    [
+        ({}, "MISSING_FIELD", "text"),
+        ({"text": " "}, "INVALID_VALUE", "text"),
+        ({"text": "x" * 10_001}, "TEXT_TOO_LONG", "text"),
+        ({"text": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
+        ({"text": "x", "max_results": -1}, "INVALID_VALUE", "max_results"),
+        ({"text": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
+        ({"text": "x", "patience_ms": 30_001}, "INVALID_VALUE", "patience_ms"),
+        ({"text": "x", "query": "x"}, "UNKNOWN_FIELD", "query"),
+    ],
+)
+async def test_a_bad_search_is_refused(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
+) -> None:
+    """The error names the field as it was given."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {})
+        error = (await call("POST", f"{AGENT}/search", fields)).json()["error"]
+        assert error["reason"] == reason
+        assert place in error["message"]
