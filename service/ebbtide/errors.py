@@ -95,6 +95,12 @@ REASONS: dict[str, Reason] = {
     "AGENT_BEING_ERASED": Reason(
         409, "FAILED_PRECONDITION", "Precondition", "The agent is being erased at this moment."
     ),
+    "VECTORS_UNAVAILABLE": Reason(
+        409,
+        "FAILED_PRECONDITION",
+        "Precondition",
+        "The agent has no vectors of the embedding model in force.",
+    ),
     "FORMAT_TOO_NEW": Reason(
         409, "FAILED_PRECONDITION", "Precondition", "The data was written by a newer Ebbtide."
     ),

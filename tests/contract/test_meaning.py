@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from ebbtide.fleet.open_archive import INDEX_FILE
+from ebbtide.retrieval import vectors
 from tests.contract.test_questions import AGENT, asked, batch, ids, talked
 from tests.support.callers import CALLERS, Caller, CallerIn
 from tests.support.fake_model_server import Reaction
-from tests.support.fake_ollama import FakeOllama
+from tests.support.fake_ollama import FakeOllama, vector_of
+from tests.support.waiting import eventually
 
 OFF = {"embedding": {"model": "off"}}
+SEARCH = f"{AGENT}/search"
 FLUSH = {"timeout_ms": 10_000, "passes": True, "vectors": True}
 
 
@@ -25,6 +29,10 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 def on(server: FakeOllama, name: str = "bge-m3") -> dict[str, dict[str, Any]]:
     """Settings with an embedding model on a server."""
     return {"embedding": {"model": "ollama", "base_url": server.url, "name": name}}
+
+
+def index_files(data_dir: Path) -> list[Path]:
+    return list(data_dir.rglob(INDEX_FILE))
 
 
 async def embedded(call: Caller) -> None:
@@ -146,3 +154,110 @@ async def test_a_text_that_breaks_the_model_costs_only_its_vector(
             await embedded(call)
             assert "semantic" not in await why_off(call)
             assert ids(await asked(call, "err-4711"))[0] == "m5"
+
+
+async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The memory whose own vector is sent is found first, alone and beside a text; a bad vector is refused."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+            vector = vector_of("Bob: My sister Clara is a carpenter and builds boats.", server.vector_size)
+            await embedded(call)
+            for form in (
+                {"vector": [7.5 * number for number in vector]},
+                {"vector": vector, "text": "hello"},
+            ):
+                found = (await call("POST", SEARCH, form)).json()["memories"]
+                assert found[0]["sources"][0]["message_id"] == "m3" and len(found) > 1
+            longer = [*vector, 0.5]
+            for bad in (longer, [0.0] * len(vector), [1e300] * len(vector)):
+                assert await call.refused("POST", SEARCH, {"vector": bad}) == "INVALID_VALUE"
+            assert await call.refused("POST", SEARCH, {"vector": [0.5] * 9000}) == "TOO_MANY_ITEMS"
+            assert await call.refused("POST", SEARCH, {}) == "MISSING_FIELD"
+        async with caller_in(tmp_path, **OFF) as call:
+            assert await call.refused("POST", SEARCH, {"vector": vector}) == "VECTORS_UNAVAILABLE"
+            by_words = (await call("POST", SEARCH, {"vector": vector, "text": "boats"})).json()["memories"]
+            assert [one["sources"][0]["message_id"] for one in by_words] == ["m3"]
+
+
+async def test_a_deleted_memory_is_not_found_by_its_vector(tmp_path: Path, caller_in: CallerIn) -> None:
+    """With its words its vector goes, at once and after a restart; a corrected one is found by what it says now."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        vector = vector_of("Bob: My sister Clara is a carpenter and builds boats.", server.vector_size)
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+            await embedded(call)
+            found = (await call("POST", SEARCH, {"vector": vector})).json()["memories"]
+            (node,) = found[0]["node_ids"]
+            assert (await call("DELETE", f"{AGENT}/nodes/{node}")).status_code == 200
+            left = (await call("POST", SEARCH, {"vector": vector})).json()["memories"]
+            assert len(left) == len(found) - 1 and "m3" not in ids({"memories": left})
+            await embedded(call)
+            other = left[0]["node_ids"][0]
+            patched = await call(
+                "PATCH", f"{AGENT}/nodes/{other}", {"content": "Ann: The ferry leaves at nine."}
+            )
+            assert patched.status_code == 200
+            await embedded(call)
+        async with caller_in(tmp_path, **on(server)) as call:
+            again = (await call("POST", SEARCH, {"vector": vector})).json()["memories"]
+            assert "m3" not in ids({"memories": again})
+            told = [text for body in server.embeds for text in body["input"]]
+            assert any(text.endswith("The ferry leaves at nine.") for text in told)
+
+
+async def test_memories_without_their_text_have_vectors_of_what_they_say(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Where texts are not kept, memories are embedded as they are now."""
+    async with FakeOllama(("bge-m3",)).running_here() as server, caller_in(tmp_path, **on(server)) as call:
+        await call("PUT", AGENT, {"retention": "none"})
+        await call("POST", f"{AGENT}/remember", batch(0, 1, 2))
+        await embedded(call)
+        assert "semantic" not in await why_off(call)
+        nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        vector = vector_of(nodes[0]["content"], server.vector_size)
+        found = (await call("POST", SEARCH, {"vector": vector})).json()["memories"]
+        assert found[0]["node_ids"] == [nodes[0]["id"]]
+
+
+async def test_very_many_vectors_are_indexed(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond a bound an index is built beside questions, kept over a restart, and gone with any deleted text."""
+    monkeypatch.setattr(vectors, "EXACT_NUMBERS", 8 * 50)
+    said = {
+        "messages": [
+            {"role": "user", "content": f"note {n} about {n % 7}", "id": f"m{n}"} for n in range(120)
+        ]
+    }
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        vector = vector_of("note 77 about 0", server.vector_size)
+
+        async def nearest(call: Caller) -> str:
+            found = (await call("POST", SEARCH, {"vector": vector, "max_results": 3})).json()["memories"]
+            name: str = found[0]["sources"][0]["message_id"]
+            return name
+
+        def is_indexed(call: Caller) -> bool:
+            (agent,) = call.service.fleet.open_agents
+            held = agent.workspace._archive._archive
+            return held is not None and held.vectors is not None and held.vectors.is_indexed
+
+        async with caller_in(tmp_path, **on(server)) as call:
+            await call("PUT", AGENT)
+            await call("POST", f"{AGENT}/remember", said)
+            await embedded(call)
+            assert await nearest(call) == "m77"
+            await eventually(lambda: is_indexed(call))
+            assert await nearest(call) == "m77"
+        assert len(index_files(tmp_path)) == 1
+        async with caller_in(tmp_path, **on(server)) as call:
+            assert await nearest(call) == "m77" and is_indexed(call)
+            (node,) = (await call("POST", SEARCH, {"vector": vector})).json()["memories"][0]["node_ids"][:1]
+            assert (await call("DELETE", f"{AGENT}/nodes/{node}")).status_code == 200
+            assert index_files(tmp_path) == []
+            assert await nearest(call) != "m77"
+            await embedded(call)
+        async with caller_in(tmp_path, **on(server)) as call:
+            assert await nearest(call) != "m77"

@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, unquote
 import grpc
 import grpc.aio
 import httpx
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -210,7 +211,7 @@ class GrpcCaller:
                 if field.message_type is not None:
                     self._put(place.add(), _only(dict, item), f"{path}[{index}].")
                 else:
-                    place.append(_only(str, item))
+                    place.append(_only(_KINDS.get(field.cpp_type, (int,)), item))
         elif isinstance(place, Timestamp):
             place.FromMilliseconds(0)
             place.seconds, rest_ms = divmod(_only(int, value), 1000)
@@ -225,12 +226,7 @@ class GrpcCaller:
             numbers = words(field.enum_type)
             setattr(message, field.name, numbers.get(_only(str, value), 999))
         else:
-            kinds = {
-                field.CPPTYPE_STRING: (str,),
-                field.CPPTYPE_BOOL: (bool,),
-                field.CPPTYPE_DOUBLE: (int, float),
-            }
-            setattr(message, field.name, _only(kinds.get(field.cpp_type, (int,)), value))
+            setattr(message, field.name, _only(_KINDS.get(field.cpp_type, (int,)), value))
 
     # --- what comes back ---------------------------------------------------------------------------
 
@@ -273,6 +269,14 @@ def _parameters(name: str, body: dict[str, Any]) -> dict[str, Any]:
         return {"parameters": given}
     kept = {key: value for key, value in given.items() if value is not None}
     return {"parameters": kept, "reset": [key for key, value in given.items() if value is None]}
+
+
+_KINDS: dict[int, tuple[type, ...]] = {
+    FieldDescriptor.CPPTYPE_STRING: (str,),
+    FieldDescriptor.CPPTYPE_BOOL: (bool,),
+    FieldDescriptor.CPPTYPE_DOUBLE: (int, float),
+}
+"""Kinds of values by what a field holds; what is not listed holds a whole number."""
 
 
 def _only(kind: type | tuple[type, ...], value: Any) -> Any:

@@ -32,7 +32,7 @@ from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.mailbox import Mailbox
-from ebbtide.fleet.slice import Compressor
+from ebbtide.fleet.slice import JOB_BUDGET_S, Budget, Compressor
 from ebbtide.fleet.sweeper import Sweeper
 from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
@@ -87,7 +87,7 @@ class Agent:
             needs.fallback,
             needs.clock,
             needs.digest_policy,
-            on_digested=lambda: ask_for_turn(agent_id),
+            on_digested=self._digested,
         )
         self.sweeper = Sweeper(workspace, self.mailbox, needs.clock, needs.courtesy.give_way)
         self.users = 0
@@ -121,6 +121,7 @@ class Agent:
                 needs.embedder,
                 needs.embedding_gate,
                 needs.asking.patience,
+                lambda: Budget(needs.clock, JOB_BUDGET_S, needs.courtesy.give_way),
                 on_embedded=self.digest.progressed.beat,
             )
             self._working.append(in_background(self.embedding.run()))
@@ -151,6 +152,20 @@ class Agent:
                 return job()
 
         return await self.mailbox.run(run, timeout_s=self._needs.request_timeout_s)
+
+    async def ask(self, job: Callable[[], T]) -> T:
+        """Run a job that answers a question; what it has loaded may want an index."""
+        answer = await self.run(job)
+        if self.embedding is not None and self.workspace.wants_index:
+            self.embedding.notice()
+        return answer
+
+    async def amend(self, job: Callable[[], T]) -> T:
+        """Run a job that changes what was said; what is left of it is embedded again."""
+        amended = await self.run(job)
+        if self.embedding is not None:
+            self.embedding.notice()
+        return amended
 
     async def accept(self, arrival: Arrival) -> Accepted:
         """Store a batch durably, note that there is work, wake the digest.
@@ -232,6 +247,15 @@ class Agent:
             if self._has_work:
                 self._loop.call_soon_threadsafe(self._wake)
 
+    def _digested(self) -> None:
+        self._ask_for_turn(self.id)
+        self._notice_retold()
+
+    def _notice_retold(self) -> None:
+        """Memories may have changed that tell messages without their text: these are embedded again."""
+        if self.embedding is not None and self.workspace.parameters.kept_days is not None:
+            self.embedding.notice()
+
     def _wake(self) -> None:
         self.digest.notice()
         if self.embedding is not None:
@@ -245,6 +269,7 @@ class Agent:
         if not owes_more:
             await self.mailbox.run(self._settle)
         self.digest.progressed.beat()
+        self._notice_retold()
         return owes_more
 
     def _settle(self) -> None:
@@ -268,6 +293,11 @@ class Agent:
         await loop.run_in_executor(self._needs.pool, self._close_store)
 
     def _close_store(self) -> None:
+        try:
+            self.workspace.keep_index()
+        except Exception as error:
+            # It is built anew; the store must be closed whatever happens.
+            get_log("agent").warning("index not kept", agent_id=self.id, exc_info=error)
         try:
             self._needs.data.write_meta(self.workspace.identity, self.workspace.counts())
         except Exception as error:

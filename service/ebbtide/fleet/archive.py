@@ -321,6 +321,15 @@ class Archive:
             self._pairs = _Pairs(messages[order], nodes[order])
         return self._pairs
 
+    def vectors_stamp(self) -> str:
+        """What an index over the vectors belongs to: these vectors of these passages of these messages."""
+        assert self.vectors is not None
+        stamp = self.vectors.digest()
+        for name in ("message", "begin"):
+            stamp.update(self.shelf.column(name).tobytes())
+        told: str = stamp.hexdigest()
+        return told
+
     @property
     def resident_bytes(self) -> int:
         """Bytes held, about."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.mailbox import Mailbox
+from ebbtide.fleet.slice import Budget
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import Embedder
 from ebbtide.language.gate import Gate, Priority
@@ -40,6 +41,7 @@ class Embedding:
         embedder: Embedder,
         gate: Gate,
         patience: Patience,
+        budget: Callable[[], Budget],
         on_embedded: Callable[[], None],
     ) -> None:
         self._workspace = workspace
@@ -47,6 +49,7 @@ class Embedding:
         self._embedder = embedder
         self._gate = gate
         self._patience = patience
+        self._budget = budget
         self._on_embedded = on_embedded
         self._arrived = asyncio.Event()
         self._failures = 0
@@ -58,7 +61,7 @@ class Embedding:
         return self._embedder.model
 
     def notice(self) -> None:
-        """Messages have arrived, or have to be embedded again."""
+        """Messages have arrived, or have to be embedded again, or the index has fallen behind."""
         self._arrived.set()
 
     async def run(self) -> None:
@@ -91,6 +94,7 @@ class Embedding:
             await self._mailbox.run(partial(self._workspace.keep_vectors, work, vectors))
             self._on_embedded()
             return
+        await self._index()
         await self._arrived.wait()
         await asyncio.sleep(GATHERING_S)
 
@@ -106,3 +110,9 @@ class Embedding:
                     return [None]
         half = len(texts) // 2
         return await self._vectors(texts[:half]) + await self._vectors(texts[half:])
+
+    async def _index(self) -> None:
+        """Bring the index of very many vectors up to date, a little at a time; what arrives goes first."""
+        while not self._arrived.is_set():
+            if not await self._mailbox.run(lambda: self._workspace.index_vectors(self._budget())):
+                return

@@ -18,6 +18,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
 from ebbtide.fleet.archive import Archive, conversation_key, terms_of
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
@@ -70,6 +71,8 @@ class Wanted:
     embedding_model: str = ""
     no_vector: str = "not available"
     """Why there is no `vector`."""
+    needs_vectors: bool = False
+    """Whether the vector is all that is asked by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,26 @@ class Recollector:
         return shelf.named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
 
     def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
-        """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows."""
+        """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
+
+        VECTORS_UNAVAILABLE where nobody knows, and nothing else was asked by; INVALID_VALUE for a vector of no use.
+        """
+        vectors = self.archive.vectors
+        if wanted.needs_vectors and len(self.archive.shelf):
+            if vectors is None or vectors.model != wanted.embedding_model:
+                raise Precondition(
+                    "there are no vectors of the embedding model in force to hold this one against",
+                    reason="VECTORS_UNAVAILABLE",
+                )
+            if wanted.vector is not None and len(wanted.vector) != vectors.dimension:
+                raise InvalidRequest(
+                    f"vector: it has {len(wanted.vector)} numbers; allowed: {vectors.dimension}",
+                    reason="INVALID_VALUE",
+                    violations=[FieldViolation("vector", f"allowed: {vectors.dimension} numbers")],
+                )
+        return self._nearness(wanted)
+
+    def _nearness(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
         vectors, shelf = self.archive.vectors, self.archive.shelf
         if wanted.vector is None:
             return None, None, wanted.no_vector

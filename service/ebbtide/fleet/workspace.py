@@ -21,6 +21,7 @@ import msgspec
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
+from ebbtide.fleet.open_archive import OpenArchive
 from ebbtide.fleet.recollection import Recollected, Recollector, Wanted
 from ebbtide.fleet.retention import Retold, Sweep, before_ms, citing, retell, withdraw
 from ebbtide.fleet.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
@@ -108,7 +109,7 @@ class Workspace:
         self.identity: Identity
         self.overrides: dict[str, object]
         self._network: Network | None = None
-        self._archive: Archive | None = None
+        self._archive: OpenArchive
         self._sweep: Sweep | None = None
         self.load()
 
@@ -129,6 +130,7 @@ class Workspace:
         )
         assert identity is not None, "an open store has its identity"
         self.identity = identity
+        self._archive = OpenArchive(identity.agent_id, self.store.path)
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
         self._network = self.store.read(
@@ -178,6 +180,7 @@ class Workspace:
 
     def amend(self, write: Callable[[WriteTransaction], A]) -> A:
         """Commit what changes memories that are there, what they were made from included, and follow it."""
+        self._archive.drop_index_file()
         amended = self.store.write(write)
         self._follow(amended.change, amended.retold, amended.shelve)
         return amended
@@ -191,34 +194,33 @@ class Workspace:
         """
         try:
             self.network.apply(change)
-            if self._archive is not None:
-                self._archive.note(change.nodes)
-                if shelve is not None:
-                    shelve(self._archive)
-            self._retell(retold)
         except Exception as error:
-            self._archive = None
+            self._archive.give_up()
             self._network = self._visits = None
             get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
+            return
+        self._archive.follow(lambda archive: archive.note(change.nodes))
+        if shelve is not None:
+            self._archive.follow(shelve)
+        self._retell(retold)
 
     def _retell(self, retold: Retold | None) -> None:
-        """Let the archive follow what tells messages without their text; where it cannot it is loaded anew."""
-        if self._archive is None or retold == {}:
-            return
-        try:
-            if retold is None:
-                raise LookupError("passages were missing")
-            self._archive.retold(retold)
-        except Exception as error:
-            self._archive = None
-            get_log("workspace").warning("archive given up", agent_id=self.identity.agent_id, exc_info=error)
+        """Let the archive follow what tells messages without their text; loaded anew where that is not known."""
+        if retold is None:
+            self._archive.give_up()
+        elif retold:
+            self._archive.drop_index_file()
+            self._archive.follow(lambda archive: archive.retold(retold))
 
     @property
     def resident_bytes(self) -> int:
         """Bytes of memory that the agent's derived state holds."""
         order = 0 if self._visits is None else self._visits.order.nbytes
-        archive = 0 if self._archive is None else self._archive.resident_bytes
-        return order + archive + (0 if self._network is None else self._network.resident_bytes)
+        return (
+            order
+            + self._archive.resident_bytes
+            + (0 if self._network is None else self._network.resident_bytes)
+        )
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""
@@ -250,17 +252,15 @@ class Workspace:
 
     def _shelve(self, arrivals: Sequence[Arrival], outcomes: Sequence[Accepted | Exception]) -> None:
         """Let the archive follow what was committed; where that fails it is loaded anew when it is needed."""
-        if self._archive is None:
-            return
-        try:
+
+        def shelve(archive: Archive) -> None:
             for arrival, outcome in zip(arrivals, outcomes, strict=True):
                 if isinstance(outcome, Accepted) and outcome.records:
                     spoken = zip(arrival.texts, outcome.records, strict=True)
                     passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
-                    self._archive.accepted(outcome.records, passages, arrival.metadata)
-        except Exception as error:
-            self._archive = None
-            get_log("workspace").error("archive given up", agent_id=self.identity.agent_id, exc_info=error)
+                    archive.accepted(outcome.records, passages, arrival.metadata)
+
+        self._archive.follow(shelve)
 
     def _accept(self, txn: WriteTransaction, arrival: Arrival) -> Accepted | Exception:
         return accept(txn, arrival, self.parameters.max_queue_size)
@@ -387,14 +387,21 @@ class Workspace:
     def keep_vectors(self, work: Unembedded, vectors: Sequence[Vector | None]) -> None:
         """Commit vectors, for each text that was asked for."""
         kept = self.store.write(lambda txn: keep_vectors(txn, work, vectors))
-        if self._archive is not None and kept:
-            try:
-                self._archive.follow(work.state, kept.items())
-            except Exception as error:
-                self._archive = None
-                get_log("workspace").error(
-                    "archive given up", agent_id=self.identity.agent_id, exc_info=error
-                )
+        if kept:
+            self._archive.follow(lambda archive: archive.follow(work.state, kept.items()))
+
+    @property
+    def wants_index(self) -> bool:
+        """Whether questions would go faster with an index that is not built yet."""
+        return self._archive.wants_index
+
+    def index_vectors(self, is_time_up: Callable[[], bool]) -> bool:
+        """Build at the index of very many vectors for a while; whether more is to do."""
+        return self._archive.index_some(is_time_up)
+
+    def keep_index(self) -> None:
+        """Keep what of the index was built since it was opened. OSError where that fails."""
+        self._archive.keep_index()
 
     # --- retention ---------------------------------------------------------------------------------
 
@@ -558,11 +565,8 @@ class Workspace:
         """The answer to a question over everything the agent ever heard, and how many batches wait."""
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
-            if self._archive is None:
-                self._archive = Archive.load(txn)
-            recollector = Recollector(
-                txn, self._archive, self.network, now_ms, self.parameters.locale, count_tokens
-            )
+            archive, locale = self._archive.of(txn), self.parameters.locale
+            recollector = Recollector(txn, archive, self.network, now_ms, locale, count_tokens)
             return recollector.answer(wanted), txn.counts()
 
         return self.store.read(read)

@@ -11,6 +11,7 @@ Pruning and reference counts are the store's own business; deciding is not: no r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -121,6 +122,9 @@ class WriteTransaction(ReadTransaction, Protocol):
 
 class Store(Protocol):
     """One agent's store."""
+
+    path: Path
+    """The directory it is in."""
 
     def read(self, fn: Callable[[ReadTransaction], T]) -> T:
         """Run `fn` on a consistent view."""

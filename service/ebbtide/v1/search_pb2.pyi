@@ -36,6 +36,7 @@ class SearchRequest(_message.Message):
     MAX_RESULTS_FIELD_NUMBER: _builtins.int
     INCLUDE_ARCHIVE_FIELD_NUMBER: _builtins.int
     PATIENCE_MS_FIELD_NUMBER: _builtins.int
+    VECTOR_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
     text: _builtins.str
@@ -66,6 +67,10 @@ class SearchRequest(_message.Message):
     def metadata(self) -> _struct_pb2.Struct:
         """Only what was remembered with each of these values."""
 
+    @_builtins.property
+    def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """What to look for, as the embedding model in force would have it; instead of a text or beside it."""
+
     def __init__(
         self,
         *,
@@ -79,10 +84,11 @@ class SearchRequest(_message.Message):
         max_results: _builtins.int | None = ...,
         include_archive: _builtins.bool | None = ...,
         patience_ms: _builtins.int | None = ...,
+        vector: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_text", b"_text", "include_archive", b"include_archive", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "text", b"text", "time_range", b"time_range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_text", b"_text", "agent_id", b"agent_id", "include_archive", b"include_archive", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "sources", b"sources", "speakers", b"speakers", "text", b"text", "time_range", b"time_range"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_text", b"_text", "agent_id", b"agent_id", "include_archive", b"include_archive", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "sources", b"sources", "speakers", b"speakers", "text", b"text", "time_range", b"time_range", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__include_archive: _TypeAlias = _typing.Literal["include_archive"]  # noqa: Y015
     _WhichOneofArgType__include_archive: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive"]  # noqa: Y015

@@ -95,7 +95,7 @@ async def update_node(
     check_update(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
         wanted = await _worked_out(agent, parse_node_id(node_id), command)
-        return await agent.run(partial(_correct, agent.workspace, wanted))
+        return await agent.amend(partial(_correct, agent.workspace, wanted))
 
 
 async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand) -> Correction:
@@ -137,7 +137,7 @@ def check_update(command: UpdateNodeCommand, limits: LimitSettings) -> None:
 async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedNode:
     """Delete one memory with its links and what it was made from. NODE_NOT_FOUND when it does not live."""
     async with service.fleet.using(parse_agent_id(agent_id)) as agent:
-        done = await agent.run(partial(_delete, agent.workspace, [parse_node_id(node_id)]))
+        done = await agent.amend(partial(_delete, agent.workspace, [parse_node_id(node_id)]))
     [outcome] = done.outcomes
     if outcome is None:
         raise NotFound(f"there is no node {node_id}", reason="NODE_NOT_FOUND")
@@ -162,7 +162,7 @@ async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesComm
     async with service.fleet.using(owner) as agent:
         while len(outcomes) < len(wanted):
             left = wanted[len(outcomes) :]
-            done = await agent.run(partial(_delete_some, agent.workspace, left, service.clock))
+            done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock))
             outcomes += done.outcomes
     results = [_told(text, outcome) for text, outcome in zip(command.node_ids, outcomes, strict=True)]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))

@@ -187,8 +187,8 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
-            wanted = await _with_meaning(service, wanted_by(agent, command))
-            return await agent.run(partial(_recollected, agent.workspace, wanted, command, now_ms))
+            wanted = await with_meaning(service, wanted_by(agent, command))
+            return await agent.ask(partial(_recollected, agent.workspace, wanted, command, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
 
 
@@ -241,7 +241,7 @@ def wanted_by(agent: Agent, command: RecallCommand) -> Wanted:
     )
 
 
-async def _with_meaning(service: Service, wanted: Wanted) -> Wanted:
+async def with_meaning(service: Service, wanted: Wanted) -> Wanted:
     """The question with what it means to the embedder, where there is one and its vector is wanted."""
     if {"semantic", "window"} <= set(wanted.without):
         return wanted

@@ -2,19 +2,26 @@
 
 The same pipeline as a recall with a query (`verbs/recall.py`), with the same filters, limits and patience. Nothing is
 worded and nothing packed into a budget; near copies are told once here too.
+
+A caller who embeds by itself may send a `vector` instead of a text, or beside one: then that is what the question
+means. With a text, words answer where vectors cannot; with a vector alone that is an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
 from ebbtide.fleet.recollection import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.settings import LimitSettings
-from ebbtide.verbs.forms import Answer, Form, Several, check_text, refuse
+from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.recall import (
     RecallCommand,
     RecalledMemory,
@@ -22,9 +29,16 @@ from ebbtide.verbs.recall import (
     check_command,
     memory_info,
     wanted_by,
+    with_meaning,
 )
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import parse_agent_id
+
+MOST_NUMBERS = 8192
+"""Of a vector: as many as models have."""
+
+LARGEST_NUMBER = 1e18
+"""In a vector: its length must be measurable."""
 
 
 class SearchCommand(Form):
@@ -32,6 +46,11 @@ class SearchCommand(Form):
 
     text: str | None = Field(
         None, description="A question, or words, in plain language.", examples=["Where did Ann move?"]
+    )
+    vector: Several[float] = Field(
+        default_factory=list,
+        description="What to look for, as the embedding model in force would have it; instead of a text or beside it.",
+        examples=[[]],
     )
     kinds: Several[str] = Field(default_factory=list, description="Only memories of these kinds.")
     speakers: Several[str] = Field(default_factory=list, description="Only what these speakers said.")
@@ -79,19 +98,41 @@ async def search(service: Service, agent_id: str, command: SearchCommand) -> Fou
         patience_ms = service.settings.fleet.recall_patience_ms
     async with service.fleet.using(owner) as agent:
         await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
-        wanted = wanted_by(agent, asked)
-        return await agent.run(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
+        wanted = await _wanted(service, replace(wanted_by(agent, asked), query=command.text or ""), command)
+        return await agent.ask(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
+
+
+async def _wanted(service: Service, wanted: Wanted, command: SearchCommand) -> Wanted:
+    if not command.vector:
+        return await with_meaning(service, wanted)
+    embedder = service.fleet.needs.embedder
+    model = "" if embedder is None else embedder.model
+    vector = np.array(command.vector, dtype=np.float64)
+    unit = (vector / np.linalg.norm(vector)).astype(np.float32)
+    return replace(wanted, vector=unit, embedding_model=model, needs_vectors=command.text is None)
+
+
+def _check_vector(vector: Sequence[float]) -> None:
+    check_count("vector", len(vector), MOST_NUMBERS)
+    for index, number in enumerate(vector):
+        if not isfinite(number) or abs(number) > LARGEST_NUMBER:
+            refuse(f"vector[{index}]", number, f"a number from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
+    if vector and not any(vector):
+        refuse("vector", 0, "a vector that points somewhere")
 
 
 def _as_question(command: SearchCommand, limits: LimitSettings) -> RecallCommand:
     """The recall that finds the same; refused when it is outside the limits."""
-    if command.text is None:
-        refuse("text", None, "a question or words", "MISSING_FIELD")
-    check_text("text", command.text, limits.max_query_chars)
-    if not command.text.strip():
-        refuse("text", command.text, "a question or words")
-    fields = {name: getattr(command, name) for name in SearchCommand.model_fields if name != "text"}
-    asked = RecallCommand(query=command.text, **fields)
+    if command.text is None and not command.vector:
+        refuse("text", None, "a question or words, or a vector", "MISSING_FIELD")
+    if command.text is not None:
+        check_text("text", command.text, limits.max_query_chars)
+        if not command.text.strip():
+            refuse("text", command.text, "a question or words")
+    _check_vector(command.vector)
+    own = ("text", "vector")
+    fields = {name: getattr(command, name) for name in SearchCommand.model_fields if name not in own}
+    asked = RecallCommand(query=command.text or "a vector", **fields)
     check_command(asked, limits)
     return asked
 

@@ -286,6 +286,7 @@ def search(
     agent_id: str,
     text: str | None = None,
     *,
+    vector: Sequence[float] = (),
     kinds: Sequence[str] = (),
     speakers: Sequence[str] = (),
     sources: Sequence[str] = (),
@@ -299,6 +300,7 @@ def search(
     span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
     form = {
         "text": text,
+        "vector": list(vector) or None,
         "kinds": _words("kinds", kinds),
         "speakers": _words("speakers", speakers),
         "sources": _words("sources", sources),

@@ -1,0 +1,98 @@
+"""The archive of an open agent: loaded when a question first needs it, following every commit from then on.
+
+The rule guarded here: **what cannot follow is given up.** An archive behind the disk would tell what was withdrawn;
+it is loaded anew by the next question. A commit is never undone for it, nor an agent closed.
+
+Beside the store lies the index over very many vectors, which took long to build: taken up when the archive is
+loaded, kept when the agent is closed, and removed as soon as any text is withdrawn, since it is made of texts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ebbtide.fleet.archive import Archive
+from ebbtide.store.index_file import load_index, save_index
+from ebbtide.store.port import ReadTransaction
+from ebbtide.telemetry import get_log
+
+INDEX_FILE = "vectors.index"
+
+
+class OpenArchive:
+    """The archive of one agent as far as it is loaded. Its methods are parts of jobs."""
+
+    def __init__(self, agent_id: str, directory: Path) -> None:
+        self._agent_id = agent_id
+        self._index_path = directory / INDEX_FILE
+        self._archive: Archive | None = None
+        self._kept_stamp = ""
+
+    def of(self, txn: ReadTransaction) -> Archive:
+        """The archive, loaded if it is not there."""
+        if self._archive is None:
+            self._archive = Archive.load(txn)
+            self._take_up_index(self._archive)
+        return self._archive
+
+    def _take_up_index(self, archive: Archive) -> None:
+        vectors = archive.vectors
+        if vectors is not None and vectors.wants_index:
+            stamp = archive.vectors_stamp()
+            if load_index(self._index_path, stamp, vectors):
+                self._kept_stamp = stamp
+                return
+        # It belongs to something else: texts that were withdrawn just before the daemon was killed, perhaps.
+        self.drop_index_file()
+
+    def follow(self, what: Callable[[Archive], None]) -> None:
+        """Let the archive follow what was committed, if it is loaded."""
+        if self._archive is None:
+            return
+        try:
+            what(self._archive)
+        except Exception as error:
+            self.give_up()
+            get_log("archive").error("archive given up", agent_id=self._agent_id, exc_info=error)
+
+    def give_up(self) -> None:
+        """Hold it no longer; the next question loads it."""
+        self._archive = None
+
+    @property
+    def wants_index(self) -> bool:
+        """Whether there are vectors enough for an index, and it does not hold them all."""
+        vectors = None if self._archive is None else self._archive.vectors
+        return vectors is not None and vectors.wants_index and not vectors.is_indexed
+
+    def index_some(self, is_time_up: Callable[[], bool]) -> bool:
+        """Build at the index of very many vectors for a while; whether more is to do."""
+        if not self.wants_index:
+            return False
+        assert self._archive is not None and self._archive.vectors is not None
+        return self._archive.vectors.build_some(is_time_up)
+
+    def drop_index_file(self) -> None:
+        """Remove the index beside the store: it holds what a text meant that is withdrawn."""
+        self._kept_stamp = ""
+        try:
+            self._index_path.unlink(missing_ok=True)
+        except OSError as error:
+            # Nobody will take it up, but there it lies.
+            get_log("archive").error("index not removed", agent_id=self._agent_id, exc_info=error)
+
+    def keep_index(self) -> None:
+        """Keep the index for the next opening, where there is one that is not kept yet. OSError where that fails."""
+        archive = self._archive
+        if archive is None or archive.vectors is None or not archive.vectors.is_indexed:
+            return
+        stamp = archive.vectors_stamp()
+        if stamp != self._kept_stamp:
+            save_index(self._index_path, stamp, archive.vectors)
+            self._kept_stamp = stamp
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes held, about."""
+        return 0 if self._archive is None else self._archive.resident_bytes
