@@ -197,7 +197,7 @@ async def test_no_room_for_another_agent(
 async def test_a_full_store_refuses_clearly(tmp_path: Path, caller_in: CallerIn) -> None:
     """STORE_FULL is 507, nothing is stored, recall goes on."""
     full = {"initial_map_bytes": 1 << 18, "max_map_bytes": 1 << 18}
-    async with caller_in(tmp_path, store=full) as call:
+    async with caller_in(tmp_path, store=full, embedding={"model": "off"}) as call:
         await settled(call)
         dice = Random(1)
         big = {"messages": [{"role": "user", "content": "".join(dice.choices(HAN, k=99_000))}]}

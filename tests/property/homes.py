@@ -51,6 +51,7 @@ class FailingStore:
 
     def __init__(self, store: LmdbStore) -> None:
         self.store = store
+        self.path = store.path
         self.is_full = False
 
     def read(self, fn: Callable[[Any], Any]) -> Any:

@@ -26,15 +26,16 @@ class OpenArchive:
     def __init__(self, agent_id: str, directory: Path) -> None:
         self._agent_id = agent_id
         self._index_path = directory / INDEX_FILE
-        self._archive: Archive | None = None
+        self.loaded: Archive | None = None
+        """The archive; None before the first question, and after it was given up."""
         self._kept_stamp = ""
 
     def of(self, txn: ReadTransaction) -> Archive:
         """The archive, loaded if it is not there."""
-        if self._archive is None:
-            self._archive = Archive.load(txn)
-            self._take_up_index(self._archive)
-        return self._archive
+        if self.loaded is None:
+            self.loaded = Archive.load(txn)
+            self._take_up_index(self.loaded)
+        return self.loaded
 
     def _take_up_index(self, archive: Archive) -> None:
         vectors = archive.vectors
@@ -48,30 +49,30 @@ class OpenArchive:
 
     def follow(self, what: Callable[[Archive], None]) -> None:
         """Let the archive follow what was committed, if it is loaded."""
-        if self._archive is None:
+        if self.loaded is None:
             return
         try:
-            what(self._archive)
+            what(self.loaded)
         except Exception as error:
             self.give_up()
             get_log("archive").error("archive given up", agent_id=self._agent_id, exc_info=error)
 
     def give_up(self) -> None:
         """Hold it no longer; the next question loads it."""
-        self._archive = None
+        self.loaded = None
 
     @property
     def wants_index(self) -> bool:
         """Whether there are vectors enough for an index, and it does not hold them all."""
-        vectors = None if self._archive is None else self._archive.vectors
+        vectors = None if self.loaded is None else self.loaded.vectors
         return vectors is not None and vectors.wants_index and not vectors.is_indexed
 
     def index_some(self, is_time_up: Callable[[], bool]) -> bool:
         """Build at the index of very many vectors for a while; whether more is to do."""
         if not self.wants_index:
             return False
-        assert self._archive is not None and self._archive.vectors is not None
-        return self._archive.vectors.build_some(is_time_up)
+        assert self.loaded is not None and self.loaded.vectors is not None
+        return self.loaded.vectors.build_some(is_time_up)
 
     def drop_index_file(self) -> None:
         """Remove the index beside the store: it holds what a text meant that is withdrawn."""
@@ -84,7 +85,7 @@ class OpenArchive:
 
     def keep_index(self) -> None:
         """Keep the index for the next opening, where there is one that is not kept yet. OSError where that fails."""
-        archive = self._archive
+        archive = self.loaded
         if archive is None or archive.vectors is None or not archive.vectors.is_indexed:
             return
         stamp = archive.vectors_stamp()
@@ -95,4 +96,4 @@ class OpenArchive:
     @property
     def resident_bytes(self) -> int:
         """Bytes held, about."""
-        return 0 if self._archive is None else self._archive.resident_bytes
+        return 0 if self.loaded is None else self.loaded.resident_bytes

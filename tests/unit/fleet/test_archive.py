@@ -57,13 +57,13 @@ def test_the_archive_follows_what_is_accepted_and_digested(home: Home) -> None:
     accept(home, "The boat is late.", "Tea is ready.")
     home.remember([("a boat", ["boat"]), ("tea", ["tea"])], {})
     accept(home, "Another boat.")
-    followed = home.workspace._archive
+    followed = home.workspace._archive.loaded
     assert followed is not None
     assert len(followed.shelf) > 3
     assert seen(followed) == seen(home.store.read(Archive.load))
     home.reopen()
     assert len(asked(home, "boats")) == 3
-    assert seen(home.workspace._archive) == seen(followed)  # type: ignore[arg-type]
+    assert seen(home.workspace._archive.loaded) == seen(followed)  # type: ignore[arg-type]
 
 
 def test_a_refused_batch_is_not_found(home: Home) -> None:
@@ -75,7 +75,7 @@ def test_a_refused_batch_is_not_found(home: Home) -> None:
     assert asked(home, "boat") == []
     accept(home, "Tea is ready.")
     assert asked(home, "boat tea") == ["Ann: Tea is ready."]
-    assert seen(home.workspace._archive) == seen(home.store.read(Archive.load))  # type: ignore[arg-type]
+    assert seen(home.workspace._archive.loaded) == seen(home.store.read(Archive.load))  # type: ignore[arg-type]
 
 
 def test_an_archive_that_cannot_follow_is_loaded_anew(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,11 +94,11 @@ def test_messages_stored_without_passages_are_found(home: Home) -> None:
     """A store written before there were passages answers like any other."""
     accept(home, "The boat is late.", "Tea is ready.")
     accept(home, "Another boat.")
-    before = seen(home.workspace._archive)  # type: ignore[arg-type]
+    before = seen(home.workspace._archive.loaded)  # type: ignore[arg-type]
     home.store.write(lambda txn: txn.delete(layout.PASSAGES, layout.u64(2)))
     home.reopen()
     assert asked(home, "tea") == ["Ann: Tea is ready."]
-    assert seen(home.workspace._archive) == before  # type: ignore[arg-type]
+    assert seen(home.workspace._archive.loaded) == before  # type: ignore[arg-type]
 
 
 def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home) -> None:

@@ -58,7 +58,7 @@ def seen(archive: Archive) -> dict[str, Any]:
 
 def follows(home: Home) -> bool:
     """Whether the archive in memory is what one made anew from the store would be."""
-    archive = home.workspace._archive
+    archive = home.workspace._archive.loaded
     assert archive is not None, "it was not given up"
     return seen(archive) == seen(home.store.read(Archive.load))
 
