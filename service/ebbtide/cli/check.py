@@ -94,7 +94,8 @@ def _check_all(data: DataDirectory, directories: list[str], rebuild: bool) -> Re
 
 def _check_one(data: DataDirectory, directory: str, rebuild: bool, report: Report) -> None:
     """Add one agent to the report. The directory's name stands in for an id that cannot be read."""
-    from ebbtide.store.check import Finding, check_store, rebuild_store
+    from ebbtide.store.check import Finding, check_store
+    from ebbtide.store.rebuild import rebuild_store
     from ebbtide.vocabulary import AgentId
 
     agent_id = directory

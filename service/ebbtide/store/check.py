@@ -4,8 +4,7 @@ It walks every table and holds each entry against what it refers to, deriving ag
 writes: backlinks from links, reference counts from messages and nodes, the inbox from batches. It runs after
 every test that opened a store, and as `ebbtide check`.
 
-`rebuild_store` makes derived tables anew and drops entries that refer to nothing. What is ground state it never
-invents: a message whose text is gone stays a finding.
+It changes nothing. What can be made anew is said to be repairable, and mended by `rebuild`.
 """
 
 from __future__ import annotations
@@ -15,21 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 import zstandard
 
 from ebbtide.store import layout
+from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.transaction import LmdbReading, LmdbWriting
+from ebbtide.store.transaction import LmdbReading
 from ebbtide.vocabulary import (
-    NEVER_SCANNED,
     Batch,
     BatchState,
-    EmbeddedMessage,
-    EmbeddingState,
     MessageRecord,
     Node,
-    PassageEntry,
     Receipt,
     Source,
     batch_text_id,
@@ -50,12 +45,6 @@ class Finding:
 def check_store(store: LmdbStore) -> list[Finding]:
     """Everything that does not hold together in one agent's store."""
     return store.read(lambda txn: _Check(txn).findings())  # type: ignore[arg-type]
-
-
-def rebuild_store(store: LmdbStore) -> list[Finding]:
-    """Make derived tables anew, in one transaction; what does not hold together afterwards."""
-    store.write(lambda txn: _Rebuild(txn).run())  # type: ignore[arg-type]
-    return check_store(store)
 
 
 class _Check:
@@ -128,11 +117,11 @@ class _Check:
             if record is None:
                 self._note(layout.PASSAGES, str(number), "their message is gone", is_repairable=True)
             elif record.is_withdrawn:
-                if not _fit(value, None):
+                if not passages_fit(value, None):
                     self._note(
                         layout.PASSAGES, str(number), "cannot be those of memories", is_repairable=True
                     )
-            elif record.text_key in self.texts and not _fit(value, self.texts[record.text_key]):
+            elif record.text_key in self.texts and not passages_fit(value, self.texts[record.text_key]):
                 self._note(layout.PASSAGES, str(number), "are not those of their message", is_repairable=True)
 
     def _read_vectors(self) -> None:
@@ -141,7 +130,7 @@ class _Check:
             number = layout.from_u64(key)
             if number not in self.messages:
                 self._note(layout.VECTORS, str(number), "their message is gone", is_repairable=True)
-            elif not _are_vectors_of(value, self._txn.passages_of(number), newest):
+            elif not are_vectors_of(value, self._txn.passages_of(number), newest):
                 self._note(layout.VECTORS, str(number), "are not those of their message", is_repairable=True)
 
     def _read_batches(self) -> None:
@@ -194,18 +183,12 @@ class _Check:
 
     def _check_withdrawn(self) -> None:
         """What is told instead of a text that is gone: by memories that live, and by all that cite it."""
-        citing: dict[int, set[int]] = {}
-        for node in self.nodes.values():
-            for source in filter(lambda one: one.length, node.sources):
-                citing.setdefault(source.message, set()).add(node.id)
+        cited = citing(self.nodes.values())
         for record in self.messages.values():
             if record.is_withdrawn:
                 value = self._txn.get(layout.PASSAGES, layout.u64(record.number))
-                if (
-                    value is not None
-                    and _fit(value, None)
-                    and _told_by(value) != citing.get(record.number, set())
-                ):
+                told = told_by(value) if value is not None and passages_fit(value, None) else None
+                if told is not None and told != cited.get(record.number, set()):
                     self._note(
                         layout.PASSAGES,
                         str(record.number),
@@ -309,130 +292,6 @@ class _Check:
             receipt = self._decoded(layout.RECEIPTS, key, value, Receipt)
             if receipt is not None and receipt.batch not in self.batches:
                 self._note(layout.RECEIPTS, key.hex(), "names a batch that is gone")
-
-
-class _Rebuild:
-    """Derived tables made anew in one transaction."""
-
-    def __init__(self, txn: LmdbWriting) -> None:
-        self._txn = txn
-
-    def run(self) -> None:
-        """Rebuild what is derived."""
-        txn = self._txn
-        living = {node.id for node in txn.nodes()}
-        self._drop_orphan_links(living)
-        self._rebuild_backlinks()
-        txn.put_scans({node_id: NEVER_SCANNED for node_id, _ in list(txn.scans()) if node_id not in living})
-        focus = tuple(dict.fromkeys(node_id for node_id in txn.focus() if node_id in living))
-        txn.put(layout.META, b"focus", layout.encode(focus))
-        self._drop_unfitting_passages()
-        self._drop_unfitting_vectors()
-        self._rebuild_references()
-
-    def _drop_unfitting_passages(self) -> None:
-        """Those that are missing are made anew when the agent is asked."""
-        citing: dict[int, set[int]] = {}
-        for node in self._txn.nodes():
-            for source in filter(lambda one: one.length, node.sources):
-                citing.setdefault(source.message, set()).add(node.id)
-        for key, value in list(self._txn.items(layout.PASSAGES)):
-            number = layout.from_u64(key)
-            record = self._txn.message(number)
-            if record is not None and record.is_withdrawn:
-                fits = _fit(value, None) and _told_by(value) == citing.get(number, set())
-            else:
-                text = None if record is None else self._txn.message_text(record)
-                fits = text is not None and _fit(value, text)
-            if not fits:
-                self._txn.delete(layout.PASSAGES, key)
-        self._txn.set_texts_from(next((r.number for r in self._txn.messages() if not r.is_withdrawn), 1))
-
-    def _drop_unfitting_vectors(self) -> None:
-        """Those that are missing are made anew in the background."""
-        state, dropped = self._txn.embedding_state(), []
-        for key, value in list(self._txn.items(layout.VECTORS)):
-            number = layout.from_u64(key)
-            if self._txn.message(number) is None or not _are_vectors_of(
-                value, self._txn.passages_of(number), state.stamp
-            ):
-                self._txn.delete(layout.VECTORS, key)
-                dropped.append(number)
-        if dropped:
-            up_to = min(state.up_to, min(dropped) - 1)
-            self._txn.set_embedding_state(EmbeddingState(state.model, state.stamp, up_to))
-
-    def _drop_orphan_links(self, living: set[int]) -> None:
-        for key in {bytes(key) for key, _ in self._txn.items(layout.LINKS)}:
-            if layout.from_u64(key) not in living:
-                self._txn.delete(layout.LINKS, key)
-
-    def _rebuild_backlinks(self) -> None:
-        txn = self._txn
-        txn.clear(layout.BACKLINKS)
-        for key, value in list(txn.items(layout.LINKS)):
-            target, relation, _, _ = layout.from_link_value(value)
-            source = layout.from_u64(key)
-            txn.put(layout.BACKLINKS, layout.u64(target), layout.backlink_value(source, relation))
-
-    def _rebuild_references(self) -> None:
-        txn = self._txn
-        records = [layout.decode(value, type=MessageRecord) for _, value in txn.items(layout.MESSAGES)]
-        counts = references(records, txn.nodes())
-        txn.clear(layout.CHUNK_REFERENCES)
-        for key in [bytes(key) for key, _ in txn.items(layout.CHUNKS)]:
-            if counts[key]:
-                txn.put(layout.CHUNK_REFERENCES, key, layout.u32(counts[key]))
-            else:
-                txn.delete(layout.CHUNKS, key)
-
-
-def references(records: Any, nodes: Any) -> Counter[bytes]:
-    """How often each chunk is referred to."""
-    records = list(records)
-    counts: Counter[bytes] = Counter(record.text_key for record in records if record.text_key)
-    counts.update(node.first_key for node in nodes if node.first_key)
-    counts.update(record.metadata_key for record in records if record.metadata_key)
-    return counts
-
-
-def _told_by(value: bytes) -> set[int]:
-    """The memories by which the passages of a message without its text are told."""
-    entries = layout.decode(value, type=list[PassageEntry])
-    return {node_id for entry in entries for node_id in entry.told_by}
-
-
-def _fit(value: bytes, text: str | None) -> bool:
-    """Whether passages cover a text from its beginning to its end, one after the other, with terms in order.
-
-    Of a text that is gone nobody knows the end any more.
-    """
-    try:
-        entries = layout.decode(value, type=list[PassageEntry])
-    except msgspec.DecodeError:
-        return False
-    place = 0
-    for entry in entries:
-        terms = np.frombuffer(entry.terms, dtype="<u4") if len(entry.terms) % 4 == 0 else None
-        if terms is None or len(terms) != len(entry.counts) or entry.begin != place:
-            return False
-        if np.any(terms[1:] <= terms[:-1]):
-            return False
-        place += entry.length
-    return text is None or place == len(text)
-
-
-def _are_vectors_of(value: bytes, passages: list[PassageEntry] | None, newest_stamp: int) -> bool:
-    """Whether these are vectors for each passage, of one size, under a stamp that was given; older ones may wait."""
-    try:
-        embedded = layout.decode(value, type=EmbeddedMessage)
-    except msgspec.DecodeError:
-        return False
-    if embedded.stamp != newest_stamp:
-        return 0 < embedded.stamp < newest_stamp
-    sizes = {len(vector) for vector in embedded.vectors if vector}
-    has_sizes = len(sizes) <= 1 and all(size % 2 == 0 for size in sizes)
-    return has_sizes and (passages is None or len(embedded.vectors) == len(passages))
 
 
 def _slice(text: bytes, offset: int, length: int) -> str | None:

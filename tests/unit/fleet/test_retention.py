@@ -16,7 +16,7 @@ from ebbtide.fleet.retention import DAY_MS
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout
-from ebbtide.store.check import rebuild_store
+from ebbtide.store.rebuild import rebuild_store
 from ebbtide.vocabulary import Change
 from tests.property.homes import Home
 

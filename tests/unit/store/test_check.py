@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from ebbtide.store import layout
-from ebbtide.store.check import check_store, rebuild_store
+from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.rebuild import rebuild_store
 from ebbtide.vocabulary import (
     Batch,
     Change,

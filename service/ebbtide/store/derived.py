@@ -1,0 +1,73 @@
+"""What must be true of an entry that is derived, given what it is derived from.
+
+The checker finds with it what is off, the rebuild drops or counts anew by it: both ask here, so that what one of them
+calls wrong the other does not take for right. Pure functions; no transaction is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from ebbtide.store import layout
+from ebbtide.vocabulary import EmbeddedMessage, MessageRecord, Node, PassageEntry
+
+
+def references(records: Iterable[MessageRecord], nodes: Iterable[Node]) -> Counter[bytes]:
+    """How often each chunk is referred to."""
+    records = list(records)
+    counts: Counter[bytes] = Counter(record.text_key for record in records if record.text_key)
+    counts.update(node.first_key for node in nodes if node.first_key)
+    counts.update(record.metadata_key for record in records if record.metadata_key)
+    return counts
+
+
+def citing(nodes: Iterable[Node]) -> dict[int, set[int]]:
+    """Message to the memories that cite some of its words."""
+    found: dict[int, set[int]] = {}
+    for node in nodes:
+        for source in filter(lambda one: one.length, node.sources):
+            found.setdefault(source.message, set()).add(node.id)
+    return found
+
+
+def told_by(value: bytes) -> set[int]:
+    """The memories by which the passages of a message without its text are told."""
+    entries = layout.decode(value, type=list[PassageEntry])
+    return {node_id for entry in entries for node_id in entry.told_by}
+
+
+def passages_fit(value: bytes, text: str | None) -> bool:
+    """Whether passages cover a text from its beginning to its end, one after the other, with terms in order.
+
+    Of a text that is gone nobody knows the end any more.
+    """
+    try:
+        entries = layout.decode(value, type=list[PassageEntry])
+    except msgspec.DecodeError:
+        return False
+    place = 0
+    for entry in entries:
+        terms = np.frombuffer(entry.terms, dtype="<u4") if len(entry.terms) % 4 == 0 else None
+        if terms is None or len(terms) != len(entry.counts) or entry.begin != place:
+            return False
+        if np.any(terms[1:] <= terms[:-1]):
+            return False
+        place += entry.length
+    return text is None or place == len(text)
+
+
+def are_vectors_of(value: bytes, passages: list[PassageEntry] | None, newest_stamp: int) -> bool:
+    """Whether these are vectors for each passage, of one size, under a stamp that was given; older ones may wait."""
+    try:
+        embedded = layout.decode(value, type=EmbeddedMessage)
+    except msgspec.DecodeError:
+        return False
+    if embedded.stamp != newest_stamp:
+        return 0 < embedded.stamp < newest_stamp
+    sizes = {len(vector) for vector in embedded.vectors if vector}
+    has_sizes = len(sizes) <= 1 and all(size % 2 == 0 for size in sizes)
+    return has_sizes and (passages is None or len(embedded.vectors) == len(passages))

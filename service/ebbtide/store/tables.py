@@ -1,0 +1,63 @@
+"""The tables of one LMDB transaction: what reads and writes an entry, whatever it is.
+
+Everything else that is asked of a transaction goes through here. Which table holds what, and under which keys,
+is said in `layout`; keeping tables in step with each other is for those who build on these two classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ebbtide.store import layout
+
+Tables = Mapping[bytes, Any]
+"""Table name to LMDB database handle."""
+
+
+class TableReading:
+    """The entries of one agent's tables, as one transaction sees them."""
+
+    def __init__(self, txn: Any, tables: Tables) -> None:
+        self._txn = txn
+        self._tables = tables
+
+    def get(self, table: bytes, key: bytes) -> bytes | None:
+        """The value under a key of one table."""
+        value: bytes | None = self._txn.get(key, db=self._tables[table])
+        return value
+
+    def items(self, table: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Every (key, value) of one table in order, from the key `start` on."""
+        cursor = self._txn.cursor(db=self._tables[table])
+        if start and not cursor.set_range(start):
+            return iter(())
+        items: Iterator[tuple[bytes, bytes]] = cursor.iternext()
+        return items
+
+    def _entries(self, table: bytes) -> int:
+        count: int = self._txn.stat(self._tables[table])["entries"]
+        return count
+
+    def _number(self, name: bytes, default: int = 0) -> int:
+        value = self.get(layout.META, name)
+        return default if value is None else layout.from_u64(value)
+
+
+class TableWriting(TableReading):
+    """Entries of one agent's tables, written."""
+
+    def put(self, table: bytes, key: bytes, value: bytes) -> None:
+        """Write one entry of one table."""
+        self._txn.put(key, value, db=self._tables[table])
+
+    def delete(self, table: bytes, key: bytes, value: bytes = b"") -> None:
+        """Delete the entry under a key; in a sorted table only the one of this value, if one is given."""
+        self._txn.delete(key, value, db=self._tables[table])
+
+    def clear(self, table: bytes) -> None:
+        """Empty one table."""
+        self._txn.drop(self._tables[table], delete=False)
+
+    def _set_number(self, name: bytes, number: int) -> None:
+        self.put(layout.META, name, layout.u64(number))
