@@ -53,9 +53,9 @@ FEATURES = (
 _CLOSING = " \t\n\"'”’」』)）!！~…"
 """What may stand behind a question mark that ends a text."""
 
-_NUMBER = re.compile(r"\d|[一二三四五六七八九十百千万两]")
-_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]|《")
-_EXCLAIMS = re.compile(r"[!！]")
+_NUMBER = re.compile(r"[\d一二三四五六七八九十百千万两]")
+_NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
+"""A word with a capital inside a sentence. The blank stands first: blanks are what is looked for, and that is fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +280,8 @@ def _marks(text: str) -> tuple[float, ...]:
         "?" in text or "？" in text,
         _ends_asking(text),
         _NUMBER.search(text) is not None,
-        len(_NAME.findall(text)),
-        len(_EXCLAIMS.findall(text)),
+        len(_NAME.findall(text)) + text.count("《"),
+        text.count("!") + text.count("！"),
     )
 
 
