@@ -1,4 +1,4 @@
-"""Grow the trees of the learned signal anew: `python -m benchmarks.train_fusion`, with the extra `train`.
+"""Grow the trees of the learned signal anew: `python -m benchmarks.train_fusion`, with the extras `dev` and `train`.
 
 Reads the public sets as the recall benchmark does, puts each corpus on a shelf with the product's own modules, and
 asks its questions as recall would, with vectors and without. What the trees see are the product's features, what
