@@ -238,6 +238,27 @@ async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, cal
         assert "near copy" in {one["dropped"] for one in told["memories"]}
 
 
+async def test_the_learnt_order_can_be_switched_off(tmp_path: Path, caller_in: CallerIn) -> None:
+    """With it or without the same memories are found; it tells its share, or that it was off."""
+    query = "What does Ann do in the harbour?"
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+        learnt = await asked(call, query, explain=True)
+        plain = await asked(call, query, explain=True, without=["learned"])
+        assert sorted(ids(learnt)) == sorted(ids(plain)) and len(ids(plain)) > 1
+        assert "learned" not in {off["signal"] for off in learnt["explanation"]["signals_off"]}
+        off = {off["signal"]: off["why"] for off in plain["explanation"]["signals_off"]}
+        assert off["learned"] == "switched off"
+        shares = [
+            share["score"]
+            for memory in learnt["explanation"]["memories"]
+            for share in memory["signals"]
+            if share["signal"] == "learned"
+        ]
+        # Places keep their scores: what one memory gains others lose.
+        assert sum(shares) == pytest.approx(0, abs=1e-3)
+
+
 async def test_answers_are_the_same_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
     """The shelf made anew from the store gives the answer that the one which followed each commit gave."""
     queries = ["Where did Ann move?", "谁住在青岛？", "boats harbour", "the second of June"]

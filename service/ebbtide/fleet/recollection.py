@@ -158,6 +158,7 @@ class Recollector:
     locale: str
     count_tokens: Callable[[str], int]
     _batches: dict[int, bool] = field(default_factory=dict)
+    _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
     _messages: dict[int, Heard | None] = field(default_factory=dict)
 
     def answer(self, wanted: Wanted) -> Recollected:
@@ -168,7 +169,7 @@ class Recollector:
             return Recollected(question=question)
         semantic, window, why_off = self._meaning(wanted)
         asked = Asked(
-            terms=_terms(question, wanted.query),
+            terms=weighted_terms(question, wanted.query),
             speakers=[shelf.speaker_numbers[name] for name in question.speakers],
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             semantic=semantic,
@@ -176,6 +177,8 @@ class Recollector:
             why_off={"semantic": why_off, "window": why_off},
             graph=self._graph(wanted),
             names=self._names,
+            asks_for=question.asks_for,
+            texts=self._text_at,
             allowed=self._allowed(wanted),
             without=wanted.without,
         )
@@ -325,14 +328,25 @@ class Recollector:
     def _heard(self, message: int) -> Heard | None:
         """A message with its text and the memories of it that live; read once for all its passages."""
         if message not in self._messages:
-            record = self.txn.message(message)
-            text = None if record is None else self.txn.message_text(record)
-            if record is None or (text is None and not record.is_withdrawn):
+            said = self._said(message)
+            if said is None:
                 self._messages[message] = None
             else:
                 made = map(self.txn.node, self.archive.memories_of(message))
-                self._messages[message] = Heard(record, text, [node for node in made if node is not None])
+                self._messages[message] = Heard(*said, [node for node in made if node is not None])
         return self._messages[message]
+
+    def _said(self, message: int) -> tuple[MessageRecord, str | None] | None:
+        """A message and its text, without its memories: all that the order of many candidates needs; read once.
+
+        The text is None where it was withdrawn; None for a message that is not there, or lacks a text it should have.
+        """
+        if message not in self._texts:
+            record = self.txn.message(message)
+            text = None if record is None else self.txn.message_text(record)
+            is_there = record is not None and (text is not None or record.is_withdrawn)
+            self._texts[message] = (record, text) if record is not None and is_there else None
+        return self._texts[message]
 
     def _is_waiting(self, number: int) -> bool:
         if number not in self._batches:
@@ -375,6 +389,14 @@ class Recollector:
             shorten=shorten if wanted.key_sentences else None,
         )
 
+    def _text_at(self, passage: int) -> str:
+        """What was said in a passage; nothing where it is gone."""
+        shelf = self.archive.shelf
+        begin = int(shelf.column("begin")[passage])
+        said = self._said(int(shelf.column("message")[passage]))
+        text = None if said is None else said[1]
+        return "" if text is None else text[begin : begin + int(shelf.column("length")[passage])]
+
     def _terms_at(self, passage: int) -> frozenset[int]:
         """The terms of a passage as they are kept; none where they are not."""
         shelf = self.archive.shelf
@@ -407,7 +429,7 @@ def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
     return not any(character.isalnum() for character in left.decode(errors="replace"))
 
 
-def _terms(question: Question, query: str) -> dict[int, float]:
+def weighted_terms(question: Question, query: str) -> dict[int, float]:
     """The terms to look for, each with its weight; those of the whole query where nothing else is left."""
     words = Counter(words_of(question.text)) or Counter(words_of(query))
     for phrase in question.phrases:

@@ -17,10 +17,23 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.retrieval import learned
+from ebbtide.retrieval.features import MOST, Fused
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import Shelf
 
-SIGNALS = ("words", "neighbours", "semantic", "window", "speaker", "dates", "conversation", "graph", "naming")
+SIGNALS = (
+    "words",
+    "neighbours",
+    "semantic",
+    "window",
+    "speaker",
+    "dates",
+    "conversation",
+    "graph",
+    "naming",
+    "learned",
+)
 """Names under which signals are told of and switched off."""
 
 
@@ -39,8 +52,8 @@ class Weights:
     """What each signal is worth beside the words, whose weight is 1."""
 
     neighbours: float = 0.5
-    semantic: float = 0.35
-    window: float = 0.25
+    semantic: float = 0.1
+    window: float = 0.1
     speaker: float = 0.3
     dates: float = 0.3
     conversation: float = 0.2
@@ -65,6 +78,10 @@ class Asked:
     graph: Scores | None = None
     names: Callable[[int], Iterable[tuple[int, int]]] | None = None
     """From a passage to those it names, each with how many passages say that name."""
+    asks_for: str = ""
+    """What kind of thing the question is after, such as "when"; empty where that is not known."""
+    texts: Callable[[int], str] | None = None
+    """From a passage to its text."""
     allowed: NDArray[np.bool_] | None = None
     """Passages that filters let through."""
     without: Collection[str] = ()
@@ -87,6 +104,25 @@ def rank(
     shelf: Shelf, words: WordScores, asked: Asked, most: int, weights: Weights = DEFAULT_WEIGHTS
 ) -> Ranking:
     """The best passages for a question, at most `most`, best first; of equal ones the newer first."""
+    fused, off = fuse(shelf, words, asked, weights)
+    order, given, total = fused.order, fused.given, fused.total
+    if "words" not in given:
+        off.setdefault("learned", "not available")
+    elif "learned" not in off and len(order):
+        # Each place keeps its score: what stands there changes, not how good the best is.
+        kept = total[order]
+        order = np.concatenate([learned.reordered(fused, learned.model()), order[MOST:]])
+        given["learned"] = np.zeros(len(shelf))
+        given["learned"][order] = kept - total[order]
+        total = total + given["learned"]
+    order = order[:most]
+    return Ranking(order, total[order], {name: scores[order] for name, scores in given.items()}, off)
+
+
+def fuse(
+    shelf: Shelf, words: WordScores, asked: Asked, weights: Weights = DEFAULT_WEIGHTS
+) -> tuple[Fused, dict[str, str]]:
+    """What every signal but the learnt one gives together; which were off, and why."""
     given, off = _signals(shelf, words, asked, weights)
     total = np.zeros(len(shelf))
     found = np.zeros(len(shelf), dtype=np.bool_)
@@ -103,8 +139,7 @@ def rank(
         found |= given["naming"] > 0
     if asked.allowed is not None:
         found &= asked.allowed
-    order = _ordered(total, found)[:most]
-    return Ranking(order, total[order], {name: scores[order] for name, scores in given.items()}, off)
+    return Fused(shelf, asked, given, total, found, _ordered(total, found)), off
 
 
 def _ordered(total: Scores, found: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -1,0 +1,358 @@
+"""Grow the trees of the learned signal anew: `python -m benchmarks.train_fusion`, with the extras `dev` and `train`.
+
+Reads the public sets as the recall benchmark does, puts each corpus on a shelf with the product's own modules, and
+asks its questions as recall would, with vectors and without. What the trees see are the product's features, what
+they learn is which candidates are evidence. `--judge` first grows trees with a part left out, each part in turn
+(a whole corpus, or a fifth of the questions of a set of one corpus), and tells what they do on that part.
+
+The rule guarded here: a set whose licence allows evaluation only is judged and never learnt from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import recall_baselines as baselines
+from benchmarks.recall_data import APART, Corpus, MissingSet, Question, default_folder, read_set
+from benchmarks.recall_measures import paired_interval
+from ebbtide.fleet.archive import conversation_key
+from ebbtide.fleet.recollection import weighted_terms
+from ebbtide.language.builtin.static_embedder import reads_as_english
+from ebbtide.retrieval import learned
+from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.features import FEATURES, features
+from ebbtide.retrieval.lexical import WordScores
+from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
+from ebbtide.retrieval.question import understand
+from ebbtide.retrieval.ranking import Asked, fuse
+
+LEARNT = ("memdaily", "memorybank_cn", "longmemeval", "musique", "hotpot", "2wiki", "cmrc")
+"""Sets that trees are grown on."""
+
+JUDGED_ONLY = ("locomo",)
+"""LoCoMo is CC BY-NC 4.0: it tells what trees do on conversations they never saw, and teaches them nothing."""
+
+WEIGHTS = {"memorybank_cn": 10.0, "longmemeval": 10.0, "musique": 3.0, "hotpot": 3.0}
+"""How much a question of a small set counts; 1 for the others. Dialogues are few among these sets."""
+
+EACH = {"2wiki": 2, "cmrc": 6}
+"""Of large sets one question in so many is learnt from."""
+
+RISES = (
+    "fused", "words", "says", "either says", "own", "own telling", "speaker", "date", "conversation",
+    "conversation's best", "second previous", "around", "previous asks", "semantic", "window",
+)  # fmt: skip
+FALLS = ("fused place", "words place", "days away", "asks last", "semantic place", "window place")
+"""Features of which more is never worse, and never better: so trees hold beyond what they were grown on."""
+
+ROUNDS, PARTS, SEED = 200, 5, 1
+GROWING: dict[str, Any] = {
+    "objective": "lambdarank",
+    "learning_rate": 0.08,
+    "num_leaves": 8,
+    "min_data_in_leaf": 80,
+    "max_bin": 63,
+    "feature_fraction": 0.3,
+    "bagging_fraction": 0.7,
+    "bagging_freq": 1,
+    "lambda_l2": 5,
+    "lambdarank_truncation_level": 20,
+    "label_gain": [0, 1],
+    "num_threads": 1,
+    "seed": SEED,
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbose": -1,
+}
+
+MEASURES = ("R@5", "R@10", "R@20", "MRR")
+Vectors = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A question with its candidates: features, fused scores, and which gold group each belongs to (0 for none)."""
+
+    set_name: str
+    part: int
+    category: str
+    has_vectors: bool
+    rows: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    passages: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    group_count: int
+
+
+class Stand:
+    """A corpus on a shelf, ready to be asked."""
+
+    def __init__(self, corpus: Corpus, has_vectors: bool) -> None:
+        self.shelf, self.owners, self.texts = Shelf(), [], []
+        self._put(corpus)
+        self.words = WordScores(self.shelf)
+        self._terms: list[frozenset[int]] = [frozenset(map(term_of, words_of(text))) for text in self.texts]
+        self._near = _nearness(self.shelf, self.texts) if has_vectors else None
+
+    def _put(self, corpus: Corpus) -> None:
+        is_loose = len(corpus.sessions) == len(corpus.turns)
+        shelved = []
+        for number, turn in enumerate(turn for said in corpus.sessions.values() for turn in said):
+            for entry in entries_of(turn.text, turn.speaker):
+                # Paragraphs come in batches of a hundred, as in the benchmark.
+                conversation = f"b{number // 100}" if is_loose else conversation_key(turn.session_id)
+                shelved.append(Shelved(number, entry, turn.timestamp_ms or 0, turn.speaker, conversation))
+                self.owners.append(turn.turn_id)
+                said = turn.text[entry.begin : entry.begin + entry.length]
+                self.texts.append(f"{turn.speaker}: {said}" if turn.speaker else said)
+        self.shelf.add(shelved)
+
+    def asked(self, query: str) -> Asked:
+        """The question as recall asks it."""
+        shelf = self.shelf
+        known = shelf.speakers_saying(map(term_of, words_of(query)))
+        question = understand(query, speakers=known, reference_ms=int(shelf.column("time_ms").max()))
+        speakers = [shelf.speaker_numbers[name] for name in known if name.casefold() in question.speakers]
+        asked = Asked(
+            terms=weighted_terms(question, query),
+            speakers=speakers,
+            dates=[(span.begin_ms, span.end_ms) for span in question.dates],
+            names=lambda one: shelf.named_by(self._terms[one], int(shelf.column("speaker")[one])),
+            asks_for=question.asks_for,
+            texts=self._text,
+        )
+        if self._near is None or not reads_as_english(query):
+            return asked
+        semantic, window = self._near(query)
+        return replace(asked, semantic=semantic, window=window)
+
+    def _text(self, passage: int) -> str:
+        speaker = self.shelf.speakers[int(self.shelf.column("speaker")[passage])]
+        return self.texts[passage].removeprefix(f"{speaker}: " if speaker else "")
+
+    def judged(self, corpus: Corpus, question: Question, part: int) -> Judged | None:
+        """The candidates of a question; None where nothing is found."""
+        asked = self.asked(question.text)
+        fused, _ = fuse(self.shelf, self.words, asked)
+        first = fused.first
+        if not len(first) or "words" not in fused.given:
+            return None
+        groups = np.array([_group_of(self.owners[passage], question) for passage in first.tolist()])
+        return Judged(
+            corpus.set_name,
+            part,
+            question.category,
+            asked.semantic is not None,
+            features(fused),
+            fused.total[first],
+            first,
+            groups,
+            len(question.gold),
+        )
+
+
+def _group_of(turn_id: str, question: Question) -> int:
+    return next((number for number, group in enumerate(question.gold, 1) if turn_id in group), 0)
+
+
+def _nearness(shelf: Shelf, texts: Sequence[str]) -> Callable[[str], tuple[Vectors, Vectors]]:
+    """From a query to how near each passage is in meaning, and three passages together: centred cosines."""
+    model = baselines.embedder()
+
+    def unit(vectors: Vectors) -> Vectors:
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        made: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
+        return made
+
+    def embedded(some: list[str]) -> Vectors:
+        return unit(np.asarray(model.embed(some), dtype=np.float64))
+
+    single = embedded(list(texts))
+    window = single.copy()
+    for side in ("previous", "next"):
+        beside = shelf.column(side)
+        window[beside >= 0] += single[beside[beside >= 0]]
+    single, window = unit(single - single.mean(axis=0)), unit(window - window.mean(axis=0))
+
+    def near(query: str) -> tuple[Vectors, Vectors]:
+        asked = embedded([query])[0]
+        return single @ asked, window @ asked
+
+    return near
+
+
+def read(names: Sequence[str], folder: Path, has_vectors: bool) -> Iterator[Judged]:
+    """All questions of the sets at hand; sets of one corpus are parted by question, others by corpus."""
+    for name in names:
+        corpora = read_set(name, folder)
+        if isinstance(corpora, MissingSet):
+            print(corpora)
+            continue
+        for number, corpus in enumerate(corpora):
+            if has_vectors and corpus.is_chinese:
+                continue
+            stand = Stand(corpus, has_vectors)
+            for place, question in enumerate(corpus.questions):
+                part = (number if len(corpora) > 1 else place) % PARTS
+                if question.category not in APART.get(name, ()):
+                    judged = stand.judged(corpus, question, part)
+                    if judged is not None:
+                        yield judged
+
+
+def grown(questions: Sequence[Judged], names: Sequence[str]) -> Any:
+    """Trees grown on questions."""
+    import lightgbm
+
+    kept = [one for one in questions if one.groups.any()]
+    data = lightgbm.Dataset(
+        np.concatenate([one.rows for one in kept]),
+        np.concatenate([one.groups > 0 for one in kept]).astype(int),
+        group=[len(one.rows) for one in kept],
+        weight=np.concatenate([np.full(len(one.rows), WEIGHTS.get(one.set_name, 1.0)) for one in kept]),
+    )
+    bent = [(name in RISES) - (name in FALLS) for name in names]
+    return lightgbm.train({**GROWING, "monotone_constraints": bent}, data, ROUNDS)
+
+
+def thinned(questions: Sequence[Judged]) -> list[Judged]:
+    """The questions that are learnt from."""
+    counted: dict[str, int] = {}
+    kept = []
+    for one in questions:
+        place = counted[one.set_name] = counted.get(one.set_name, -1) + 1
+        if place % EACH.get(one.set_name, 1) == 0:
+            kept.append(one)
+    return kept
+
+
+def kept_form(booster: Any, names: Sequence[str], spread: float) -> dict[str, Any]:
+    """Grown trees as `trees.py` reads them."""
+    arrays: dict[str, list[Any]] = {
+        key: [] for key in ("roots", "feature", "threshold", "left", "right", "missing_left", "leaves")
+    }
+
+    def put(node: Mapping[str, Any]) -> int:
+        if "leaf_value" in node and "split_feature" not in node:
+            arrays["leaves"].append(float(f"{node['leaf_value']:.6g}"))
+            return -len(arrays["leaves"])
+        at = len(arrays["feature"])
+        arrays["feature"].append(node["split_feature"])
+        arrays["threshold"].append(float(f"{node['threshold']:.9g}"))
+        # What a feature lacks goes where 0 would go, unless the tree met such when it grew.
+        is_left = node["default_left"] if node["missing_type"] == "NaN" else node["threshold"] >= 0
+        arrays["missing_left"].append(int(is_left))
+        arrays["left"].append(0)
+        arrays["right"].append(0)
+        arrays["left"][at] = put(node["left_child"])
+        arrays["right"][at] = put(node["right_child"])
+        return at
+
+    for tree in booster.dump_model()["tree_info"]:
+        arrays["roots"].append(put(tree["tree_structure"]))
+    return {"version": learned.VERSION, "features": list(names), "spread": round(spread, 6), **arrays}
+
+
+def written(questions: Sequence[Judged], names: Sequence[str]) -> str:
+    """The file of the trees grown on questions."""
+    booster = grown(questions, names)
+    sums = [booster.predict(one.rows)[: learned.SPREAD_OVER] for one in questions]
+    spread = float(np.mean([some.std() for some in sums]))
+    return json.dumps(kept_form(booster, names, spread), separators=(",", ":")) + "\n"
+
+
+def model_from(questions: Sequence[Judged], names: Sequence[str]) -> learned.Model:
+    """A model grown on questions, as the product would read it."""
+    return learned.model_of(written(questions, names))
+
+
+def ordered(one: Judged, model: learned.Model | None) -> NDArray[np.int64]:
+    """The gold groups of the candidates in their order, with the trees or without."""
+    worth = one.scores
+    if model is not None:
+        worth = learned.weighed(model.trees.sums(one.rows), one.scores, model.spread)
+    groups: NDArray[np.int64] = one.groups[np.lexsort((-one.passages, -worth))]
+    return groups
+
+
+def measures(one: Judged, model: learned.Model | None) -> dict[str, float]:
+    """What is found of the evidence of a question."""
+    groups = ordered(one, model)
+    told = {f"R@{k}": len(set(groups[:k].tolist()) - {0}) / one.group_count for k in (5, 10, 20)}
+    places = np.flatnonzero(groups)
+    return {**told, "MRR": 1 / (int(places[0]) + 1) if len(places) else 0.0}
+
+
+def tell(label: str, questions: Sequence[Judged], models: Mapping[int, learned.Model]) -> None:
+    """Print the figures of a set under trees that did not see it, by part, and the gain over the order without."""
+    answered = [(measures(one, models[one.part]), measures(one, None)) for one in questions]
+    cells = [f"{label:28}", f"{len(questions):5}"]
+    for name in MEASURES:
+        ours, theirs = [pair[0][name] for pair in answered], [pair[1][name] for pair in answered]
+        gain = paired_interval(ours, theirs)
+        mean, *interval = (f"{100 * points:+.1f}" for points in (gain.mean, gain.low, gain.high))
+        cells.append(f"{name} {100 * np.mean(ours):5.1f} ({mean}: {' to '.join(interval)})")
+    print("  ".join(cells), flush=True)
+
+
+def judge(questions: Sequence[Judged], names: Sequence[str], judged_only: Sequence[Judged]) -> None:
+    """Tell what trees do on what they did not see: parts of known sets, whole sets, and sets never learnt from."""
+    learnt = [one for one in questions if one.set_name in LEARNT]
+    sets = list(dict.fromkeys(one.set_name for one in learnt))
+    thin = thinned(learnt)
+    print("parts left out")
+    by_part = {part: model_from([one for one in thin if one.part != part], names) for part in range(PARTS)}
+    _tell_each(learnt, sets, lambda _: by_part)
+    print("whole sets left out")
+    without = {name: model_from([one for one in thin if one.set_name != name], names) for name in sets}
+    _tell_each(learnt, sets, lambda name: dict.fromkeys(range(PARTS), without[name]))
+    whole = model_from(thin, names)
+    print("never learnt from")
+    others = list(dict.fromkeys(one.set_name for one in judged_only))
+    _tell_each(judged_only, others, lambda _: dict.fromkeys(range(PARTS), whole))
+
+
+def _tell_each(
+    questions: Sequence[Judged], sets: Sequence[str], models: Callable[[str], Mapping[int, learned.Model]]
+) -> None:
+    for name in sets:
+        for has_vectors in (False, True):
+            of_set = [one for one in questions if one.set_name == name and one.has_vectors == has_vectors]
+            if not of_set:
+                continue
+            label = f"{name}{', vectors' if has_vectors else ''}"
+            tell(label, of_set, models(name))
+            categories = sorted({one.category for one in of_set}) if name in JUDGED_ONLY else []
+            for category in categories:
+                tell(f"  {category}", [one for one in of_set if one.category == category], models(name))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read, judge where that is asked for, grow, write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=default_folder(), help="the folder of the public sets")
+    parser.add_argument(
+        "--judge", action="store_true", help="tell first what trees do on what they did not see"
+    )
+    parser.add_argument("--out", type=Path, help="where the trees are written; they are not without it")
+    asked = parser.parse_args(arguments)
+    names = FEATURES
+    learnt = [*read(LEARNT, asked.data, False), *read(LEARNT, asked.data, True)]
+    if asked.judge:
+        judged_only = [*read(JUDGED_ONLY, asked.data, False), *read(JUDGED_ONLY, asked.data, True)]
+        judge(learnt, names, judged_only)
+    if asked.out is not None:
+        asked.out.write_text(written(thinned(learnt), names), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

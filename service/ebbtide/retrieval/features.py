@@ -1,0 +1,301 @@
+"""Features: what is known of each of the first candidates of a question, as one row of numbers for the trees.
+
+How well the signals did beside each other, how much of the question a passage and those beside it say, how rare
+what they say is, who speaks, when, where in a conversation, and the plainest marks of its text: a question, a
+number, a name. Most are shares of the best candidate, since a store of ten passages and one of a hundred thousand
+are to look alike. The rule guarded here: features know no words, so what is learnt on one agent's memories says
+nothing about them, and holds for every language. What is not known is 0, of vectors NaN.
+
+Deliberately not here: what the numbers are worth (`learned.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.lexical import K1, B
+from ebbtide.retrieval.passages import Shelf
+
+if TYPE_CHECKING:
+    from ebbtide.retrieval.ranking import Asked
+
+Numbers = NDArray[np.float64]
+Columns = dict[str, Any]
+
+MOST = 100
+"""Candidates whose order may change: further ones hold next to nothing of what is sought."""
+
+FIRST, NEAREST, NEAR = 20, 5, 30
+"""Candidates whose conversations are counted; those whose company counts; passages beyond which nobody is near."""
+
+KINDS = ("who", "when", "where", "how many", "what", "why")
+"""What a question may ask for."""
+
+FEATURES = (
+    "fused", "fused place", "unnamed", "unnamed place", "words", "words place", "naming", "named",
+    "own", "own place", "own of all", "own telling", "says", "beside says", "either says", "beside adds",
+    "says telling", "either telling", "says here", "rarest", "second", "count", "alone", "density", "asked",
+    "length", "speaker", "speaker of the first", "date", "days away", "conversation", "conversation's best",
+    "conversation among candidates", "conversation among the first", "near the first", "previous", "next",
+    "second previous", "second next", "around", "previous words", "next words", "peak", "has previous",
+    "has next", "asks", "asks last", "numbers", "names", "exclaims", "previous asks", "semantic",
+    "semantic place", "window", "window place", *(f"asks for {kind}" for kind in KINDS),
+)  # fmt: skip
+"""The numbers of a row, in their order."""
+
+_CLOSING = " \t\n\"'”’」』)）!！~…"
+"""What may stand behind a question mark that ends a text."""
+
+_NUMBER = re.compile(r"[\d一二三四五六七八九十百千万两]")
+_NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
+"""A word with a capital inside a sentence. The blank stands first: blanks are what is looked for, and that is fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """What the signals gave, by passage, and what was found in the order of it."""
+
+    shelf: Shelf
+    asked: Asked
+    given: dict[str, Numbers]
+    total: Numbers
+    found: NDArray[np.bool_]
+    order: NDArray[np.int64]
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """The candidates whose order may change."""
+        return self.order[:MOST]
+
+
+def features(fused: Fused) -> Numbers:
+    """A row for each candidate, with the features in the order of `FEATURES`."""
+    beside = _Beside.of(fused)
+    columns: Columns = {}
+    for group in (_scores, _said, _who_and_when, _company, _around, _told, _meant):
+        columns |= group(fused, beside)
+    columns |= {f"asks for {kind}": float(fused.asked.asks_for == kind) for kind in KINDS}
+    rows = np.empty((len(fused.first), len(FEATURES)))
+    for place, name in enumerate(FEATURES):
+        rows[:, place] = columns[name]
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Who stands before and after each candidate, and the ones beyond; -1 for nobody."""
+
+    previous: NDArray[np.int64]
+    next: NDArray[np.int64]
+    second_previous: NDArray[np.int64]
+    second_next: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, fused: Fused) -> _Beside:
+        def step(places: NDArray[np.int64], side: str) -> NDArray[np.int64]:
+            found: NDArray[np.int64] = np.where(places >= 0, fused.shelf.beside(side)[places], -1)
+            return found
+
+        previous, following = step(fused.first, "previous"), step(fused.first, "next")
+        return cls(previous, following, step(previous, "previous"), step(following, "next"))
+
+
+def _at(values: NDArray[Any], places: NDArray[np.int64]) -> Numbers:
+    found: Numbers = np.where(places >= 0, values[places], 0.0)
+    return found
+
+
+def _share(values: Numbers) -> Numbers:
+    """As shares of the largest."""
+    return values / max(float(values.max(initial=0.0)), 1e-9)
+
+
+def _places(values: Numbers) -> Numbers:
+    """How many are larger."""
+    larger: Numbers = np.searchsorted(np.sort(-values), -values).astype(np.float64)
+    return larger
+
+
+def _scores(fused: Fused, beside: _Beside) -> Columns:
+    first, total = fused.first, fused.total
+    naming = fused.given.get("naming", np.zeros(len(total)))
+    words = fused.given["words"][first]
+    unnamed = total[first] - naming[first]
+    return {
+        "fused": total[first] / max(float(total[first[0]]), 1e-9),
+        "fused place": np.arange(len(first), dtype=np.float64),
+        "unnamed": _share(unnamed),
+        "unnamed place": _places(unnamed),
+        "words": words,
+        "words place": _places(words),
+        "naming": naming[first],
+        "named": float(np.count_nonzero(naming)),
+    }
+
+
+def _said(fused: Fused, beside: _Beside) -> Columns:
+    """How much of the question, by rarity, a passage says, and those beside it."""
+    shelf, first, terms = fused.shelf, fused.first, list(fused.asked.terms)
+    own, near, rarity = _occurrences(shelf, first, beside, terms)
+    is_telling = ~np.isin(terms, list(_names_of(shelf, fused.asked)))
+    says, either = own > 0, (own > 0) | near
+    whole, telling = max(float(rarity.sum()), 1e-9), max(float((rarity * is_telling).sum()), 1e-9)
+    lengths = shelf.column("word_count")
+    average = max(float(lengths.mean()), 1.0)
+    length = lengths[first] / average
+    gained = rarity[:, None] * own * (K1 + 1) / (own + K1 * (1 - B + B * length))
+    alone, score = (gained * is_telling[:, None]).sum(axis=0), gained.sum(axis=0)
+    said = np.sort(says * rarity[:, None], axis=0)
+    how_rare = np.maximum(np.log((len(first) + 1) / (says.sum(axis=1) + 0.5)), 0.0)
+    known = max(int(np.count_nonzero(rarity)), 1)
+    return {
+        "own": _share(score),
+        "own place": _places(score),
+        "own of all": score / ((K1 + 1) * whole),
+        "own telling": _share(alone),
+        "says": rarity @ says / whole,
+        "beside says": rarity @ near / whole,
+        "either says": rarity @ either / whole,
+        "beside adds": rarity @ (either & ~says) / whole,
+        "says telling": (rarity * is_telling) @ says / telling,
+        "either telling": (rarity * is_telling) @ either / telling,
+        "says here": how_rare @ says / max(float(how_rare.sum()), 1e-9),
+        "rarest": said[-1] / max(float(rarity.max()), 1e-9),
+        "second": said[-2] if len(terms) > 1 else 0.0,
+        "count": says.sum(axis=0) / known,
+        "alone": (says & (says.sum(axis=1) == 1)[:, None]).sum(axis=0),
+        "density": own.sum(axis=0) / np.maximum(lengths[first], 1),
+        "asked": float(known),
+        "length": length,
+    }
+
+
+def _occurrences(
+    shelf: Shelf, first: NDArray[np.int64], beside: _Beside, terms: list[int]
+) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
+    """How often candidates say each term, whether one beside them does, and how rare each is (its idf)."""
+    own = np.zeros((len(terms), len(first)))
+    near = np.zeros((len(terms), len(first)), dtype=np.bool_)
+    rarity = np.zeros(len(terms))
+    counted = np.zeros(len(shelf))
+    for place, term in enumerate(terms):
+        passages, counts = shelf.postings(term)
+        if not len(passages):
+            continue
+        rarity[place] = np.log1p((len(shelf) - len(passages) + 0.5) / (len(passages) + 0.5))
+        counted[passages] = counts
+        own[place] = counted[first]
+        near[place] = (_at(counted, beside.previous) + _at(counted, beside.next)) > 0
+        counted[passages] = 0.0
+    return own, near, rarity
+
+
+def _names_of(shelf: Shelf, asked: Asked) -> set[int]:
+    """The terms of the names of those whom a question names."""
+    return {term_of(word) for number in asked.speakers for word in words_of(shelf.speakers[number])}
+
+
+def _who_and_when(fused: Fused, beside: _Beside) -> Columns:
+    shelf, first, asked = fused.shelf, fused.first, fused.asked
+    speakers, times = shelf.column("speaker"), shelf.column("time_ms")[first]
+    is_named = np.isin(speakers[first], list(asked.speakers))
+    far = np.full(len(first), np.inf)
+    for begin, end in asked.dates:
+        far = np.minimum(far, np.maximum(0, np.maximum(begin - times, times - end + 1)))
+    return {
+        "speaker": np.where(is_named, 1.0, -1.0 if asked.speakers else 0.0),
+        "speaker of the first": speakers[first] == speakers[first[0]],
+        "date": (far == 0) if asked.dates else -1.0,
+        "days away": np.log1p(far / 86_400_000) if asked.dates else -1.0,
+    }
+
+
+def _company(fused: Fused, beside: _Beside) -> Columns:
+    """How well the conversation of a candidate did, and how near the best ones are."""
+    first, scores = fused.first, fused.total * fused.found
+    conversations = fused.shelf.column("conversation")
+    of_first = conversations[first]
+    best = np.zeros(int(conversations.max()) + 1)
+    np.maximum.at(best, conversations, scores)
+    among = np.bincount(of_first, minlength=len(best))
+    among_first = np.bincount(of_first[:FIRST], minlength=len(best))
+    nearest = first[:NEAREST]
+    away = np.abs(first[:, None] - nearest[None, :]).astype(np.float64)
+    is_other = (of_first[:, None] != conversations[nearest][None, :]) | (away == 0)
+    away[is_other] = NEAR
+    prior = fused.given.get("conversation", np.zeros(len(scores)))
+    return {
+        "conversation": prior[first],
+        "conversation's best": best[of_first] / max(float(fused.total[first[0]]), 1e-9),
+        "conversation among candidates": among[of_first] / len(first),
+        "conversation among the first": among_first[of_first],
+        "near the first": np.minimum(away.min(axis=1), NEAR),
+    }
+
+
+def _around(fused: Fused, beside: _Beside) -> Columns:
+    """How well those beside a candidate did."""
+    first, words = fused.first, fused.given["words"]
+    scores = fused.total * fused.found / max(float(fused.total[first[0]]), 1e-9)
+    previous, following = _at(scores, beside.previous), _at(scores, beside.next)
+    second_previous, second_following = _at(scores, beside.second_previous), _at(scores, beside.second_next)
+    return {
+        "previous": previous,
+        "next": following,
+        "second previous": second_previous,
+        "second next": second_following,
+        "around": previous + following + second_previous + second_following,
+        "previous words": _at(words, beside.previous),
+        "next words": _at(words, beside.next),
+        "peak": (scores[first] >= previous) & (scores[first] >= following),
+        "has previous": beside.previous >= 0,
+        "has next": beside.next >= 0,
+    }
+
+
+def _told(fused: Fused, beside: _Beside) -> Columns:
+    """Marks of a passage's text; none where texts are not at hand."""
+    names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
+    text_of = fused.asked.texts
+    if text_of is None:
+        return dict.fromkeys(names, 0.0)
+    marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
+    asks = _asking(text_of, beside.previous)
+    return dict(zip(names, (*marks.T, asks), strict=True))
+
+
+def _ends_asking(text: str) -> bool:
+    return text.rstrip(_CLOSING).endswith(("?", "？"))
+
+
+def _marks(text: str) -> tuple[float, ...]:
+    return (
+        "?" in text or "？" in text,
+        _ends_asking(text),
+        _NUMBER.search(text) is not None,
+        len(_NAME.findall(text)) + text.count("《"),
+        text.count("!") + text.count("！"),
+    )
+
+
+def _asking(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[bool]:
+    return [passage >= 0 and _ends_asking(text_of(passage)) for passage in passages.tolist()]
+
+
+def _meant(fused: Fused, beside: _Beside) -> Columns:
+    """How near in meaning, where there are vectors."""
+    columns: Columns = {}
+    for name, scores in (("semantic", fused.asked.semantic), ("window", fused.asked.window)):
+        is_off = scores is None or name in fused.asked.without
+        near = np.full(len(fused.first), np.nan) if scores is None or is_off else scores[fused.first]
+        spread = max(float(np.std(scores)), 1e-9) if scores is not None else 1.0
+        columns[name] = near / spread
+        columns[f"{name} place"] = near if is_off else _places(near)
+    return columns

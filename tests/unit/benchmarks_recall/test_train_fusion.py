@@ -1,0 +1,92 @@
+"""Growing trees: the product reads the sums that were grown, and no set is learnt from by mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks import train_fusion
+from benchmarks.recall_data import SETS, TINY, Corpus, read_set
+from benchmarks.train_fusion import EACH, JUDGED_ONLY, LEARNT, WEIGHTS, Judged, Stand
+from ebbtide.retrieval import learned
+from ebbtide.retrieval.features import FEATURES
+from ebbtide.retrieval.ranking import rank
+from ebbtide.retrieval.trees import Trees
+
+
+class Grown:
+    """Two trees in the form in which the library that grows them tells of them."""
+
+    def dump_model(self) -> dict[str, Any]:
+        leaf = [{"leaf_index": place, "leaf_value": value} for place, value in enumerate((1.0, 2.0, 4.0))]
+        inner = node(1, 0.25, leaf[1], leaf[2], "NaN", default_left=False)
+        first = node(0, -0.5, leaf[0], inner, "None", default_left=True)
+        second = node(1, 3.0, leaf[2], leaf[0], "None", default_left=False)
+        return {"tree_info": [{"tree_structure": first}, {"tree_structure": second}]}
+
+
+def node(
+    feature: int, threshold: float, left: object, right: object, missing: str, *, default_left: bool
+) -> dict[str, Any]:
+    return {
+        "split_feature": feature,
+        "threshold": threshold,
+        "left_child": left,
+        "right_child": right,
+        "missing_type": missing,
+        "default_left": default_left,
+    }
+
+
+def test_trees_are_kept_as_they_were_grown() -> None:
+    """Each row gets the sum of its leaves; what was never missing when trees grew counts as 0, else as they say."""
+    kept = train_fusion.kept_form(Grown(), ("one", "two"), 1.0)
+    rows = np.array([[-1.0, 0.0], [0.0, 0.25], [0.0, 3.5], [np.nan, np.nan]])
+    assert Trees.of(kept).sums(rows).tolist() == [5.0, 6.0, 5.0, 8.0]
+
+
+def test_what_may_only_be_judged_is_never_learnt_from() -> None:
+    """A set whose licence allows evaluation only is not among those that trees are grown on."""
+    assert not set(LEARNT) & set(JUDGED_ONLY)
+    assert "locomo" in JUDGED_ONLY
+    assert set(LEARNT) | set(JUDGED_ONLY) <= set(SETS)
+    assert set(WEIGHTS) | set(EACH) <= set(LEARNT)
+
+
+def test_bent_features_are_features() -> None:
+    """What only rises or falls is named as the code names it, and nothing does both."""
+    assert set(train_fusion.RISES) | set(train_fusion.FALLS) <= set(FEATURES)
+    assert not set(train_fusion.RISES) & set(train_fusion.FALLS)
+
+
+def tiny() -> list[Corpus]:
+    corpora = read_set("tiny", TINY.parent)
+    assert isinstance(corpora, list)
+    return corpora
+
+
+def test_questions_are_judged_in_the_order_the_product_has() -> None:
+    """Candidates, scores and the order that trees give are those of the product's own ranking."""
+    judged_count = 0
+    for corpus in tiny():
+        stand = Stand(corpus, has_vectors=False)
+        for question in corpus.questions:
+            judged = stand.judged(corpus, question, 0)
+            if judged is None:
+                continue
+            judged_count += 1
+            found = rank(stand.shelf, stand.words, stand.asked(question.text), len(judged.passages))
+            by_passage = dict(zip(judged.passages.tolist(), judged.groups.tolist(), strict=True))
+            expected = [by_passage[passage] for passage in found.passages.tolist()]
+            assert train_fusion.ordered(judged, learned.model()).tolist() == expected
+            assert judged.rows.shape == (len(judged.passages), len(FEATURES))
+    assert judged_count > 5
+
+
+def test_measures_count_groups_once() -> None:
+    """Two turns that state the same fact are one find; what no candidate holds counts as not found."""
+    judged = Judged(
+        "tiny", 0, "", False, np.zeros((4, 1)), np.array([4.0, 3.0, 2.0, 1.0]), np.arange(4), np.array([0, 1, 1, 2]), 4
+    )  # fmt: skip
+    assert train_fusion.measures(judged, None) == {"R@5": 0.5, "R@10": 0.5, "R@20": 0.5, "MRR": 0.5}

@@ -1,0 +1,90 @@
+"""Trees: many trees for many rows at once say what walking down each by hand says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ebbtide.retrieval.trees import Trees
+
+TWO_TREES: dict[str, Any] = {
+    "roots": [0, 2],
+    "feature": [0, 1, 1],
+    "threshold": [0.5, 2.0, -1.0],
+    "left": [-1, -2, -4],
+    "right": [1, -3, -5],
+    "missing_left": [1, 0, 1],
+    "leaves": [10.0, 20.0, 30.0, 0.25, 0.5],
+}
+"""The first: up to 0.5 in number 0 is 10; else up to 2 in number 1 is 20, above 30. The second: 0.25 or 0.5."""
+
+
+def test_rows_go_down_every_tree() -> None:
+    """A number equal to the threshold goes left, a larger one right, and what the leaves say is summed."""
+    rows = np.array([[0.5, 0.0], [0.6, 2.0], [0.6, 2.1], [0.0, -1.0]])
+    assert Trees.of(TWO_TREES).sums(rows).tolist() == [10.5, 20.5, 30.5, 10.25]
+
+
+def test_what_is_missing_goes_where_the_tree_says() -> None:
+    """A missing number is no error: each node has a way for it."""
+    rows = np.array([[np.nan, 0.0], [1.0, np.nan]])
+    assert Trees.of(TWO_TREES).sums(rows).tolist() == [10.5, 30.25]
+
+
+def test_no_rows_have_no_sums() -> None:
+    """Nothing found is nothing to judge."""
+    assert Trees.of(TWO_TREES).sums(np.zeros((0, 2))).tolist() == []
+
+
+def walked(kept: dict[str, Any], row: list[float]) -> float:
+    """The same sum, one step after the other."""
+    total = 0.0
+    for root in kept["roots"]:
+        at = root
+        while at >= 0:
+            value = row[kept["feature"][at]]
+            is_left = kept["missing_left"][at] if value != value else value <= kept["threshold"][at]
+            at = kept["left"][at] if is_left else kept["right"][at]
+        total += kept["leaves"][-1 - at]
+    return total
+
+
+def test_random_forests_say_what_walking_says() -> None:
+    """Whatever the shape of the trees, all rows together give what each gives by itself."""
+    dice = np.random.default_rng(5)
+    for _ in range(20):
+        kept: dict[str, Any] = {key: [] for key in TWO_TREES}
+        for _ in range(7):
+            kept["roots"].append(grow(kept, dice, depth=4))
+        rows = dice.normal(size=(30, 3))
+        rows[dice.random(rows.shape) < 0.1] = np.nan
+        expected = [walked(kept, row) for row in rows.tolist()]
+        assert Trees.of(kept).sums(rows) == pytest.approx(expected)
+
+
+def grow(kept: dict[str, Any], dice: np.random.Generator, depth: int) -> int:
+    """A tree of random shape; the number of its root."""
+    at = len(kept["feature"])
+    kept["feature"].append(int(dice.integers(3)))
+    kept["threshold"].append(float(dice.normal()))
+    kept["missing_left"].append(int(dice.integers(2)))
+    kept["left"].append(0)
+    kept["right"].append(0)
+    for side in ("left", "right"):
+        if depth and dice.random() < 0.7:
+            kept[side][at] = grow(kept, dice, depth - 1)
+        else:
+            kept["leaves"].append(float(dice.normal()))
+            kept[side][at] = -len(kept["leaves"])
+    return at
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"left": [0, -2, -4]}, {"right": [1, -9, -5]}, {"right": [7, -3, -5]}, {"left": [-1]}]
+)
+def test_trees_that_lead_astray_are_refused(wrong: dict[str, Any]) -> None:
+    """A file whose way down never ends, or leads out of it, is refused when it is read."""
+    with pytest.raises(ValueError, match="tree"):
+        Trees.of({**TWO_TREES, **wrong})
