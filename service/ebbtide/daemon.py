@@ -24,6 +24,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from threadpoolctl import threadpool_limits
+
 from ebbtide import __version__
 from ebbtide.clock import Clock, SystemClock
 from ebbtide.courtesy import Courtesy
@@ -111,6 +113,8 @@ async def opened(
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     configure_heap()
+    # Threads of BLAS that wait for each other on busy cores make a product take 15 times as long.
+    threadpool_limits(1, user_api="blas")
     async with contextlib.AsyncExitStack() as life:
         data = DataDirectory(
             settings.store.data_dir,

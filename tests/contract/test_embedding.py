@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from ebbtide.language.breaker import BreakerPolicy
 from ebbtide.language.builtin.static_embedder import StaticEmbedder
-from ebbtide.language.embedding import Embedder, has_builtin, make_embedder
+from ebbtide.language.embedding import Embedder, has_builtin, make_embedder, stamp_of
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.served_embedding import (
     ANSWER_BYTES,
@@ -421,3 +421,24 @@ def test_cutting_keeps_what_fits_and_tears_nothing() -> None:
         assert text.startswith(cut)
         assert estimate(cut) <= 50
         assert not cut.endswith("\u200d")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model": "off"},
+        {"model": "auto"},
+        {"model": "builtin"},
+        {"model": "ollama", "name": "bge-m3"},
+        {"model": "openai", "name": "text-embedding-3-small", "dimensions": 256},
+    ],
+)
+async def test_the_stamp_is_known_without_an_embedder(
+    settings: dict[str, Any], pool: ThreadPoolExecutor
+) -> None:
+    """What tells of vectors without a model knows the name that the model has."""
+    embedding = EmbeddingSettings(**settings)
+    made = make_embedder(embedding, LanguageSettings(), pool, lambda: None)
+    assert stamp_of(embedding) == (None if made is None else made.model)
+    if made is not None:
+        await made.close()

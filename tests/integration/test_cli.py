@@ -70,7 +70,7 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
         (bob, ("--since", "2023-05-09")),
         (ann, ("--since", "2023-05-08T12:00+02:00", "--until", "2023-05-08T12:00:01+02:00")),
         (ann, ("--token-budget", "10", "--tokenizer", "words", "--speaker", "Ann", "--kind", "episode")),
-        ("", ("--without", "words", "--without", "neighbours")),
+        ("", tuple(w for name in ("words", "neighbours", "semantic", "window") for w in ("--without", name))),
     ):
         done = run("recall", "-q", "Where is the tram?", *options, url=daemon.url)
         assert (done.returncode, done.stdout) == (0, expected), (options, done.stderr)

@@ -18,10 +18,13 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.serve import settings_in_force
 from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.embedding import stamp_of
 from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.agents import get_agent
 from ebbtide.verbs.batches import list_batches
 from ebbtide.verbs.inspect import get_node
@@ -61,13 +64,18 @@ class RestingAgent:
 
     digest = _NoDigest()
 
-    def __init__(self, agent_id: AgentId, workspace: Workspace) -> None:
+    def __init__(self, agent_id: AgentId, workspace: Workspace, embedding_model: str | None) -> None:
         self.id = agent_id
         self.workspace = workspace
+        self._embedding_model = embedding_model
 
     async def run(self, job: Callable[[], T]) -> T:
         """Run a job here and now."""
         return job()
+
+    def unembedded_count(self, txn: ReadTransaction) -> int:
+        """Messages that have no vectors yet of the model in force; 0 where there is none."""
+        return 0 if self._embedding_model is None else unembedded_count(txn, self._embedding_model)
 
 
 class RestingFleet:
@@ -84,7 +92,7 @@ class RestingFleet:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
         store = self._data.open_store(agent_id)
         try:
-            yield RestingAgent(agent_id, self._workspace(store))
+            yield RestingAgent(agent_id, self._workspace(store), stamp_of(self._settings.embedding))
         finally:
             store.close()
 

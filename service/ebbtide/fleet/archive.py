@@ -116,6 +116,24 @@ class _Pairs:
 
     messages: NDArray[np.int64]
     nodes: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    """Where the pairs of each message begin."""
+    known: NDArray[np.int64]
+    """The nodes, each once, ascending."""
+    at: NDArray[np.int64]
+    """For each pair where its node stands in `known`."""
+
+    @classmethod
+    def of(cls, messages: NDArray[np.int64], nodes: NDArray[np.int64]) -> _Pairs:
+        order = np.argsort(messages, kind="stable")
+        messages, nodes = messages[order], nodes[order]
+        begins = np.flatnonzero(np.diff(messages, prepend=-1))
+        known, at = np.unique(nodes, return_inverse=True)
+        return cls(messages, nodes, begins, known, at)
+
+
+PAIR_BYTES = 56
+"""What a pair of a message and a node holds."""
 
 
 class Facts:
@@ -284,11 +302,12 @@ class Archive:
         pairs = self._sorted_pairs()
         if not len(pairs.nodes) or not len(node_ids):
             return given
-        order = np.argsort(node_ids)
-        places = np.minimum(np.searchsorted(node_ids, pairs.nodes, sorter=order), len(order) - 1)
-        known = node_ids[order[places]] == pairs.nodes
+        places = np.minimum(np.searchsorted(pairs.known, node_ids), len(pairs.known) - 1)
+        is_known = pairs.known[places] == node_ids
+        by_node = np.zeros(len(pairs.known))
+        by_node[places[is_known]] = worths[is_known]
         by_message = np.zeros(int(pairs.messages[-1]) + 1)
-        np.maximum.at(by_message, pairs.messages[known], worths[order[places[known]]])
+        by_message[pairs.messages[pairs.begins]] = np.maximum.reduceat(by_node[pairs.at], pairs.begins)
         messages = self.shelf.column("message")
         known_message = messages < len(by_message)
         given[known_message] = by_message[messages[known_message]]
@@ -317,8 +336,7 @@ class Archive:
     def _sorted_pairs(self) -> _Pairs:
         if self._pairs is None:
             messages, nodes = (np.array(column, dtype=np.int64) for column in (self._messages, self._nodes))
-            order = np.argsort(messages, kind="stable")
-            self._pairs = _Pairs(messages[order], nodes[order])
+            self._pairs = _Pairs.of(messages, nodes)
         return self._pairs
 
     def vectors_stamp(self) -> str:
@@ -334,7 +352,7 @@ class Archive:
     def resident_bytes(self) -> int:
         """Bytes held, about."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        return self.shelf.nbytes + self.facts.nbytes + vectors + 32 * len(self._nodes)
+        return self.shelf.nbytes + self.facts.nbytes + vectors + PAIR_BYTES * len(self._nodes)
 
 
 def _decoded(metadata: str) -> Mapping[str, object]:

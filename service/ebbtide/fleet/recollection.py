@@ -10,7 +10,7 @@ Deliberately not here: how signals are computed and fused (`retrieval/`), limits
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log1p
 from typing import cast
@@ -20,6 +20,16 @@ from numpy.typing import NDArray
 
 from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
 from ebbtide.fleet.archive import Archive, conversation_key, terms_of
+from ebbtide.fleet.recollected import (
+    ARCHIVED,
+    LIVING,
+    PENDING,
+    Cited,
+    Heard,
+    Recollected,
+    Recollection,
+    Wanted,
+)
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
@@ -31,7 +41,7 @@ from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import BatchState, MessageRecord, Node, NodeId, holds_han, node_text_id
+from ebbtide.vocabulary import BatchState, MessageRecord, Node
 
 FEWEST_CANDIDATES = 20
 """Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
@@ -42,109 +52,8 @@ FEWEST_FOR_A_BUDGET = 100
 MOST_FOR_A_BUDGET = 1000
 """And no more: choosing among them takes as long as they are many times those chosen."""
 
-LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A question with everything that narrows its answer."""
-
-    query: str
-    max_results: int
-    depth: int = 2
-    start_nodes: Sequence[NodeId] = ()
-    token_budget: int | None = None
-    include_archive: bool = True
-    archive_when_needed: bool = False
-    """Whether the archive takes part only where living memories do not do."""
-    speakers: Sequence[str] = ()
-    conversations: Sequence[str] = ()
-    time_range: tuple[int | None, int | None] = (None, None)
-    without: Collection[str] = ()
-    key_sentences: bool = False
-    """Whether what does not fit into the budget whole is told by its key sentences."""
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    cites: bool = False
-    """Whether each memory names its source in the text."""
-    vector: NDArray[np.float32] | None = None
-    """What the query means to an embedding model."""
-    embedding_model: str = ""
-    no_vector: str = "not available"
-    """Why there is no `vector`."""
-    needs_vectors: bool = False
-    """Whether the vector is all that is asked by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes, and what stands there."""
-
-    record: MessageRecord
-    offset: int
-    length: int
-    quote: str = ""
-    """Empty where the text is gone."""
-    metadata: Mapping[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Recollection:
-    """One memory of an answer."""
-
-    passage: int
-    message: int
-    node_ids: tuple[NodeId, ...]
-    content: str
-    state: str
-    source: Cited
-    score: float = 0.0
-    kind: str = "episode"
-    label: str = ""
-    """Who speaks, as the content begins."""
-    is_shortened: bool = False
-    """Whether only its key sentences are told."""
-
-    def told(self, *, cites: bool, locale: str) -> str:
-        """What the answer says of it: its content, with its source behind it where that is wanted."""
-        if not cites:
-            return self.content
-        is_chinese = holds_han(self.content) if locale == "auto" else locale == "zh"
-        source = self.source.record.told_place
-        return f"{self.content}（来源：{source}）" if is_chinese else f"{self.content} (source: {source})"
-
-    @property
-    def text_id(self) -> str:
-        """The id of its first living node, else that of its message."""
-        return node_text_id(self.node_ids[0]) if self.node_ids else f"m{self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class Recollected:
-    """An answer: memories in order; what was left out, with the reason; which signals gave what."""
-
-    memories: tuple[Recollection, ...] = ()
-    dropped: tuple[tuple[Recollection, str], ...] = ()
-    ranking: Ranking | None = None
-    question: Question | None = None
-    archive: str = ""
-    """Whether the archive took part, and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A message, its text unless that is gone, and the memories made from it that live."""
-
-    record: MessageRecord
-    text: str | None
-    nodes: list[Node]
-
-    def stretch(self, begin: int, length: int) -> Cited:
-        """One of its passages as a source; where the text is gone places are in bytes as they stand."""
-        if self.text is None:
-            return Cited(self.record, begin, length)
-        quote = self.text[begin : begin + length]
-        before = begin if self.text.isascii() else len(self.text[:begin].encode())
-        return Cited(self.record, before, len(quote.encode()), quote)
+BUDGETS_LOOKED_AT = 3
+"""Candidates that would fill the budget so often are enough to choose from."""
 
 
 @dataclass(slots=True)
@@ -293,11 +202,17 @@ class Recollector:
     # --- passages as memories ----------------------------------------------------------------------
 
     def _worded(self, ranking: Ranking, wanted: Wanted) -> list[Recollection]:
-        found = []
+        found: list[Recollection] = []
+        tokens = 0
         for passage, score in zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True):
             one = self._recollection(passage, score, wanted.include_archive)
-            if one is not None:
-                found.append(one)
+            if one is None:
+                continue
+            found.append(one)
+            if wanted.token_budget is not None:
+                tokens += self.count_tokens(one.content)
+                if tokens > BUDGETS_LOOKED_AT * wanted.token_budget and len(found) >= FEWEST_CANDIDATES:
+                    break
         return found
 
     def _recollection(self, passage: int, score: float, include_archive: bool) -> Recollection | None:

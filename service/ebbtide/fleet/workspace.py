@@ -22,7 +22,8 @@ from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
 from ebbtide.fleet.open_archive import OpenArchive
-from ebbtide.fleet.recollection import Recollected, Recollector, Wanted
+from ebbtide.fleet.recollected import Recollected, Wanted
+from ebbtide.fleet.recollection import Recollector
 from ebbtide.fleet.retention import Retold, Sweep, before_ms, citing, retell, withdraw
 from ebbtide.fleet.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.visits import (
@@ -559,13 +560,17 @@ class Workspace:
 
         return self.store.read(read)
 
+    def archive(self, txn: ReadTransaction) -> Archive:
+        """What was said, loaded if it is not there."""
+        return self._archive.of(txn)
+
     def recollect(
         self, wanted: Wanted, now_ms: int, count_tokens: Callable[[str], int]
     ) -> tuple[Recollected, AgentCounts]:
         """The answer to a question over everything the agent ever heard, and how many batches wait."""
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
-            archive, locale = self._archive.of(txn), self.parameters.locale
+            archive, locale = self.archive(txn), self.parameters.locale
             recollector = Recollector(txn, archive, self.network, now_ms, locale, count_tokens)
             return recollector.answer(wanted), txn.counts()
 

@@ -75,6 +75,20 @@ def has_builtin() -> bool:
     return find_spec("wordllama") is not None
 
 
+BUILTIN_NAME = "wordllama-256"
+
+
+def stamp_of(embedding: EmbeddingSettings) -> str | None:
+    """The name that vectors are stamped with under these settings, as `Embedder.model` has it; None without any."""
+    kind = embedding.model
+    if kind == "off" or (kind == "auto" and not has_builtin()):
+        return None
+    if kind in ("auto", "builtin"):
+        return f"builtin:{BUILTIN_NAME}"
+    size = f"@{embedding.dimensions}" if embedding.dimensions else ""
+    return f"{kind}:{embedding.name}{size}"
+
+
 def make_embedder(
     embedding: EmbeddingSettings, language: LanguageSettings, pool: Executor, give_way: Callable[[], None]
 ) -> Embedder | None:
@@ -84,7 +98,7 @@ def make_embedder(
     is asked before the first text.
     """
     kind = embedding.model
-    if kind == "off" or (kind == "auto" and not has_builtin()):
+    if stamp_of(embedding) is None:
         return None
     if kind in ("auto", "builtin"):
         from ebbtide.language.builtin.static_embedder import StaticEmbedder

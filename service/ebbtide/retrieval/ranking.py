@@ -40,6 +40,10 @@ SIGNALS = (
 LIFTING = ("speaker", "graph")
 """Signals that find nothing by themselves: what somebody said, or is near the focus, is so whatever is asked."""
 
+MEANING = ("semantic", "window")
+NEAR = 0.5
+"""All texts have some meaning in common. These signals find what comes so near, from the farthest to the nearest."""
+
 SEEDS = 10
 """Passages whose names are followed."""
 
@@ -104,7 +108,7 @@ def rank(
     shelf: Shelf, words: WordScores, asked: Asked, most: int, weights: Weights = DEFAULT_WEIGHTS
 ) -> Ranking:
     """The best passages for a question, at most `most`, best first; of equal ones the newer first."""
-    fused, off = fuse(shelf, words, asked, weights)
+    fused, off = fuse(shelf, words, asked, weights, max(most, MOST))
     order, given, total = fused.order, fused.given, fused.total
     if "words" not in given:
         off.setdefault("learned", "not available")
@@ -120,30 +124,47 @@ def rank(
 
 
 def fuse(
-    shelf: Shelf, words: WordScores, asked: Asked, weights: Weights = DEFAULT_WEIGHTS
+    shelf: Shelf,
+    words: WordScores,
+    asked: Asked,
+    weights: Weights = DEFAULT_WEIGHTS,
+    most: int | None = None,
 ) -> tuple[Fused, dict[str, str]]:
-    """What every signal but the learnt one gives together; which were off, and why."""
+    """What every signal but the learnt one gives together, at most so many in order; which were off, and why."""
     given, off = _signals(shelf, words, asked, weights)
     total = np.zeros(len(shelf))
     found = np.zeros(len(shelf), dtype=np.bool_)
     for name, scores in given.items():
         total += scores
-        if name not in LIFTING:
+        if name in MEANING:
+            # Who asks by a vector alone wants the nearest, however far.
+            found |= scores > (NEAR if asked.terms else 0.0) * scores.max(initial=0.0)
+        elif name not in LIFTING:
             found |= scores > 0
     if "conversation" not in asked.without:
         given["conversation"] = weights.conversation * _conversation(shelf, total * found)
         total += given["conversation"]
     if asked.names is not None and "naming" not in asked.without:
-        given["naming"] = _named(_ordered(total, found)[:SEEDS], total, asked.names, weights.naming)
+        given["naming"] = _named(_ordered(total, found, SEEDS), total, asked.names, weights.naming)
         total += given["naming"]
         found |= given["naming"] > 0
     if asked.allowed is not None:
         found &= asked.allowed
-    return Fused(shelf, asked, given, total, found, _ordered(total, found)), off
+    return Fused(shelf, asked, given, total, found, _ordered(total, found, most)), off
 
 
-def _ordered(total: Scores, found: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _ordered(total: Scores, found: NDArray[np.bool_], most: int | None) -> NDArray[np.int64]:
+    """The best that were found, best first, at most so many; of equal ones the newer first."""
     places = np.flatnonzero(found)
+    if most is not None and most < len(places):
+        scores = total[places]
+        # All that reach the last score wanted: sorting everything that was found takes longer than finding it.
+        last = len(places) - most
+        places = places[scores >= np.partition(scores, last)[last]]
+    return _sorted(total, places)[:most]
+
+
+def _sorted(total: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
     order: NDArray[np.int64] = places[np.lexsort((-places, -total[places]))]
     return order
 

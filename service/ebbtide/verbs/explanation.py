@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from ebbtide.fleet.recollection import Recollected, Recollection
+from ebbtide.fleet.recollected import Recollected, Recollection
 from ebbtide.verbs.forms import Answer
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr
 
 from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.recollection import Recollection, Wanted
+from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import word_answer

@@ -12,7 +12,7 @@ from ebbtide.errors import Exhausted
 from ebbtide.fleet import workspace as module
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Arrival
-from ebbtide.fleet.recollection import Wanted
+from ebbtide.fleet.recollected import Wanted
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout

@@ -11,7 +11,7 @@ import pytest
 from ebbtide.errors import Exhausted
 from ebbtide.fleet import retention
 from ebbtide.fleet.archive import Archive
-from ebbtide.fleet.recollection import Recollection, Wanted
+from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.retention import DAY_MS
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS

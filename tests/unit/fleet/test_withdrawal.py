@@ -13,7 +13,7 @@ from ebbtide.errors import Exhausted
 from ebbtide.fleet import correction, withdrawal
 from ebbtide.fleet.archive import Archive
 from ebbtide.fleet.correction import Correction
-from ebbtide.fleet.recollection import Wanted
+from ebbtide.fleet.recollected import Wanted
 from ebbtide.fleet.visits import ShorteningTask
 from ebbtide.fleet.withdrawal import Deletion, outside
 from ebbtide.retrieval import passages

@@ -25,13 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.language.builtin.scripts import has_word, is_dense
-from ebbtide.language.embedding import has_builtin
+from ebbtide.language.embedding import BUILTIN_NAME, has_builtin
 from ebbtide.language.port import ModelState, ModelUnavailable
 
 Vector = NDArray[np.float32]
 
 DIMENSION = 256
-NAME = f"wordllama-{DIMENSION}"
 
 MOST_CHARS = 4000
 """What a text says after this many characters hardly moves a mean any more, but costs as much as what went before."""
@@ -48,7 +47,7 @@ class StaticEmbedder:
 
     def __init__(self, pool: Executor, give_way: Callable[[], None] = lambda: None) -> None:
         """Work on `pool`; `give_way` is called between two texts, and may rest."""
-        self.model = f"builtin:{NAME}"
+        self.model = f"builtin:{BUILTIN_NAME}"
         self.dimension: int | None = DIMENSION
         self._pool = pool
         self._give_way = give_way
@@ -67,7 +66,7 @@ class StaticEmbedder:
     async def state(self) -> ModelState:
         """Tell whether the extra is installed and could be loaded so far."""
         detail = self._failure or ("" if has_builtin() else _missing())
-        return ModelState("builtin", NAME, not detail, detail)
+        return ModelState("builtin", BUILTIN_NAME, not detail, detail)
 
     async def close(self) -> None:
         """Nothing to let go of: the pool is the daemon's."""
@@ -161,7 +160,7 @@ def _log_left_alone() -> Iterator[None]:
 
 
 def _missing() -> str:
-    return "the built-in embedder is not installed; install it with: pip install 'wordllama>=0.4,<0.5'"
+    return "the built-in embedder is not installed; install it with: pip install 'ebbtide[embeddings]'"
 
 
 def _broken(error: Exception) -> str:

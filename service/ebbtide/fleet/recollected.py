@@ -1,0 +1,120 @@
+"""What is asked of everything an agent ever heard, and what comes back: values of hybrid recall.
+
+Made by `recollection.py`, told by the verbs. Nothing here reads anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.question import Question
+from ebbtide.retrieval.ranking import Ranking
+from ebbtide.vocabulary import MessageRecord, Node, NodeId, holds_han, node_text_id
+
+LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A question with everything that narrows its answer."""
+
+    query: str
+    max_results: int
+    depth: int = 2
+    start_nodes: Sequence[NodeId] = ()
+    token_budget: int | None = None
+    include_archive: bool = True
+    archive_when_needed: bool = False
+    """Whether the archive takes part only where living memories do not do."""
+    speakers: Sequence[str] = ()
+    conversations: Sequence[str] = ()
+    time_range: tuple[int | None, int | None] = (None, None)
+    without: Collection[str] = ()
+    key_sentences: bool = False
+    """Whether what does not fit into the budget whole is told by its key sentences."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    cites: bool = False
+    """Whether each memory names its source in the text."""
+    vector: NDArray[np.float32] | None = None
+    """What the query means to an embedding model."""
+    embedding_model: str = ""
+    no_vector: str = "not available"
+    """Why there is no `vector`."""
+    needs_vectors: bool = False
+    """Whether the vector is all that is asked by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """Where a memory came from: a slice of a message, in UTF-8 bytes, and what stands there."""
+
+    record: MessageRecord
+    offset: int
+    length: int
+    quote: str = ""
+    """Empty where the text is gone."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """One memory of an answer."""
+
+    passage: int
+    message: int
+    node_ids: tuple[NodeId, ...]
+    content: str
+    state: str
+    source: Cited
+    score: float = 0.0
+    kind: str = "episode"
+    label: str = ""
+    """Who speaks, as the content begins."""
+    is_shortened: bool = False
+    """Whether only its key sentences are told."""
+
+    def told(self, *, cites: bool, locale: str) -> str:
+        """What the answer says of it: its content, with its source behind it where that is wanted."""
+        if not cites:
+            return self.content
+        is_chinese = holds_han(self.content) if locale == "auto" else locale == "zh"
+        source = self.source.record.told_place
+        return f"{self.content}（来源：{source}）" if is_chinese else f"{self.content} (source: {source})"
+
+    @property
+    def text_id(self) -> str:
+        """The id of its first living node, else that of its message."""
+        return node_text_id(self.node_ids[0]) if self.node_ids else f"m{self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recollected:
+    """An answer: memories in order; what was left out, with the reason; which signals gave what."""
+
+    memories: tuple[Recollection, ...] = ()
+    dropped: tuple[tuple[Recollection, str], ...] = ()
+    ranking: Ranking | None = None
+    question: Question | None = None
+    archive: str = ""
+    """Whether the archive took part, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message, its text unless that is gone, and the memories made from it that live."""
+
+    record: MessageRecord
+    text: str | None
+    nodes: list[Node]
+
+    def stretch(self, begin: int, length: int) -> Cited:
+        """One of its passages as a source; where the text is gone places are in bytes as they stand."""
+        if self.text is None:
+            return Cited(self.record, begin, length)
+        quote = self.text[begin : begin + length]
+        before = begin if self.text.isascii() else len(self.text[:begin].encode())
+        return Cited(self.record, before, len(quote.encode()), quote)
