@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,13 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.serve import settings_in_force
 from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.embedding import make_embedder
 from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.agents import get_agent
 from ebbtide.verbs.batches import list_batches
 from ebbtide.verbs.inspect import get_node
@@ -61,13 +65,28 @@ class RestingAgent:
 
     digest = _NoDigest()
 
-    def __init__(self, agent_id: AgentId, workspace: Workspace) -> None:
+    def __init__(self, agent_id: AgentId, workspace: Workspace, embedding_model: str | None) -> None:
         self.id = agent_id
         self.workspace = workspace
+        self._embedding_model = embedding_model
 
     async def run(self, job: Callable[[], T]) -> T:
         """Run a job here and now."""
         return job()
+
+    def unembedded_count(self, txn: ReadTransaction) -> int:
+        """Messages that a daemon with these settings would embed; 0 where it would have no embedder."""
+        return 0 if self._embedding_model is None else unembedded_count(txn, self._embedding_model)
+
+
+def _embedding_model(settings: Settings) -> str | None:
+    """The name that the embedder of these settings stamps on vectors; nothing is loaded, no server is asked."""
+    with ThreadPoolExecutor(1) as pool:
+        embedder = make_embedder(settings.embedding, settings.language, pool, lambda: None)
+        if embedder is None:
+            return None
+        asyncio.run(embedder.close())
+        return embedder.model
 
 
 class RestingFleet:
@@ -76,6 +95,7 @@ class RestingFleet:
     def __init__(self, data: DataDirectory, settings: Settings) -> None:
         self._data = data
         self._settings = settings
+        self._embedding_model = _embedding_model(settings)
 
     @asynccontextmanager
     async def using(self, agent_id: AgentId) -> AsyncIterator[RestingAgent]:
@@ -84,7 +104,7 @@ class RestingFleet:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
         store = self._data.open_store(agent_id)
         try:
-            yield RestingAgent(agent_id, self._workspace(store))
+            yield RestingAgent(agent_id, self._workspace(store), self._embedding_model)
         finally:
             store.close()
 
