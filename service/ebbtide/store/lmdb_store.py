@@ -174,7 +174,8 @@ class LmdbStore:
         """Whether nothing was ever committed to the store in `path`: its creation was cut off."""
         environment = _environment(path, map_bytes=0, max_map_bytes=SMALLEST_MAP_BYTES, new=False)
         try:
-            return environment.stat()["entries"] == 0
+            table_count: int = environment.stat()["entries"]
+            return table_count == 0
         finally:
             environment.close()
 
