@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+WORKERS ?= 2
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 
@@ -13,8 +14,9 @@ demo: $(READY)  ## watch an agent remember, recall, forget, and know that it for
 serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
 	exec $(BIN)/ebbtide serve
 
-test: $(READY_DEV)  ## run every test
-	$(BIN)/python -m pytest
+test: $(READY_DEV)  ## run every test: two at a time, then those that judge time; make test WORKERS=4 on a larger machine
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 lint: $(READY_DEV)  ## style, types, directions of imports
 	$(BIN)/ruff check .

@@ -101,8 +101,8 @@ class Churn:
         agent = f"agent-{number}"
         message = MessageForm(role="user", content=TEXTS[number % len(TEXTS)])
         await remember(self.service, agent, RememberCommand(messages=[message]))
-        done = await flush(self.service, agent, FlushCommand(passes=True, timeout_ms=60_000))
-        assert done.digested and done.passes_done, agent
+        done = await flush(self.service, agent, FlushCommand(passes=True, vectors=True, timeout_ms=60_000))
+        assert done.digested and done.passes_done and not done.unembedded_messages, agent
         await close(self.service, agent)
 
     async def open_and_close(self, numbers: Iterable[int]) -> None:

@@ -112,6 +112,7 @@ async def prepare(data_dir: Path) -> None:
         await tell(service, "Behind!", "The spoon is green.")
 
 
+@pytest.mark.alone
 def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: Path) -> None:
     """A start takes no longer for idle agents on disk, opens those with work, and goes on without a request."""
     data_dir = tmp_path / "data"

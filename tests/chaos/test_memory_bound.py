@@ -152,7 +152,7 @@ def test_the_process_stays_as_small_as_it_says(tmp_path: Path) -> None:
     bound, agents = 4 * MIB, 120
     with running_daemon(tmp_path / "data", {"FLEET__MAX_RESIDENT_BYTES": bound}) as daemon:
         daemon.remember("first", "The kettle is blue.", "外婆住在青岛。")
-        daemon.flush("first")
+        daemon.flush("first", vectors=True)
         before = anonymous_bytes(daemon.process.pid)
         for number in range(agents):
             daemon.remember(f"agent{number}", "The kettle is blue.")

@@ -187,7 +187,7 @@ def test_stopping_daemon_takes_no_new_connections(tmp_path: Path) -> None:
             )
             time.sleep(0.2)
             daemon.process.send_signal(signal.SIGTERM)
-            time.sleep(0.5)
+            wait_until(lambda: not lets_in(place), GRACE_S / 2)
             assert daemon.process.poll() is None
             for _ in range(5):
                 assert not lets_in(place)

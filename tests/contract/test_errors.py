@@ -15,6 +15,7 @@ import pytest
 from ebbtide.errors import QUIET_MESSAGE, REASONS
 from ebbtide.store import layout
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.vocabulary import AgentId
 from tests.contract.test_verbs import AGENT, HELLO, settled
 from tests.support.callers import CALLERS, CallerIn, rest_in
 from tests.support.scripted_model import ScriptedModel
@@ -114,11 +115,17 @@ async def test_an_agent_being_erased_is_told_so(tmp_path: Path, caller_in: Calle
     """Requests that meet an erasure get AGENT_BEING_ERASED, and nothing is created meanwhile."""
     async with caller_in(tmp_path) as call:
         await settled(call)
-        fleet, gate = call.service.fleet, threading.Event()
+        fleet, begun, gate = call.service.fleet, threading.Event(), threading.Event()
         erase = fleet.data.erase
-        fleet.data.erase = lambda agent_id: (gate.wait(), erase(agent_id))[1]  # type: ignore[method-assign]
+
+        def slowly(agent_id: AgentId) -> None:
+            begun.set()
+            gate.wait()
+            erase(agent_id)
+
+        fleet.data.erase = slowly  # type: ignore[method-assign]
         erasing = asyncio.create_task(call("DELETE", AGENT))
-        await asyncio.sleep(0.05)
+        await eventually(begun.is_set)
         assert await call.refused("POST", f"{AGENT}/remember", HELLO) == "AGENT_BEING_ERASED"
         assert await call.refused("DELETE", AGENT) == "AGENT_BEING_ERASED"
         gate.set()

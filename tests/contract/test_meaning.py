@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.fleet.open_archive import INDEX_FILE
 from ebbtide.retrieval import vectors
-from tests.contract.test_questions import AGENT, asked, batch, ids, talked
+from tests.contract.test_questions import AGENT, FLUSH, asked, batch, heard, ids, talked
 from tests.support.callers import CALLERS, Caller, CallerIn
 from tests.support.fake_model_server import Reaction
 from tests.support.fake_ollama import FakeOllama, vector_of
@@ -17,7 +17,6 @@ from tests.support.waiting import eventually
 
 OFF = {"embedding": {"model": "off"}}
 SEARCH = f"{AGENT}/search"
-FLUSH = {"timeout_ms": 10_000, "passes": True, "vectors": True}
 
 
 @pytest.fixture(params=CALLERS)
@@ -102,7 +101,7 @@ async def test_an_embedder_that_is_away(tmp_path: Path, caller_in: CallerIn) -> 
     async with FakeOllama(("bge-m3",)).running_here() as server:
         server.always = Reaction(status=503, body=b"later")
         async with caller_in(tmp_path, **on(server)) as call:
-            await talked(call)
+            await heard(call)
             off = await why_off(call)
             assert off["semantic"].startswith("no embedder answers")
             assert (await call("GET", AGENT)).json()["unembedded_messages"] == 6

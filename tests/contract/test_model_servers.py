@@ -550,6 +550,7 @@ async def test_server_with_one_model_of_another_name_is_taken(openai: FakeOpenAI
 # --- breaker and state -------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 async def test_breaker_opens_probes_and_closes(pair: Pair) -> None:
     """After so many failures the server is left alone; then one probe, and all is well or twice the pause."""
     chat = type(pair.chat)(replace(pair.chat.options, breaker=BreakerPolicy(3, 0.2, 1.0)))
@@ -592,6 +593,7 @@ async def test_retry_after_is_kept(pair: Pair) -> None:
     assert await pair.model.process("The roof is leaking.")
 
 
+@pytest.mark.alone
 async def test_state_does_not_wait_for_a_thinking_model(pair: Pair) -> None:
     """Asking for the state costs no turn at the model, and few requests however often it is asked."""
     pair.server.always = Reaction(delay_s=0.5)

@@ -31,7 +31,8 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 async def settled(call: Caller, *batches: Any) -> None:
     for batch in batches or (HELLO,):
         assert (await call("POST", f"{AGENT}/remember", batch)).status_code == 202
-    flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+    everything = {"timeout_ms": 10_000, "passes": True, "vectors": True}
+    flushed = await call("POST", f"{AGENT}/flush", everything)
     assert flushed.json()["digested"] is True
 
 

@@ -248,5 +248,8 @@ def test_hash_of_a_body_stays_as_it_is() -> None:
         RememberCommand(messages=[]),
     ):
         plain = command.model_dump(exclude={"idempotency_key"})
+        for message in plain["messages"]:
+            # Receipts of before messages had metadata: without it nothing of it is in the JSON.
+            del message["metadata"]
         assert body_hash(command) == hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()
     assert body_hash(RememberCommand(messages=messages, **fields)).hex().startswith("0f77a50e4546e385")

@@ -19,9 +19,9 @@ from tests.support.process import ROOT, Daemon
 Done = subprocess.CompletedProcess[str]
 
 
-def run(*arguments: str, url: str = "", text: str = "") -> Done:
-    """One command in a process of its own."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
+def run(*arguments: str, url: str = "", text: str = "", **settings: str) -> Done:
+    """One command in a process of its own; `settings` are the only variables of Ebbtide it sees."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")} | settings
     if url:
         environment["EBBTIDE_URL"] = url
     command = [sys.executable, "-m", "ebbtide", *arguments]
@@ -55,12 +55,17 @@ HEARD = """\
 """
 
 
+def without(*signals: str) -> tuple[str, ...]:
+    """Options that leave out signals."""
+    return tuple(word for signal in signals for word in ("--without", signal))
+
+
 def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
     """Each option reaches the daemon as the field it stands for: filters filter, a day is included whole."""
     for name, message in zip(("s1", "s2"), HEARD.splitlines(), strict=True):
         batch = {"messages": [read_message(json.loads(message))], "conversation_id": name}
         assert daemon.post("default/remember", batch).status_code == 202
-    daemon.flush("default")
+    daemon.flush("default", vectors=True)
     ann, bob = "[Memory] Ann: The tram goes to Lisbon.\n", "[Memory] Bob: The tram is late again.\n"
     for expected, options in (
         (ann, ("--speaker", "Ann")),
@@ -70,7 +75,7 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
         (bob, ("--since", "2023-05-09")),
         (ann, ("--since", "2023-05-08T12:00+02:00", "--until", "2023-05-08T12:00:01+02:00")),
         (ann, ("--token-budget", "10", "--tokenizer", "words", "--speaker", "Ann", "--kind", "episode")),
-        ("", tuple(w for name in ("words", "neighbours", "semantic", "window") for w in ("--without", name))),
+        ("", without("words", "neighbours", "semantic", "window")),
     ):
         done = run("recall", "-q", "Where is the tram?", *options, url=daemon.url)
         assert (done.returncode, done.stdout) == (0, expected), (options, done.stderr)
@@ -117,7 +122,7 @@ def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
 def test_offline_tells_what_online_told(daemon: Daemon) -> None:
     """Agents and memories read the same from the directory as from the daemon; reading writes nothing."""
     daemon.remember("ann", "I moved to Lisbon in May.", "The flat is small.")
-    daemon.flush("ann")
+    daemon.flush("ann", vectors=True)
     node = answer(run("inspect", "ann", "n1", "--json", url=daemon.url))
     agent = answer(run("inspect", "ann", "--json", url=daemon.url))
     assert daemon.stop() == 0
@@ -125,6 +130,10 @@ def test_offline_tells_what_online_told(daemon: Daemon) -> None:
     before = (daemon.data_dir / "agents" / "ann" / "data.mdb").read_bytes()
     assert answer(run("inspect", "ann", "n1", "--json", *where)) == node
     assert answer(run("inspect", "ann", "--json", *where)) == agent
+    anew = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="ollama")
+    assert answer(anew)["unembedded_messages"] == 2, "another model has embedded nothing yet"
+    without_any = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="off")
+    assert answer(without_any)["unembedded_messages"] == 0
     listed = answer(run("agents", "--json", *where))["agents"]
     assert [(a["agent_id"], a["open"], a["counts"]["nodes"]) for a in listed] == [("ann", False, 2)]
     assert (daemon.data_dir / "agents" / "ann" / "data.mdb").read_bytes() == before

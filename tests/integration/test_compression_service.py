@@ -154,6 +154,7 @@ async def test_second_reply_counts_when_the_first_was_too_long(tmp_path: Path) -
         assert len(shortenings(model)) == 2
 
 
+@pytest.mark.alone
 async def test_absent_server_keeps_the_content_and_counts_the_scan(tmp_path: Path) -> None:
     """A scan never waits for a server: the content stays, the scan counts, the next pass asks again, once."""
     model = ScriptedModel()
@@ -377,6 +378,7 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
         assert order == ["ann", "ben"] * 3
 
 
+@pytest.mark.alone
 async def test_slice_gives_way_to_foreground_work_of_its_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ class Choosy(ScriptedModel):
 # --- a model that hangs or is slow -------------------------------------------------------------------
 
 
+@pytest.mark.alone
 async def test_hanging_model_holds_up_neither_remember_nor_recall(tmp_path: Path) -> None:
     """While the model hangs, remember acknowledges at once and recall answers within its patience, counting."""
     model = ScriptedModel()
@@ -60,6 +61,7 @@ async def test_hanging_model_holds_up_neither_remember_nor_recall(tmp_path: Path
         assert "kettle" in found.text
 
 
+@pytest.mark.alone
 async def test_patience_of_the_daemon_is_the_default(tmp_path: Path) -> None:
     """A recall that names no patience waits `recall_patience_ms`."""
     model = ScriptedModel()
@@ -71,6 +73,7 @@ async def test_patience_of_the_daemon_is_the_default(tmp_path: Path) -> None:
         assert 0.25 < watch.s < 0.8
 
 
+@pytest.mark.alone
 async def test_recall_without_patience_does_not_wait(tmp_path: Path) -> None:
     """`patience_ms = 0` answers from what is there."""
     model = ScriptedModel()
@@ -97,6 +100,7 @@ async def test_hang_of_one_agent_leaves_another_alone(tmp_path: Path) -> None:
         assert (await ask(service, "stuck", patience_ms=0)).pending_batches == 1
 
 
+@pytest.mark.alone
 async def test_recall_does_not_wait_when_digests_take_longer_than_it_would(tmp_path: Path) -> None:
     """When this agent's recent digests outlast the patience, waiting would be in vain: no wait at all."""
     model = ScriptedModel()
@@ -126,6 +130,7 @@ async def test_fast_model_recall_sees_what_was_said_before_it(tmp_path: Path) ->
             assert f"item{turn}x" in found.text
 
 
+@pytest.mark.alone
 async def test_flush_answers_when_its_time_is_up(tmp_path: Path) -> None:
     """A flush whose time runs out says where things stand instead of failing."""
     model = ScriptedModel()
@@ -142,6 +147,7 @@ async def test_flush_answers_when_its_time_is_up(tmp_path: Path) -> None:
 # --- no server ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 async def test_outage_keeps_order_counts_nothing_and_ends_by_itself(tmp_path: Path) -> None:
     """Without a server batches wait in order, uncounted and unwaited for; when it is back they are digested."""
     model = ScriptedModel()
@@ -211,6 +217,7 @@ async def test_timeout_of_a_call_is_an_outage_not_a_bad_reply(tmp_path: Path) ->
 # --- replies that cannot be used ---------------------------------------------------------------------
 
 
+@pytest.mark.alone
 async def test_bad_replies_move_a_batch_to_the_tail_then_park_it(tmp_path: Path) -> None:
     """Unusable replies cost rounds, then the batch is parked: listed, retried by hand, never dropped.
 

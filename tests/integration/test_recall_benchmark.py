@@ -71,7 +71,12 @@ class ScriptedDaemon(KeepAlive):
             self._is_flushed[agent] = False
         elif verb == "flush":
             self._is_flushed[agent] = True
-            answer = {"digested": True, "passes_done": True, "parked_batches": self._parked_count}
+            answer = {
+                "digested": True,
+                "passes_done": True,
+                "parked_batches": self._parked_count,
+                "unembedded_messages": 0,
+            }
         elif verb == "recall":
             assert self._is_flushed[agent], "asked before everything was digested"
             self.questions.append((agent, len(self.batches[agent]), body))

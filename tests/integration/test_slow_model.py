@@ -65,6 +65,7 @@ def batches(daemon: Daemon, agent: str, state: str) -> list[dict[str, Any]]:
     return listed
 
 
+@pytest.mark.alone
 def test_slow_model_costs_nobody_their_time(ollama: FakeOllama, tmp_path: Path) -> None:
     """At 30 s a call, remember is acknowledged under 50 ms at p99 and recall keeps its patience, for all agents."""
     with running_daemon(tmp_path / "data", beside(ollama)) as daemon:
@@ -102,6 +103,7 @@ def test_slow_model_costs_nobody_their_time(ollama: FakeOllama, tmp_path: Path) 
         assert watch.s < 10.0, "a stop does not wait for the model"
 
 
+@pytest.mark.alone
 def test_slow_shortening_leaves_recall_alone(ollama: FakeOllama, tmp_path: Path) -> None:
     """While compression waits for a slow model, remember and recall of the same agent do not."""
     ollama.for_task["shorten"] = SLOW

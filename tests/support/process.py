@@ -142,9 +142,12 @@ class Daemon:
         batch_id: str = response.json()["batch_id"]
         return batch_id
 
-    def flush(self, agent: str, *, passes: bool = True, timeout_ms: int = 60_000) -> dict[str, Any]:
-        """Wait until everything is digested, and passes are done."""
-        response = self.post(f"{agent}/flush", {"timeout_ms": timeout_ms, "passes": passes})
+    def flush(
+        self, agent: str, *, passes: bool = True, vectors: bool = False, timeout_ms: int = 60_000
+    ) -> dict[str, Any]:
+        """Wait until everything is digested, and passes are done, and what is asked for has its vectors."""
+        body = {"timeout_ms": timeout_ms, "passes": passes, "vectors": vectors}
+        response = self.post(f"{agent}/flush", body)
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
         return answer
@@ -162,8 +165,14 @@ def _text(value: Any) -> str:
 
 
 def check_data_directory(data_dir: Path) -> None:
-    """Assert that every store of a directory that no daemon holds is consistent."""
+    """Assert that every store of a directory that no daemon holds is consistent.
+
+    A blank one is what a kill leaves of a creation: nobody was told that there is such an agent.
+    """
     for path in sorted((data_dir / "agents").glob("*/data.mdb")):
+        if LmdbStore.is_blank(path.parent):
+            assert not (path.parent / "meta.json").exists(), path.parent.name
+            continue
         store = LmdbStore.open(path.parent, map_bytes=1 << 20, max_map_bytes=1 << 34)
         try:
             assert check_store(store) == [], path.parent.name

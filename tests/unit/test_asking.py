@@ -13,6 +13,7 @@ from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment
 from ebbtide.language.replies import checked_names, checked_processed, checked_segments, cut_at_clause
 from ebbtide.language.retry import Asking, Patience, Tally
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 QUICK = Patience(timeout_s=0.2, max_retries=2, max_bad_replies=3, base_s=0.001, cap_s=0.002)
 SAID = [Utterance("user", "", "The old house by the sea has a leaking roof.")]
@@ -119,18 +120,19 @@ async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> No
 
 async def test_foreground_goes_before_background_at_the_gate() -> None:
     """Of those that wait, foreground calls pass first, each kind in order; never more than the gate allows."""
-    gate, order = Gate(1), []
+    gate, order, may_leave = Gate(1), [], asyncio.Event()
 
     async def call(name: str, priority: Priority) -> None:
         async with gate.passing(priority):
             order.append(name)
-            await asyncio.sleep(0.001)
+            await may_leave.wait()
 
     async with asyncio.TaskGroup() as group:
         for name in ("first", "b1", "b2", "f1", "f2"):
             priority = Priority.BACKGROUND if name.startswith("b") else Priority.FOREGROUND
             group.create_task(call(name, priority))
             await asyncio.sleep(0)
+        may_leave.set()
     assert order == ["first", "f1", "f2", "b1", "b2"]
 
 
@@ -138,16 +140,18 @@ async def test_a_cancelled_wait_gives_its_place_at_the_gate_to_the_next() -> Non
     """Nobody is stuck when someone who waits, or was just let in, is cancelled."""
     gate = Gate(1)
     entered: list[int] = []
+    may_leave = asyncio.Event()
 
     async def call(number: int) -> None:
         async with gate.passing(Priority.FOREGROUND):
             entered.append(number)
-            await asyncio.sleep(0.005)
+            await may_leave.wait()
 
     tasks = [asyncio.create_task(call(number)) for number in range(6)]
-    await asyncio.sleep(0.001)
+    await eventually(lambda: entered == [0])
     for number in (1, 2, 4):
         tasks[number].cancel()
+    may_leave.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     async with asyncio.timeout(1), gate.passing(Priority.BACKGROUND):
         assert entered == [0, 3, 5]

@@ -137,15 +137,16 @@ class DataDirectory:
 
     def _recovered(self, directory: str) -> AgentId | None:
         """Whose the store in a directory without a readable `meta.json` is; the file is made anew."""
-        store = LmdbStore.open(
-            self.agents / directory, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes
-        )
+        path = self.agents / directory
+        if LmdbStore.is_blank(path):
+            # A creation that was cut off before anything could be accepted.
+            return None
+        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes)
         try:
             identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
         finally:
             store.close()
         if identity is None:
-            # A creation that was cut off before anything could be accepted.
             return None
         self.write_meta(identity, counts)
         return AgentId(identity.agent_id)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,6 +121,25 @@ def _allocate_lock_file(path: Path) -> None:
         os.close(descriptor)
 
 
+def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:
+    """LMDB's environment in a directory, its map at least as large as its file."""
+    present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
+    try:
+        if new or present:
+            _allocate_lock_file(path)
+        return lmdb.open(
+            str(path),
+            map_size=max(min(map_bytes, max_map_bytes), present, SMALLEST_MAP_BYTES),
+            max_dbs=len(layout.TABLES) + 16,
+            max_readers=MAX_READERS,
+            subdir=True,
+            create=new,
+            readahead=False,
+        )
+    except (lmdb.Error, OSError) as error:
+        raise translated(error, path) from error
+
+
 class LmdbStore:
     """A store in one directory. Every call runs on the calling thread; calls must not overlap."""
 
@@ -133,15 +152,37 @@ class LmdbStore:
 
     @classmethod
     def create(cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
-        """Make a new store for `identity` in an existing directory."""
-        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
-        store.write(lambda txn: txn.create(identity))  # type: ignore[attr-defined]
+        """Make a new store for `identity` in an existing directory.
+
+        Its tables and whose it is are one commit: cut off at any moment, the store is blank.
+        """
+        environment = _environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
+        store = cls(path, environment, max_map_bytes=max_map_bytes)
+        try:
+            with environment.begin(write=True) as txn:
+                store._open_tables(layout.TABLES, txn)
+                LmdbWriting(txn, store._tables).create(identity)
+        except BaseException as error:
+            store.close()
+            if isinstance(error, FOREIGN):
+                raise translated(error, path) from error
+            raise
         return store
+
+    @classmethod
+    def is_blank(cls, path: Path) -> bool:
+        """Whether nothing was ever committed to the store in `path`: its creation was cut off."""
+        environment = _environment(path, map_bytes=0, max_map_bytes=SMALLEST_MAP_BYTES, new=False)
+        try:
+            table_count: int = environment.stat()["entries"]
+            return table_count == 0
+        finally:
+            environment.close()
 
     @classmethod
     def open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
         """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
-        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
+        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
         identity = store.read(lambda txn: txn.identity())
         version = layout.FORMAT_VERSION if identity is None else identity.format_version
         if version > layout.FORMAT_VERSION:
@@ -154,39 +195,29 @@ class LmdbStore:
         return store
 
     @classmethod
-    def _open(cls, path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> LmdbStore:
-        present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
-        size = max(min(map_bytes, max_map_bytes), present, SMALLEST_MAP_BYTES)
-        try:
-            if new or present:
-                _allocate_lock_file(path)
-            environment = lmdb.open(
-                str(path),
-                map_size=size,
-                max_dbs=len(layout.TABLES) + 16,
-                max_readers=MAX_READERS,
-                subdir=True,
-                create=new,
-                readahead=False,
-            )
-        except (lmdb.Error, OSError) as error:
-            raise translated(error, path) from error
+    def _open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
+        environment = _environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
         store = cls(path, environment, max_map_bytes=max_map_bytes)
         try:
-            for name in layout.TABLES:
-                duplicates = name in layout.SORTED_TABLES
-                store._tables[name] = environment.open_db(
-                    name,
-                    create=new or name in layout.DERIVED_TABLES,
-                    dupsort=duplicates,
-                    dupfixed=duplicates,
-                )
+            store._open_tables(layout.TABLES)
         except (lmdb.Error, OSError) as error:
             store.close()
             if isinstance(error, lmdb.NotFoundError):
                 raise Corrupted("the store lacks a table", reason="STORE_CORRUPTED") from error
             raise translated(error, path) from error
         return store
+
+    def _open_tables(self, names: Iterable[bytes], creating: Any = None) -> None:
+        """Open tables; in a transaction that creates the store they are made, else only derived ones may be."""
+        for name in names:
+            duplicates = name in layout.SORTED_TABLES
+            self._tables[name] = self._environment.open_db(
+                name,
+                txn=creating,
+                create=creating is not None or name in layout.DERIVED_TABLES,
+                dupsort=duplicates,
+                dupfixed=duplicates,
+            )
 
     def read(self, fn: Callable[[ReadTransaction], T]) -> T:
         """Run `fn` on a consistent view."""

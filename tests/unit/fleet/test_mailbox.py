@@ -12,12 +12,18 @@ import pytest
 from ebbtide.errors import Deadline, Exhausted, Unavailable
 from ebbtide.fleet.mailbox import MOST_TOGETHER, MOST_WEIGHT_TOGETHER, Mailbox
 from ebbtide.fleet.pulse import Pulse
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(4) as made:
         yield made
+
+
+async def has_begun(box: Mailbox) -> None:
+    """Wait until the box's only job runs."""
+    await eventually(lambda: box.waiting_count == 0 and not box.is_idle)
 
 
 async def test_jobs_run_one_at_a_time_in_order(pool: ThreadPoolExecutor) -> None:
@@ -49,7 +55,7 @@ async def test_a_full_box_refuses(pool: ThreadPoolExecutor) -> None:
     """Beyond its size a job is AGENT_BUSY at once, and what waits still runs."""
     box, gate = Mailbox(pool, size=2), threading.Event()
     first = asyncio.create_task(box.run(gate.wait))
-    await asyncio.sleep(0.02)
+    await has_begun(box)
     waiting = [asyncio.create_task(box.run(lambda: 1)) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(Exhausted) as caught:
@@ -63,10 +69,10 @@ async def test_a_full_box_refuses(pool: ThreadPoolExecutor) -> None:
 async def test_a_turn_that_does_not_come_in_time_is_given_up(pool: ThreadPoolExecutor) -> None:
     """REQUEST_TIMED_OUT, and the job never runs; one that has begun is waited for."""
     box, gate, ran = Mailbox(pool, size=5), threading.Event(), []
-    first = asyncio.create_task(box.run(gate.wait, timeout_s=0.01))
-    await asyncio.sleep(0.005)
+    first = asyncio.create_task(box.run(gate.wait, timeout_s=0.3))
+    await has_begun(box)
     with pytest.raises(Deadline) as caught:
-        await box.run(lambda: ran.append(1), timeout_s=0.02)
+        await box.run(lambda: ran.append(1), timeout_s=0.4)
     assert caught.value.reason == "REQUEST_TIMED_OUT"
     gate.set()
     assert await first is True
@@ -83,7 +89,7 @@ async def test_a_caller_that_goes_away_takes_its_waiting_job_along(pool: ThreadP
         ran.append("begun")
 
     first = asyncio.create_task(box.run(begun))
-    await asyncio.sleep(0.02)
+    await has_begun(box)
     second = asyncio.create_task(box.run(lambda: ran.append("waiting")))
     await asyncio.sleep(0)
     for task in (first, second):
@@ -201,7 +207,7 @@ async def test_what_fails_as_one_fails_for_all_of_it(pool: ThreadPoolExecutor, o
         return []
 
     blocker = asyncio.create_task(box.run(gate.wait))
-    await asyncio.sleep(0.02)
+    await has_begun(box)
     tasks = [asyncio.create_task(box.run_together(broken, n, weight=1)) for n in range(3)]
     after = asyncio.create_task(box.run(lambda: 7))
     await asyncio.sleep(0)
@@ -237,13 +243,13 @@ async def test_who_goes_away_once_it_has_begun_harms_nobody(pool: ThreadPoolExec
         gate.wait()
         return things
 
-    await asyncio.sleep(0.02)
-    tasks = [asyncio.create_task(box.run_together(slow, n, weight=1, timeout_s=0.05)) for n in range(3)]
+    await has_begun(box)
+    tasks = [asyncio.create_task(box.run_together(slow, n, weight=1, timeout_s=0.4)) for n in range(3)]
     await asyncio.sleep(0)
     blocking.set()
     await asyncio.get_running_loop().run_in_executor(None, begun.wait)
     tasks[1].cancel()
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(0.5)
     gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert (outcomes[0], outcomes[2]) == (0, 2)
@@ -270,7 +276,7 @@ async def test_no_more_run_as_one_than_the_bounds_allow(pool: ThreadPoolExecutor
 async def test_each_of_those_that_run_as_one_counts_in_a_full_box(pool: ThreadPoolExecutor) -> None:
     """The bound on the box is on callers: running as one makes no room for more of them."""
     post = Post(pool, size=3)
-    await asyncio.sleep(0.02)
+    await has_begun(post.box)
     tasks = [post.put(n) for n in range(3)]
     await asyncio.sleep(0)
     with pytest.raises(Exhausted) as caught:

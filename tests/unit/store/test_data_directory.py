@@ -87,6 +87,35 @@ def test_a_creation_cut_off_in_the_middle_is_begun_anew(data: DataDirectory) -> 
     assert data.exists(ANN)
 
 
+class Interrupted(BaseException):
+    """What ends a process in the middle of something."""
+
+
+class CutOff(tuple[bytes, ...]):
+    """Tables in whose middle a creation is cut off."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from list(super().__iter__())[: len(self) // 2]
+        raise Interrupted
+
+
+def test_a_creation_cut_off_among_its_tables_is_begun_anew(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store is there with all its tables and its identity or not at all; what is left of one is no damage."""
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "TABLES", CutOff(layout.TABLES))
+        with pytest.raises(Interrupted):
+            data.create_store(identity())
+    assert (data.agents / "ann" / "data.mdb").exists()
+    data.mark(ANN)
+    assert not data.exists(ANN)
+    assert data.marked() == []
+    data.create_store(identity()).close()
+    assert data.exists(ANN)
+    assert data.marked() == [ANN]
+
+
 @pytest.mark.parametrize("damage", ["missing", "torn"])
 def test_a_lost_meta_file_never_costs_a_memory(data: DataDirectory, damage: str) -> None:
     """meta.json is told anew from the store; the store is never taken for an unfinished creation."""
