@@ -77,6 +77,7 @@ class Condition:
 
 
 ABLATIONS = {f"no-{signal}": Condition(PLAIN, {"without": [signal]}) for signal in SIGNALS}
+ABLATIONS["no-vectors"] = Condition(PLAIN, {"without": ["semantic", "window"]})
 FORGETTING = {
     "no-archive": Condition(PLAIN, {"include_archive": False}),
     "no-forgetting": Condition(KEPT),
