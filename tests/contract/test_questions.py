@@ -363,7 +363,8 @@ async def test_a_question_in_two_steps_is_followed(tmp_path: Path, caller_in: Ca
         answer = await asked(call, query, without=without, explain=True)
         assert ids(answer) == ["p0", "p1"]
         second = answer["explanation"]["memories"][1]
-        assert [share["signal"] for share in second["signals"] if share["score"] > 0] == ["naming"]
+        gave = [share["signal"] for share in second["signals"] if share["score"] > 0]
+        assert gave == ["naming", "weight"]
 
 
 async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -435,3 +436,25 @@ async def test_the_archive_takes_part_when_needed(tmp_path: Path, caller_in: Cal
             never = await asked(call, query, include_archive=False, **given)
             assert never["explanation"]["archive"] == "never"
         assert (await asked(call, "boat", explain=True))["explanation"]["archive"] == "always"
+
+
+async def test_of_equals_the_newer_and_the_living_come_first(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What was said later, and what is still remembered, outweighs an equal; switched off, it does not."""
+    said = [("It rains in Porto on Monday.", JUNE_2), ("It rains in Porto on Sunday.", MAY_8)]
+    messages = [
+        {"role": "user", "content": text, "id": f"m{place}", "timestamp": time_ms}
+        for place, (text, time_ms) in enumerate(said)
+    ]
+    async with caller_in(tmp_path, embedding={"model": "off"}) as call:
+        await call("PUT", AGENT)
+        await call("POST", f"{AGENT}/remember", {"messages": messages})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+        asks = {"query": "Does it rain in Porto?", "explain": True, "citations": True}
+        newer = (await call("POST", f"{AGENT}/recall", {**asks, "without": ["learned"]})).json()
+        assert ids(newer) == ["m0", "m1"]
+        first, second = newer["explanation"]["memories"]
+        shares = [{s["signal"]: s["score"] for s in one["signals"]} for one in (first, second)]
+        assert shares[0]["weight"] > shares[1]["weight"] > 0
+        off = (await call("POST", f"{AGENT}/recall", {**asks, "without": ["learned", "weight"]})).json()
+        assert ids(off) == ["m1", "m0"]
+        assert "weight" not in {s["signal"] for one in off["explanation"]["memories"] for s in one["signals"]}

@@ -240,9 +240,12 @@ def test_answers_are_read_by_their_sources() -> None:
 
 
 def test_conditions_differ_in_one_thing() -> None:
-    """Each signal of the product is switched off by one condition, both of meaning by one more; all other conditions ask the same question."""
+    """Each signal is switched off by one condition, both of meaning by one more; all others ask the same question."""
     singles = [{"without": [name]} for name in SIGNALS]
-    assert [condition.asks for condition in ABLATIONS.values()] == [*singles, {"without": ["semantic", "window"]}]
+    assert [condition.asks for condition in ABLATIONS.values()] == [
+        *singles,
+        {"without": ["semantic", "window"]},
+    ]
     daemon = ScriptedDaemon()
     asked_of(daemon, "product", "no-archive", *ABLATIONS)
     bodies = [body for agent, _, body in daemon.questions if agent == "plain-0"]

@@ -313,6 +313,23 @@ class Archive:
         given[known_message] = by_message[messages[known_message]]
         return given
 
+    def best_of_memories(
+        self, passages: NDArray[np.int64], worths_of: Callable[[NDArray[np.int64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """The best worth among the memories of each of these passages' messages; 0 where there is none."""
+        pairs = self._sorted_pairs()
+        best = np.zeros(len(passages))
+        messages = self.shelf.column("message")[passages]
+        begins, ends = (
+            np.searchsorted(pairs.messages, messages),
+            np.searchsorted(pairs.messages, messages + 1),
+        )
+        counts = ends - begins
+        whose = np.repeat(np.arange(len(passages)), counts)
+        places = np.arange(len(whose)) + np.repeat(begins - np.cumsum(counts) + counts, counts)
+        np.maximum.at(best, whose, worths_of(pairs.nodes[places]))
+        return best
+
     def told_by(self, are_alive: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """Passages of messages from which some memory lives."""
         pairs = self._sorted_pairs()

@@ -52,6 +52,9 @@ FEWEST_FOR_A_BUDGET = 100
 MOST_FOR_A_BUDGET = 1000
 """And no more: choosing among them takes as long as they are many times those chosen."""
 
+FADING_MS = 14 * 86_400_000
+"""An episode is worth 1/e of what a new one is after two weeks."""
+
 BUDGETS_LOOKED_AT = 3
 """Candidates that would fill the budget so often are enough to choose from."""
 
@@ -88,6 +91,7 @@ class Recollector:
             names=self._names,
             asks_for=question.asks_for,
             texts=self._text_at,
+            worths=self._worths,
             allowed=self._allowed(wanted),
             without=wanted.without,
         )
@@ -174,6 +178,16 @@ class Recollector:
         """How strongly each passage is reached from the focus, by the best of its memories."""
         reached = associate(self.network, wanted.depth, wanted.start_nodes or None)
         return self.archive.by_passage(reached.node_ids, reached.worths)
+
+    def _worths(self, passages: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What passages are worth whatever is asked: half how new they are, half how much lives of what they said.
+
+        The second is importance as the last pass saw it: a memory keeps that share of its length.
+        """
+        ages_ms = self._reference_ms() - self.archive.shelf.column("time_ms")[passages]
+        newness = np.exp(-np.maximum(ages_ms, 0) / FADING_MS)
+        kept = self.archive.best_of_memories(passages, self.network.kept_shares)
+        return (newness + kept) / 2
 
     def _allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
         shelf = self.archive.shelf

@@ -163,6 +163,17 @@ class Network:
         alive[known] = self.slots["alive"][slots[known]]
         return alive
 
+    def kept_shares(self, node_ids: Array) -> Array:
+        """How much of its first content each of these nodes still says, from 0 (forgotten, unknown) to 1."""
+        slots, known = self._slots_of(np.asarray(node_ids, dtype=np.int64))
+        shares = np.zeros(len(node_ids))
+        slots = slots[known]
+        original = np.maximum(self.slots["original_length"][slots], 1)
+        shares[known] = self.slots["alive"][slots] * np.minimum(
+            self.slots["content_length"][slots] / original, 1
+        )
+        return shares
+
     def node_ids(self, start: NodeId = 0) -> list[NodeId]:
         """Living nodes from `start` on, ascending."""
         first = int(np.searchsorted(self.slots["id"], start))

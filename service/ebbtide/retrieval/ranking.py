@@ -32,13 +32,15 @@ SIGNALS = (
     "conversation",
     "graph",
     "naming",
+    "weight",
     "learned",
 )
 """Names under which signals are told of and switched off."""
 
 
 LIFTING = ("speaker", "graph")
-"""Signals that find nothing by themselves: what somebody said, or is near the focus, is so whatever is asked."""
+"""Signals that find nothing by themselves: what somebody said, or is near the focus, is so whatever is asked. What a
+passage is worth by itself (`weight`) is looked at for those only that the others have put first."""
 
 MEANING = ("semantic", "window")
 NEAR = 0.5
@@ -63,6 +65,7 @@ class Weights:
     conversation: float = 0.2
     graph: float = 0.05
     naming: float = 1.0
+    weight: float = 0.02
 
 
 DEFAULT_WEIGHTS = Weights()
@@ -86,6 +89,8 @@ class Asked:
     """What kind of thing the question is after, such as "when"; empty where that is not known."""
     texts: Callable[[int], str] | None = None
     """From a passage to its text."""
+    worths: Callable[[NDArray[np.int64]], Scores] | None = None
+    """What passages are worth whatever is asked, from 0 to 1."""
     allowed: NDArray[np.bool_] | None = None
     """Passages that filters let through."""
     without: Collection[str] = ()
@@ -150,7 +155,15 @@ def fuse(
         found |= given["naming"] > 0
     if asked.allowed is not None:
         found &= asked.allowed
-    return Fused(shelf, asked, given, total, found, _ordered(total, found, most)), off
+    order = _ordered(total, found, most)
+    if asked.worths is None:
+        off.setdefault("weight", "not available")
+    elif "weight" not in off and len(order):
+        given["weight"] = np.zeros(len(shelf))
+        given["weight"][order] = weights.weight * asked.worths(order)
+        total = total + given["weight"]
+        order = _sorted(total, order)
+    return Fused(shelf, asked, given, total, found, order), off
 
 
 def _ordered(total: Scores, found: NDArray[np.bool_], most: int | None) -> NDArray[np.int64]:

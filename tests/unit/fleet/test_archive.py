@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from ebbtide.errors import Exhausted
@@ -110,3 +112,36 @@ def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home)
     home.workspace._commit(Change(nodes=[msgspec.structs.replace(node, content=shorter)]))
     assert asked(home, "boat") == ["…" + said + " | "]
     assert asked(home, "boat", include_archive=False) == [shorter]
+
+
+def test_worths_of_memories_come_to_their_passages(home: Home) -> None:
+    """Looked at for some passages or for all, a passage has the best worth among the memories of its message."""
+    for place in range(6):
+        home.remember([(f"boat {place}", ["boat"]), (f"tea {place}", ["tea"])], {})
+    archive = home.workspace._archive.loaded
+    assert archive is not None
+    network = home.workspace.network
+    dice = Random(3)
+    worths = {node: dice.random() for node in network.node_ids() if node % 3}
+    expected = []
+    for passage in range(len(archive.shelf)):
+        made = archive.memories_of(int(archive.shelf.column("message")[passage]))
+        expected.append(max((worths.get(node, 0.0) for node in made), default=0.0))
+    assert any(expected)
+    given = archive.by_passage(np.array(list(worths)), np.array(list(worths.values())))
+    assert given.tolist() == expected
+    some = np.array([5, 0, len(expected) - 1])
+    best = archive.best_of_memories(
+        some, lambda nodes: np.array([worths.get(n, 0.0) for n in nodes.tolist()])
+    )
+    assert best.tolist() == [expected[place] for place in some.tolist()]
+
+
+def test_kept_shares_are_lengths_by_first_lengths(home: Home) -> None:
+    """A memory that was never shortened keeps 1; one that was forgotten, or never was, 0."""
+    home.remember([("a boat", ["boat"])], {})
+    network = home.workspace.network
+    (node,) = network.node_ids()
+    assert network.kept_shares(np.array([node, node + 7])).tolist() == [1.0, 0.0]
+    network.apply(Change(forgotten=[node], focus=()))
+    assert network.kept_shares(np.array([node])).tolist() == [0.0]
