@@ -1,6 +1,6 @@
 """Does opening and closing agents leave anything behind? `python -m benchmarks.churn --agents 5000`.
 
-Thousands of agents are made, told a few words and closed again, eight at a time, in one process without servers.
+Thousands of agents are made, told a few words and closed again, many at a time, in one process without servers.
 After a warm-up nothing may grow: descriptors, threads, tasks, objects and memory. Then some of them are opened
 again and kept open: that must cost no more than it did the first time.
 
@@ -37,7 +37,7 @@ from ebbtide.verbs.remember import MessageForm, RememberCommand, remember
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import AgentId
 
-AT_ONCE = 8
+AT_ONCE = 24
 OPEN_AT_MOST = 500
 WARM_UP_SHARE = 0.2
 TEXTS = ("The kettle is blue.", "外婆住在青岛。")

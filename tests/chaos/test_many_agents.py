@@ -78,12 +78,18 @@ def started_by_hand(data_dir: Path) -> Iterator[Daemon]:
     check_data_directory(data_dir)
 
 
-def listening_after_s(daemon: Daemon) -> float:
-    """Seconds from the start of the process until it answers."""
-    watch = Stopwatch()
+def cpu_s(daemon: Daemon) -> float:
+    """Seconds that the processor has spent on the daemon: on a busy machine as many as on an idle one."""
+    # What stands behind the name, which may hold anything, in brackets.
+    fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cost_of_start_s(daemon: Daemon) -> float:
+    """What it costs to start until it answers."""
     daemon.start()
     assert daemon.client.get("/healthz").status_code == 200
-    return watch.s
+    return cpu_s(daemon)
 
 
 def scheduler(daemon: Daemon) -> dict[str, Any]:
@@ -112,9 +118,8 @@ async def prepare(data_dir: Path) -> None:
         await tell(service, "Behind!", "The spoon is green.")
 
 
-@pytest.mark.alone
 def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: Path) -> None:
-    """A start takes no longer for idle agents on disk, opens those with work, and goes on without a request."""
+    """A start costs no more for idle agents on disk, opens those with work, and goes on without a request."""
     data_dir = tmp_path / "data"
     asyncio.run(prepare(data_dir))
     marked = {path.name for path in (data_dir / "work").iterdir()}
@@ -122,15 +127,15 @@ def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: P
     empty_s = []
     for number in range(3):
         with started_by_hand(tmp_path / f"empty{number}") as daemon:
-            empty_s.append(listening_after_s(daemon))
+            empty_s.append(cost_of_start_s(daemon))
             assert daemon.stop() == 0
     # Markers without work, without an agent, without sense: harmless.
     for name in ("done", "never-was", "~nonsense", "UPPER", ".hidden"):
         (data_dir / "work" / name).touch()
     with started_by_hand(data_dir) as daemon, crowd(data_dir, "done", MANY - 3) as idle:
-        full_s = listening_after_s(daemon)
-        print(f"listening after {full_s:.2f} s with {MANY} agents, {min(empty_s):.2f} s with none")
-        assert full_s < min(empty_s) + 2.0
+        full_s = cost_of_start_s(daemon)
+        print(f"a start costs {full_s:.2f} s with {MANY} agents, {min(empty_s):.2f} s with none")
+        assert full_s < min(empty_s) + 1.0
         # No request but for the health of the process so far, and none to an agent until all is done.
         wait_until(lambda: not any((data_dir / "work").iterdir()), 20)
         assert opened_stores(daemon) <= marked | {"done"}
@@ -144,7 +149,7 @@ def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: P
         rewritten = daemon.get("owing/nodes").json()["nodes"][:2]
         assert [[r["pass_number"] for r in node["rewrites"]] for node in rewritten] == [[2], [2]]
 
-        watch = Stopwatch()
+        before_s = cpu_s(daemon)
         listed: list[str] = []
         token = ""
         sizes = random.Random(1)
@@ -155,10 +160,11 @@ def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: P
             token = page["next_page_token"]
             if not token:
                 break
-        print(f"listed in {watch.s:.2f} s")
+        listing_s = cpu_s(daemon) - before_s
+        print(f"listing them costs {listing_s:.2f} s")
         assert len(listed) == MANY
         assert set(listed) == idle | {"done", "owing", "Behind!"}
-        assert watch.s < 10
+        assert listing_s < 5
         assert opened_stores(daemon) <= marked | {"done"}, "listing opens nobody"
         assert daemon.stop() == 0
         assert '"level": "error"' not in daemon.log
