@@ -56,8 +56,8 @@ class TaskTally(Answer):
 
 
 NO_EMBEDDER = (
-    "questions are answered by words and links; for answers by meaning: pip install 'ebbtide[embeddings]', "
-    "or set embedding.model to ollama or openai"
+    "questions are answered by words and links; for answers by meaning install the extra `embeddings` "
+    "(pip install 'ebbtide[embeddings]'), or set embedding.model to ollama or openai"
 )
 
 
