@@ -260,3 +260,17 @@ async def test_very_many_vectors_are_indexed(
             await embedded(call)
         async with caller_in(tmp_path, **on(server)) as call:
             assert await nearest(call) != "m77"
+
+
+async def test_a_vector_alone_is_all_that_is_asked_by(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What has the very vector comes first, however many newer memories are in focus and in one conversation."""
+    async with FakeOllama(("bge-m3",)).running_here() as server, caller_in(tmp_path, **on(server)) as call:
+        await call("PUT", AGENT)
+        for part in range(3):
+            said = [{"role": "user", "content": f"note {part} {n}", "id": f"m{part}-{n}"} for n in range(40)]
+            await call("POST", f"{AGENT}/remember", {"messages": said, "conversation_id": f"s{part}"})
+        await embedded(call)
+        for name in ("0 7", "1 30"):
+            vector = vector_of(f"note {name}", server.vector_size)
+            found = (await call("POST", SEARCH, {"vector": vector, "max_results": 5})).json()["memories"]
+            assert found[0]["sources"][0]["message_id"] == f"m{name.replace(' ', '-')}"

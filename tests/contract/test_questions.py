@@ -458,3 +458,50 @@ async def test_of_equals_the_newer_and_the_living_come_first(tmp_path: Path, cal
         off = (await call("POST", f"{AGENT}/recall", {**asks, "without": ["learned", "weight"]})).json()
         assert ids(off) == ["m1", "m0"]
         assert "weight" not in {s["signal"] for one in off["explanation"]["memories"] for s in one["signals"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("猫", "m0"),
+        ("书", "m1"),
+        ("谁养狗？", "m3"),
+        ("她得了什么病", "m4"),
+        ("他喝什么茶？", "m2"),
+        ("赵", "m5"),
+    ],
+)
+async def test_words_of_one_chinese_character_are_found(
+    tmp_path: Path, caller_in: CallerIn, query: str, expected: str
+) -> None:
+    """A word of one character finds what says it, alone and in a question."""
+    said = [
+        "猫喜欢睡觉。",
+        "我买了一本书。",
+        "他每天喝茶。",
+        "我有一只狗叫旺财。",
+        "妈妈的病好了。",
+        "他姓赵。",
+    ]
+    messages = [{"role": "user", "content": text, "id": f"m{place}"} for place, text in enumerate(said)]
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT)
+        await call("POST", f"{AGENT}/remember", {"messages": messages})
+        assert ids(await asked(call, query))[0] == expected
+
+
+async def test_a_larger_budget_tells_no_worse_sentence(tmp_path: Path, caller_in: CallerIn) -> None:
+    """From the budget on that has room for the best sentence, every larger one tells it too."""
+    said = (
+        "First the weather was dull. The invoice 4711 from Müller AG came in May. We then ate soup. The dog slept. "
+        "Nothing else happened in the afternoon. The invoice was paid by Clara. Then we all went home and slept."
+    )
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT)
+        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": said}]})
+        told = [
+            "Müller"
+            in (await asked(call, "Müller AG invoice 4711", key_sentences=True, token_budget=tokens))["text"]
+            for tokens in range(10, 130, 5)
+        ]
+        assert told == sorted(told) and told[-1]

@@ -161,8 +161,9 @@ class Agent:
         return answer
 
     async def amend(self, job: Callable[[], T]) -> T:
-        """Run a job that changes what was said; what is left of it is embedded again."""
+        """Run a job that changes what was said; what is left of it is embedded again, or swept."""
         amended = await self.run(job)
+        self.sweeper.notice()
         if self.embedding is not None:
             self.embedding.notice()
         return amended

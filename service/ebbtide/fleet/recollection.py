@@ -41,7 +41,7 @@ from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import BatchState, MessageRecord, Node
+from ebbtide.vocabulary import BatchState, MessageRecord, Node, holds_han
 
 FEWEST_CANDIDATES = 20
 """Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
@@ -54,6 +54,9 @@ MOST_FOR_A_BUDGET = 1000
 
 FADING_MS = 14 * 86_400_000
 """An episode is worth 1/e of what a new one is after two weeks."""
+
+SINGLE_WEIGHT = 0.3
+"""Of a word of one Chinese character beside longer ones."""
 
 BUDGETS_LOOKED_AT = 3
 """Candidates that would fill the budget so often are enough to choose from."""
@@ -331,7 +334,7 @@ class Recollector:
         shelf = self.archive.shelf
         kept = self.txn.passages_of(int(shelf.column("message")[passage])) or []
         begin = int(shelf.column("begin")[passage])
-        return frozenset(term for entry in kept if entry.begin == begin for term in terms_of(entry).tolist())
+        return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
 
 
 def _told_as(one: Recollection, text: str, is_shortened: bool) -> Recollection:
@@ -363,4 +366,7 @@ def weighted_terms(question: Question, query: str) -> dict[int, float]:
     words = Counter(words_of(question.text)) or Counter(words_of(query))
     for phrase in question.phrases:
         words.update(words_of(phrase))
-    return {term_of(word): 1.0 for word in words}
+    # A single Chinese character says little beside pairs and words, and everything where it stands alone.
+    singles = {word for word in words if len(word) == 1 and holds_han(word)}
+    low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
+    return {term_of(word): low if word in singles else 1.0 for word in words}

@@ -109,6 +109,8 @@ def _chinese(run: str) -> Iterator[str]:
         if len(word) > 2:
             yield word
     yield from _pairs(run)
+    # Many words are one character, and which they are depends on what a dictionary makes of those beside them.
+    yield from (character for character in run if character not in STOP_CHARACTERS)
 
 
 def _pairs(run: str) -> Iterator[str]:

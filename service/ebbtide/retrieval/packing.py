@@ -12,7 +12,6 @@ Deliberately not here: how an answer is worded, and how tokens are counted. Both
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -97,17 +96,16 @@ def pack(
 def _without_near_copies(candidates: Sequence[Candidate]) -> list[int]:
     """Places of the candidates that are no near copies of a better one.
 
-    Two sets can only share nine tenths when the first few of their terms, rare ones first, have one in common
+    Two sets can only share nine tenths when the first few of their terms, in any one order, have one in common
     (prefix filtering, R. Bayardo et al., "Scaling Up All Pairs Similarity Search", 2007): few pairs are compared.
+    Terms are hashes, so their own order is as good as any but that of rarity, and costs nothing.
     """
     fresh: list[int] = []
     texts: set[str] = set()
     by_first_terms: dict[int, list[tuple[frozenset[int], Marks]]] = {}
-    frequency = Counter(term for candidate in candidates for term in candidate.terms)
-    rank = {term: (often, term) for term, often in frequency.items()}
     for place, candidate in enumerate(candidates):
         terms = candidate.terms
-        prefix = sorted(terms, key=rank.__getitem__)[: len(terms) * (10 - LIKENESS_TENTHS) // 10 + 1]
+        prefix = sorted(terms)[: len(terms) * (10 - LIKENESS_TENTHS) // 10 + 1]
         marks = _marks(candidate.text)
         if candidate.text in texts or any(
             marks == others_marks and _is_near(terms, other)
@@ -187,7 +185,7 @@ def _within_budget(
 
     # What no answer could hold whole takes part in its shorter form: the best one may be among them.
     for place in islice((place for place in best if costs[place] > most), MOST_SHORTENED):
-        is_shortened(place, most // 2)
+        is_shortened(place, most if place == best[0] else most // 2)
     chosen = _chosen(told, fresh, room, most, costs)
     left = most - sum(costs[place] for place in chosen)
     for place in islice((place for place in best if place not in chosen), MOST_SHORTENED):

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.recall import (
@@ -109,7 +110,11 @@ async def _wanted(service: Service, wanted: Wanted, command: SearchCommand) -> W
     model = "" if embedder is None else embedder.model
     vector = np.array(command.vector, dtype=np.float64)
     unit = (vector / np.linalg.norm(vector)).astype(np.float32)
-    return replace(wanted, vector=unit, embedding_model=model, needs_vectors=command.text is None)
+    wanted = replace(wanted, vector=unit, embedding_model=model)
+    if command.text is not None:
+        return wanted
+    # Nothing but the vector is asked by: no other signal may outvote it.
+    return replace(wanted, needs_vectors=True, without=frozenset(SIGNALS) - {"semantic"})
 
 
 def _check_vector(vector: Sequence[float]) -> None:

@@ -49,6 +49,13 @@ def test_two_characters_match_however_the_segmenter_cuts() -> None:
     assert {"北京", "京大", "大学", "学生", "生前", "前来", "来应", "应聘"} <= words
 
 
+def test_a_word_of_one_character_is_a_term_however_the_segmenter_cuts() -> None:
+    """Every character that says something by itself is a term: a dictionary may make one word of it and the next."""
+    for text in ("我有一只狗叫旺财。", "谁养狗？", "狗"):
+        assert "狗" in set(words_of(text))
+    assert not {"的", "了"} & set(words_of("我买了一本新的书"))
+
+
 def test_terms_are_ascending_once_each_and_counted() -> None:
     """What is kept of a text: each term once, how often it occurs, and how many there are in all."""
     terms, counts, word_count = analysed("tea and tea and more tea, 茶")
