@@ -77,7 +77,8 @@ REASONS: dict[str, Reason] = {
         404,
         "NOT_FOUND",
         "NotFound",
-        "No node of this id ever existed, or none lives that could be changed or deleted.",
+        "No node of this id ever existed, or none lives that could be changed or deleted; "
+        "or nothing is left to delete of this message.",
     ),
     "NODE_FORGOTTEN": Reason(404, "NOT_FOUND", "NotFound", "The node existed and is forgotten."),
     "BATCH_NOT_FOUND": Reason(
@@ -91,6 +92,12 @@ REASONS: dict[str, Reason] = {
     ),
     "BATCH_NOT_PARKED": Reason(
         409, "FAILED_PRECONDITION", "Precondition", "Only a parked batch can be retried."
+    ),
+    "BATCH_NOT_DIGESTED": Reason(
+        409,
+        "FAILED_PRECONDITION",
+        "Precondition",
+        "Nothing of a message is deleted before its batch is digested.",
     ),
     "AGENT_BEING_ERASED": Reason(
         409, "FAILED_PRECONDITION", "Precondition", "The agent is being erased at this moment."

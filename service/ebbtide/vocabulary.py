@@ -97,6 +97,16 @@ def parse_batch_id(text: str) -> int:
     return number
 
 
+def message_text_id(number: int) -> str:
+    """The text form of a message number: `m` + base 10."""
+    return f"m{number}"
+
+
+def message_number(text: str) -> int | None:
+    """The message number behind its text form; None for anything that never was one."""
+    return _numbered(text, "m")
+
+
 def _numbered(text: str, letter: str) -> int | None:
     digits = text[1:]
     plain = digits.isascii() and digits.isdigit() and len(digits) <= 19 and digits[0] != "0"
@@ -165,12 +175,8 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     def told_place(self) -> str:
         """When and where it was said, for a reader: time (UTC), conversation, the caller's id; else its batch."""
         moment = None if self.timestamp_ms is None else EPOCH + timedelta(milliseconds=self.timestamp_ms)
-        parts = [
-            "" if moment is None else moment.strftime("%Y-%m-%d %H:%M"),
-            self.conversation_id,
-            self.caller_id,
-        ]
-        told = ", ".join(part for part in parts if part)
+        time = "" if moment is None else f"{moment.year:04}-{moment:%m-%d %H:%M}"  # %Y may tell 1 as "1"
+        told = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
         return told or f"{batch_text_id(self.batch)}, {self.index + 1}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.language.port import Segment
+from ebbtide.language.port import BadReply, ModelUnavailable, Segment
 from ebbtide.store import layout
 from ebbtide.store.lmdb_store import LmdbStore
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
@@ -207,6 +207,118 @@ async def test_a_bad_list_of_memories_is_refused(
         assert list(await nodes(call)) == ["n1"]
 
 
+async def faded(call: Caller) -> None:
+    """An agent that has forgotten what was said first, which search still shows: as m1."""
+    await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1})
+    for word in ("tar", "bread", "coffee", "fish"):
+        await settled(call, f"The old harbour smells of {word}.")
+    assert await call.refused("GET", f"{AGENT}/nodes/n1") == "NODE_FORGOTTEN"
+
+
+async def shown(call: Caller, text: str) -> dict[str, str]:
+    """What search shows: contents by id."""
+    answer = await call("POST", f"{AGENT}/search", {"text": text})
+    assert answer.status_code == 200, answer.json()
+    return {memory["id"]: memory["content"] for memory in answer.json()["memories"]}
+
+
+async def test_what_search_shows_of_a_forgotten_memory_is_deleted(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Under the id of its message: gone by search and recall, before and after a restart; the rest stands."""
+    async with caller_in(tmp_path) as call:
+        await faded(call)
+        before, living = await shown(call, "harbour"), await nodes(call)
+        assert before["m1"] == "Ann: The old harbour smells of tar." and len(before) == 4
+
+        answer = await call("DELETE", f"{AGENT}/nodes/m1")
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {"node_id": "m1", "links_removed": 0, "bytes_withdrawn": len("Theoldharboursmellsoftar.")},
+        )
+        del before["m1"]
+        assert await shown(call, "harbour") == before
+        assert await answered(call, "tar") == [] and await nodes(call) == living
+        for name in ("m1", "m99", "m0", "m9999999999999999999"):
+            assert await call.refused("DELETE", f"{AGENT}/nodes/{name}") == "NODE_NOT_FOUND"
+    assert not any("tar." in text for text in texts_on_disk(tmp_path))
+    async with caller_in(tmp_path) as call:
+        assert await shown(call, "harbour") == before
+        assert await answered(call, "tar") == [] and await nodes(call) == living
+
+
+async def test_a_forgotten_memory_says_where_its_words_may_be(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Whoever deletes what is forgotten hears that it is, and that search tells what is left; others hear neither."""
+    async with caller_in(tmp_path) as call:
+        await faded(call)
+        for name, is_forgotten in (("n1", True), ("n99", False)):
+            error = (await call("DELETE", f"{AGENT}/nodes/{name}")).json()["error"]
+            assert error["reason"] == "NODE_NOT_FOUND" and name in error["message"]
+            assert ("forgotten" in error["message"], "search" in error["message"]) == (is_forgotten,) * 2
+
+
+async def test_of_a_message_goes_only_what_no_living_memory_cites(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Memories that live keep their words; what was left beside them is deleted, one of many, in the order asked."""
+    model = ScriptedModel()
+    content = "Good morning! 青岛的海很美。 Bye　bye."
+    begin = content.index("青")
+    model.always["segment"] = lambda: [Segment("青岛的海很美。", (0,), begin)]
+    async with caller_in(tmp_path, model) as call:
+        await settled(call, content)
+        living = await nodes(call)
+        wanted = ["m1", "n9", "m1", "n1", "m1"]
+        answer = (await call("POST", f"{AGENT}/nodes/delete", {"node_ids": wanted})).json()
+        assert [one["node_id"] for one in answer["results"]] == wanted
+        assert [one["deleted"] for one in answer["results"]] == [True, False, False, True, False]
+        assert [one["bytes_withdrawn"] for one in answer["results"]] == [19, 0, 0, 21, 0]
+        assert [one["reason"] for one in answer["results"]] == [
+            "",
+            *["NODE_NOT_FOUND"] * 2,
+            "",
+            "NODE_NOT_FOUND",
+        ]
+        assert answer["deleted_count"] == 2 and list(living) == ["n1"]
+        assert await shown(call, "morning bye 青岛") == {}
+    assert [text for text in texts_on_disk(tmp_path) if text.strip()] == []
+
+
+async def test_a_message_under_a_living_memory_keeps_its_words(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Nothing is left to delete of what is cited whole, and it is found as before."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "The harbour smells of tar.")
+        before = await answered(call, "harbour")
+        assert await call.refused("DELETE", f"{AGENT}/nodes/m1") == "NODE_NOT_FOUND"
+        assert await answered(call, "harbour") == before and len(before) == 1
+
+
+async def test_a_message_that_is_not_digested_is_left_alone(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Waiting or parked it is refused, one or among many, and then its memory is made of all that was said."""
+    model = ScriptedModel()
+    model.always["segment"] = ModelUnavailable("asleep")
+    async with caller_in(tmp_path, model, language={"park_after_attempts": 1, "max_bad_replies": 1}) as call:
+        body = {"messages": [{"role": "user", "speaker": "Ann", "content": "The harbour smells of tar."}]}
+        await call("POST", f"{AGENT}/remember", body)
+        for state in ("waiting", "parked"):
+            assert (await call("GET", f"{AGENT}/batches/b1")).json()["state"] in (state, "digesting")
+            assert await call.refused("DELETE", f"{AGENT}/nodes/m1") == "BATCH_NOT_DIGESTED"
+            [one] = (await call("POST", f"{AGENT}/nodes/delete", {"node_ids": ["m1"]})).json()["results"]
+            assert (one["deleted"], one["reason"], one["bytes_withdrawn"]) == (False, "BATCH_NOT_DIGESTED", 0)
+            assert list(await shown(call, "harbour")) == ["m1"]
+            model.always["segment"] = BadReply("makes no sense")
+            assert (await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})).json()[
+                "parked_batches"
+            ] == 1
+        del model.always["segment"]
+        await call("POST", f"{AGENT}/batches/b1/retry")
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000})
+        assert [node["content"] for node in (await nodes(call)).values()] == [
+            "Ann: The harbour smells of tar."
+        ]
+        assert await call.refused("DELETE", f"{AGENT}/nodes/m1") == "NODE_NOT_FOUND"
+
+
 # --- correcting ----------------------------------------------------------------------------------------
 
 
@@ -370,6 +482,10 @@ async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
         await call("PATCH", f"{AGENT}/nodes/{name}", {"content": "user: The train to Faro leaves at ten."})
         [found] = await answered(call, "Faro train", metadata={"stars": 3})
         assert found["sources"][0]["metadata"] == merged
+        # It is a source of its own, and nobody sent that.
+        assert (
+            found["sources"][0]["message_id"] == "" == (await nodes(call))[name]["sources"][0]["message_id"]
+        )
         changed = await call("PATCH", f"{AGENT}/nodes/{name}", {"metadata": {"topic": "plans"}})
         assert changed.json()["content"] == "user: The train to Faro leaves at ten."
         assert changed.json()["sources"][0]["metadata"] == {"topic": "plans"}

@@ -187,5 +187,7 @@ def test_memories_are_searched_and_deleted(daemon: Daemon) -> None:
     assert [memory["id"] for memory in told["memories"]] == ["n1"]
     done = run("delete", "ann", "n1", "--yes", url=daemon.url)
     assert done.returncode == 0 and "Deleted 1 memory" in done.stderr
-    assert run("delete", "ann", "n1", "--yes", url=daemon.url).returncode == ExitCode.NOT_FOUND
+    for name in ("n1", "m1"):
+        again = run("delete", "ann", name, "--yes", url=daemon.url)
+        assert again.returncode == ExitCode.NOT_FOUND and name in again.stderr
     assert answer(run("search", "Lisbon", "--agent", "ann", "--json", url=daemon.url))["memories"] == []

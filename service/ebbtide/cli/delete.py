@@ -20,7 +20,12 @@ MOST_SHOWN = 20
 
 def delete(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
-    nodes: Annotated[list[str], typer.Argument(metavar="NODE...", help="Memories, such as n12.")],
+    nodes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NODE...", help="Memories, such as n12; or m12, as search tells what no memory has."
+        ),
+    ],
     url: Url = DEFAULT_URL,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Json = False,
@@ -32,20 +37,27 @@ def delete(
         if not yes:
             _ask(remote, agent, nodes)
         answer = remote.delete_nodes(agent, nodes)
-    missing = [one["node_id"] for one in answer["results"] if not one["deleted"]]
+    missing = [one["node_id"] for one in answer["results"] if one["reason"] == "NODE_NOT_FOUND"]
+    waiting = [one["node_id"] for one in answer["results"] if one["reason"] == "BATCH_NOT_DIGESTED"]
     if as_json:
         write_json(answer)
     else:
         _tell(answer)
     if missing:
-        raise Failure(f"There is no living memory {', '.join(missing[:MOST_SHOWN])}.", ExitCode.NOT_FOUND)
+        raise Failure(f"There is nothing to delete of {', '.join(missing[:MOST_SHOWN])}.", ExitCode.NOT_FOUND)
+    if waiting:
+        raise Failure(f"Not digested yet: {', '.join(waiting[:MOST_SHOWN])}.", ExitCode.REFUSED)
 
 
 def _ask(remote: Any, agent: str, nodes: list[str]) -> None:
+    from ebbtide.vocabulary import message_number
+
     if not sys.stdin.isatty():
         raise Failure("Nobody can be asked here; nothing was deleted.", ExitCode.USAGE, hint="Say --yes.")
     for name in nodes[:MOST_SHOWN]:
-        say(f"{name}  {remote.node(agent, name)['content']}")
+        is_message = message_number(name) is not None
+        told = "what no memory has of a message" if is_message else remote.node(agent, name)["content"]
+        say(f"{name}  {told}")
     if len(nodes) > MOST_SHOWN:
         say(f"… and {len(nodes) - MOST_SHOWN} more", "dim")
     err().print("Delete for good? \\[y/N] ", end="")

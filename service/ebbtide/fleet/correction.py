@@ -1,7 +1,8 @@
 """Correction: a memory says something else because its owner said so.
 
 A corrected memory becomes its own source: what it says now is kept in the archive as a message of its own, by the
-speaker and at the time of the first message it came from, and what it was made from is withdrawn. So a question finds
+speaker and at the time of the first message it came from but without an id of the caller's, and what it was made from
+is withdrawn. So a question finds
 it by its new words and never by the old ones, and shortening begins from the new text. Its links, its strength and its
 scans stay as they were: it is the same memory.
 """
@@ -111,6 +112,8 @@ def _with_own_source(
     record = msgspec.structs.replace(
         first,
         number=txn.next_message_number(),
+        # Nobody sent it: the caller's id stays with the message that it was given to.
+        caller_id="",
         text_key=text_key(text),
         metadata_key=txn.put_chunk(metadata) if metadata else b"",
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.question import Question
 from ebbtide.retrieval.ranking import Ranking
-from ebbtide.vocabulary import MessageRecord, Node, NodeId, holds_han, node_text_id
+from ebbtide.vocabulary import MessageRecord, Node, NodeId, holds_han, message_text_id, node_text_id
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
 
@@ -88,7 +88,7 @@ class Recollection:
     @property
     def text_id(self) -> str:
         """The id of its first living node, else that of its message."""
-        return node_text_id(self.node_ids[0]) if self.node_ids else f"m{self.message}"
+        return node_text_id(self.node_ids[0]) if self.node_ids else message_text_id(self.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class Sweep:
             self._begin = record.number + 1
             if record.is_withdrawn:
                 continue
-            if _is_digested(txn, record, batches):
+            if is_digested(txn, record, batches):
                 self._due.append(record.number)
             elif self._first_left is None:
                 self._first_left = record.number
@@ -156,7 +156,7 @@ class Sweep:
             store.write(lambda txn: txn.set_texts_from(left))
 
 
-def _is_digested(txn: ReadTransaction, record: MessageRecord, known: dict[int, bool]) -> bool:
+def is_digested(txn: ReadTransaction, record: MessageRecord, known: dict[int, bool]) -> bool:
     """Whether the batch of a message is digested; the statuses of old ones are not kept."""
     if record.batch not in known:
         batch = txn.batch(record.batch)

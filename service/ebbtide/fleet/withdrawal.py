@@ -4,7 +4,8 @@ A deleted memory leaves nothing behind: no link that once led to it, and none of
 stretch of each message that it cites is overwritten with spaces of equal UTF-8 length, so that whatever cites the
 rest of the message still finds it at its place, and the passages of that message are analysed anew. The rule
 guarded here: **words stay only where another living memory has them as its source**; those that nobody cites stay too,
-since nobody asked for them to go.
+since nobody asked for them to go, until somebody names the message that holds them: then everything in it goes that no
+living memory has as its source. A message that is not digested yet is left alone: memories may come from it.
 
 Deliberately not here: proof that no byte of it is left on the disk. What LMDB no longer refers to it overwrites when
 it needs the page.
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ebbtide.fleet.archive import Archive, passage_of, passages_of
-from ebbtide.fleet.retention import Retold, citing, retell
+from ebbtide.fleet.retention import Retold, citing, is_digested, retell
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import WriteTransaction
 from ebbtide.vocabulary import Change, Node, NodeId, PassageEntry
@@ -35,20 +36,39 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """What went with a memory."""
+class Said:
+    """A message of which everything is to go that no living memory cites."""
 
-    node_id: NodeId
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What went with a memory, or of a message."""
+
+    node_id: NodeId | None
+    """None where a message was named."""
     links_removed: int
     bytes_withdrawn: int
 
 
 @dataclass(frozen=True, slots=True)
+class Undigested:
+    """Why a message was left alone: its batch is not digested yet."""
+
+    batch: int
+
+
+Outcome = Deleted | Undigested | None
+"""What became of one: None where it was not there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Deletion:
-    """What became of the first of the memories that were to be deleted: None for one that was not there."""
+    """What became of the first of the memories and messages that were to be deleted."""
 
     change: Change
-    outcomes: list[Deleted | None]
+    outcomes: list[Outcome]
     rewritten: list[Rewritten]
     retold: Retold | None
     """Messages without their text, as their other memories tell them."""
@@ -60,17 +80,29 @@ class Deletion:
 
 
 def delete(
-    txn: WriteTransaction, node_ids: Sequence[NodeId], is_time_up: Callable[[], bool] = lambda: False
+    txn: WriteTransaction,
+    wanted: Sequence[NodeId | Said],
+    archive: Archive | None = None,
+    is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
-    """Delete the first of these memories, as many as there is time for and one at least."""
-    outcomes: list[Deleted | None] = []
+    """Delete the first of these memories and messages, as many as there is time for and one at least.
+
+    `archive` knows which memories a message has: without it no message may be among them.
+    """
+    outcomes: list[Outcome] = []
     rewritten: list[Rewritten] = []
     gone: list[NodeId] = []
     without_text: set[int] = set()
-    for node_id in node_ids:
+    for one in wanted:
         if outcomes and is_time_up():
             break
-        node = txn.node(node_id)
+        if isinstance(one, Said):
+            assert archive is not None, "who names a message brings the archive"
+            messages, outcome = _withdraw_uncited(txn, one.message, archive)
+            outcomes.append(outcome)
+            rewritten += messages
+            continue
+        node_id, node = one, txn.node(one)
         if node is None:
             outcomes.append(None)
             continue
@@ -98,6 +130,30 @@ def withdraw(txn: WriteTransaction, node: Node) -> tuple[list[Rewritten], int]:
             rewritten.append(one)
             byte_count += sum(end - begin for begin, end in spans)
     return rewritten, byte_count
+
+
+def _withdraw_uncited(
+    txn: WriteTransaction, message: int, archive: Archive
+) -> tuple[list[Rewritten], Outcome]:
+    """Overwrite what no living memory cites of a message; the message as it is now, and what became of it."""
+    record = txn.message(message)
+    text = None if record is None else txn.message_text(record)
+    if record is None or text is None:
+        return [], None
+    if not is_digested(txn, record, {}):
+        return [], Undigested(record.batch)
+    living = [node for node in map(txn.node, archive.memories_of(message)) if node is not None]
+    raw = text.encode()
+    uncited = outside([(0, len(raw))], _cited(living, message))
+    counted = {(begin, end): _said_bytes(raw[begin:end].decode()) for begin, end in uncited}
+    spans = [span for span, byte_count in counted.items() if byte_count]
+    one = _blanked(txn, message, spans) if spans else None
+    return ([], None) if one is None else ([one], Deleted(None, 0, sum(counted.values())))
+
+
+def _said_bytes(text: str) -> int:
+    """Bytes of a text that hold anything but white space."""
+    return sum(len(word.encode()) for word in text.split())
 
 
 def _cited(nodes: Iterable[Node], message: int) -> list[Span]:

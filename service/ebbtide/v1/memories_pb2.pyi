@@ -168,7 +168,7 @@ class DeleteNodeRequest(_message.Message):
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
     node_id: _builtins.str
-    """The node, such as `n1`."""
+    """The node, such as `n1`; or the message that search tells where no memory of it lives, such as `m1`."""
     def __init__(
         self,
         *,
@@ -185,7 +185,7 @@ Global___DeleteNodeRequest: _TypeAlias = DeleteNodeRequest  # noqa: Y015
 
 @_typing.final
 class DeleteNodeResponse(_message.Message):
-    """What went with a memory."""
+    """What went with a memory, or of a message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -193,11 +193,11 @@ class DeleteNodeResponse(_message.Message):
     LINKS_REMOVED_FIELD_NUMBER: _builtins.int
     BYTES_WITHDRAWN_FIELD_NUMBER: _builtins.int
     node_id: _builtins.str
-    """The memory that is gone."""
+    """What is gone, as it was named."""
     links_removed: _builtins.int
     """Links that started or ended at it."""
     bytes_withdrawn: _builtins.int
-    """Bytes of messages it was made from that are gone from the archive."""
+    """Bytes of messages it was made from, or of the message, that are gone from the archive."""
     def __init__(
         self,
         *,
@@ -225,7 +225,7 @@ class DeleteNodesRequest(_message.Message):
     """Whose memory it is: 1-128 characters of any script."""
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Their nodes; 1-1000."""
+        """Their nodes, or messages as search tells them; 1-1000."""
 
     def __init__(
         self,
@@ -257,11 +257,11 @@ class NodeDeletion(_message.Message):
     links_removed: _builtins.int
     """Links that started or ended at it."""
     bytes_withdrawn: _builtins.int
-    """Bytes of messages it was made from that are gone from the archive."""
+    """Bytes of messages it was made from, or of the message, that are gone from the archive."""
     deleted: _builtins.bool
     """Whether it was there."""
     reason: _builtins.str
-    """Why not: NODE_NOT_FOUND; empty when it was."""
+    """Why not: NODE_NOT_FOUND, BATCH_NOT_DIGESTED; empty when it was."""
     def __init__(
         self,
         *,

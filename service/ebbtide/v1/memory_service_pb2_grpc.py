@@ -313,8 +313,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteNode(self, request, context):
-        """Delete one memory with its links and what it was made from. Irreversible.
-        NODE_NOT_FOUND when it does not live.
+        """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
+        Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -91,8 +91,8 @@ class MemoryServiceStub:
     DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
     """Delete many memories, and tell what became of each. Irreversible."""
     DeleteNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]
-    """Delete one memory with its links and what it was made from. Irreversible.
-    NODE_NOT_FOUND when it does not live.
+    """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
+    Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
     """
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
@@ -155,8 +155,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
     """Delete many memories, and tell what became of each. Irreversible."""
     DeleteNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]  # type: ignore[assignment]
-    """Delete one memory with its links and what it was made from. Irreversible.
-    NODE_NOT_FOUND when it does not live.
+    """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
+    Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
     """
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
@@ -342,8 +342,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memories_pb2.DeleteNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memories_pb2.DeleteNodeResponse, _abc.Awaitable[_memories_pb2.DeleteNodeResponse]]:
-        """Delete one memory with its links and what it was made from. Irreversible.
-        NODE_NOT_FOUND when it does not live.
+        """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
+        Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
         """
 
     @_abc_1.abstractmethod

@@ -4,7 +4,8 @@ The story of a correction: check limits → read the memory (job) → summary an
 event loop → one job, one commit: the memory, and its own source in the archive (`fleet/correction.py`).
 
 The story of a deletion: one job, one commit → the memory goes with every link at either end, leaves the focus, and
-what it was made from is withdrawn from the archive (`fleet/withdrawal.py`). Many go in steps of a few milliseconds, so
+what it was made from is withdrawn from the archive (`fleet/withdrawal.py`). What was said and has no living memory is
+deleted under the id that search tells: that of its message. Many go in steps of a few milliseconds, so
 that whoever else asks this agent something waits no longer than usual. A digest or a pass under way goes on: a batch
 whose relations were named for a focus that moved names them anew, and a pass passes over what is gone.
 """
@@ -18,18 +19,18 @@ from typing import Any
 from pydantic import Field
 
 from ebbtide.clock import Clock
-from ebbtide.errors import NotFound
+from ebbtide.errors import NotFound, Precondition
 from ebbtide.fleet import correction, withdrawal
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.correction import Correction
-from ebbtide.fleet.withdrawal import Deleted, Deletion
+from ebbtide.fleet.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import NodeDetail, node_detail
 from ebbtide.verbs.metadata import check_flat, merged_json
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import NodeId, node_text_id, parse_agent_id, parse_node_id
+from ebbtide.vocabulary import NodeId, batch_text_id, message_number, parse_agent_id, parse_node_id
 
 STEP_S = 0.02
 """Longest one step of a deletion keeps the agent's turn; one memory goes in any case."""
@@ -57,16 +58,18 @@ class UpdateNodeCommand(Form):
 class DeleteNodesCommand(Form):
     """Which memories to delete."""
 
-    node_ids: Several[str] = Field(description="Their nodes; 1-1000.", examples=[["n1", "n2"]])
+    node_ids: Several[str] = Field(
+        description="Their nodes, or messages as search tells them; 1-1000.", examples=[["n1", "n2"]]
+    )
 
 
 class DeletedNode(Answer):
-    """What went with a memory."""
+    """What went with a memory, or of a message."""
 
-    node_id: str = Field(description="The memory that is gone.", examples=["n1"])
+    node_id: str = Field(description="What is gone, as it was named.", examples=["n1"])
     links_removed: int = Field(description="Links that started or ended at it.")
     bytes_withdrawn: int = Field(
-        description="Bytes of messages it was made from that are gone from the archive."
+        description="Bytes of messages it was made from, or of the message, that are gone from the archive."
     )
 
 
@@ -74,7 +77,7 @@ class NodeDeletion(DeletedNode):
     """What became of one of many memories that were to be deleted."""
 
     deleted: bool = Field(description="Whether it was there.")
-    reason: str = Field(description="Why not: NODE_NOT_FOUND; empty when it was.")
+    reason: str = Field(description="Why not: NODE_NOT_FOUND, BATCH_NOT_DIGESTED; empty when it was.")
 
 
 class DeletedNodes(Answer):
@@ -135,17 +138,40 @@ def check_update(command: UpdateNodeCommand, limits: LimitSettings) -> None:
 
 
 async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedNode:
-    """Delete one memory with its links and what it was made from. NODE_NOT_FOUND when it does not live."""
+    """Delete one memory with its links and what it was made from, or what a message holds beside its memories.
+
+    NODE_NOT_FOUND when it does not live, or nothing is left of it; BATCH_NOT_DIGESTED when it may change yet.
+    """
     async with service.fleet.using(parse_agent_id(agent_id)) as agent:
-        done = await agent.amend(partial(_delete, agent.workspace, [parse_node_id(node_id)]))
-    [outcome] = done.outcomes
-    if outcome is None:
-        raise NotFound(f"there is no node {node_id}", reason="NODE_NOT_FOUND")
+        message = message_number(node_id)
+        wanted = parse_node_id(node_id) if message is None else Said(message)
+        done = await agent.amend(partial(_delete, agent.workspace, [wanted]))
+        [outcome] = done.outcomes
+        if outcome is None:
+            raise _not_there(wanted, node_id, agent.workspace.network.next_node_id)
+    if isinstance(outcome, Undigested):
+        raise Precondition(
+            f"batch {batch_text_id(outcome.batch)} of {node_id} is not digested yet",
+            reason="BATCH_NOT_DIGESTED",
+        )
     return DeletedNode(
-        node_id=node_text_id(outcome.node_id),
+        node_id=node_id,
         links_removed=outcome.links_removed,
         bytes_withdrawn=outcome.bytes_withdrawn,
     )
+
+
+def _not_there(wanted: NodeId | Said, text: str, next_node_id: NodeId) -> NotFound:
+    if isinstance(wanted, Said):
+        told = f"nothing is left to delete of {text}: no such message, or only what living memories cite"
+    elif 0 < wanted < next_node_id:
+        told = (
+            f"node {text} is forgotten already (or deleted); what may still be in the archive of what it was "
+            "made from can be deleted under the id that search tells"
+        )
+    else:
+        told = f"there is no node {text}"
+    return NotFound(told, reason="NODE_NOT_FOUND")
 
 
 async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesCommand) -> DeletedNodes:
@@ -157,8 +183,8 @@ async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesComm
     if not command.node_ids:
         refuse("node_ids", [], f"1-{MOST_DELETED} nodes")
     check_count("node_ids", len(command.node_ids), MOST_DELETED)
-    wanted = [_number_of(text) for text in command.node_ids]
-    outcomes: list[Deleted | None] = []
+    wanted = [_named(text) for text in command.node_ids]
+    outcomes: list[Outcome] = []
     async with service.fleet.using(owner) as agent:
         while len(outcomes) < len(wanted):
             left = wanted[len(outcomes) :]
@@ -168,30 +194,40 @@ async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesComm
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
 
 
-def _number_of(text: str) -> NodeId:
-    """The number of a node; 0, which none has, for what is no id of one."""
+def _named(text: str) -> NodeId | Said:
+    """The number of a node or a message; 0, which no node has, for what is no id of either."""
+    message = message_number(text)
+    if message is not None:
+        return Said(message)
     try:
         return parse_node_id(text)
     except NotFound:
         return 0
 
 
-def _told(text: str, outcome: Deleted | None) -> NodeDeletion:
-    return NodeDeletion(
-        node_id=text,
-        links_removed=0 if outcome is None else outcome.links_removed,
-        bytes_withdrawn=0 if outcome is None else outcome.bytes_withdrawn,
-        deleted=outcome is not None,
-        reason="NODE_NOT_FOUND" if outcome is None else "",
-    )
+def _told(text: str, outcome: Outcome) -> NodeDeletion:
+    if isinstance(outcome, Deleted):
+        return NodeDeletion(
+            node_id=text,
+            links_removed=outcome.links_removed,
+            bytes_withdrawn=outcome.bytes_withdrawn,
+            deleted=True,
+            reason="",
+        )
+    reason = "NODE_NOT_FOUND" if outcome is None else "BATCH_NOT_DIGESTED"
+    return NodeDeletion(node_id=text, links_removed=0, bytes_withdrawn=0, deleted=False, reason=reason)
 
 
-def _delete_some(workspace: Workspace, node_ids: Sequence[NodeId], clock: Clock) -> Deletion:
+def _delete_some(workspace: Workspace, wanted: Sequence[NodeId | Said], clock: Clock) -> Deletion:
     end_s = clock.monotonic_s() + STEP_S
-    return _delete(workspace, node_ids, lambda: clock.monotonic_s() >= end_s)
+    return _delete(workspace, wanted, lambda: clock.monotonic_s() >= end_s)
 
 
 def _delete(
-    workspace: Workspace, node_ids: Sequence[NodeId], is_time_up: Callable[[], bool] = lambda: False
+    workspace: Workspace, wanted: Sequence[NodeId | Said], is_time_up: Callable[[], bool] = lambda: False
 ) -> Deletion:
-    return workspace.amend(lambda txn: withdrawal.delete(txn, node_ids, is_time_up))
+    # Loaded before the change, not within it: it would outlive one that fails.
+    archive = (
+        workspace.store.read(workspace.archive) if any(isinstance(one, Said) for one in wanted) else None
+    )
+    return workspace.amend(lambda txn: withdrawal.delete(txn, wanted, archive, is_time_up))

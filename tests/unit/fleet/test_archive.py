@@ -145,3 +145,17 @@ def test_kept_shares_are_lengths_by_first_lengths(home: Home) -> None:
     assert network.kept_shares(np.array([node, node + 7])).tolist() == [1.0, 0.0]
     network.apply(Change(forgotten=[node], focus=()))
     assert network.kept_shares(np.array([node])).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "told"),
+    [
+        (-62_135_596_800_000, "0001-01-01 00:00, s1, m7"),
+        (1_685_664_000_000, "2023-06-02 00:00, s1, m7"),
+        (None, "s1, m7"),
+    ],
+)
+def test_a_place_is_told_with_four_digits_of_the_year(timestamp_ms: int | None, told: str) -> None:
+    """Whatever the year, and without a time by conversation and id alone."""
+    record = MessageRecord(1, 1, 0, "user", "Ann", "m7", timestamp_ms, 5, "s1", b"key")
+    assert record.told_place == told

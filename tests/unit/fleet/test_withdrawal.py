@@ -15,7 +15,7 @@ from ebbtide.fleet.archive import Archive
 from ebbtide.fleet.correction import Correction
 from ebbtide.fleet.recollected import Wanted
 from ebbtide.fleet.visits import ShorteningTask
-from ebbtide.fleet.withdrawal import Deletion, outside
+from ebbtide.fleet.withdrawal import Deleted, Deletion, Said, outside
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.store import layout
@@ -35,8 +35,9 @@ def home() -> Iterator[Home]:
     made.close()
 
 
-def delete(home: Home, *node_ids: int) -> Deletion:
-    return home.workspace.amend(lambda txn: withdrawal.delete(txn, node_ids))
+def delete(home: Home, *wanted: int | Said) -> Deletion:
+    archive = home.store.read(home.workspace.archive)
+    return home.workspace.amend(lambda txn: withdrawal.delete(txn, wanted, archive))
 
 
 def correct(home: Home, node_id: int, content: str) -> None:
@@ -93,12 +94,16 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
                 node_id in (link.source, link.target) for link in home.store.read(lambda t: list(t.links()))
             )
             [outcome] = delete(home, node_id).outcomes
-            assert outcome is not None
+            assert isinstance(outcome, Deleted)
             assert outcome.links_removed == linked
             links = home.store.read(lambda txn: list(txn.links()))
             assert all(node_id not in (link.source, link.target) for link in links)
         for node_id in dice.sample(sorted(home.nodes()), min(len(home.nodes()), dice.randint(0, 2))):
             correct(home, node_id, " ".join(dice.sample(WORDS, 3)))
+        messages = home.store.read(lambda txn: [record.number for record in txn.messages()])
+        delete(
+            home, *(Said(number) for number in dice.sample(messages, min(len(messages), dice.randint(0, 2))))
+        )
         assert_it_agrees(home)
 
 
@@ -107,17 +112,19 @@ def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
     links = len(home.store.read(lambda txn: list(txn.links())))
     done = delete(home, 2, 9, 1, 2)
-    assert [outcome and outcome.node_id for outcome in done.outcomes] == [2, None, 1, None]
+    gone = [outcome for outcome in done.outcomes if isinstance(outcome, Deleted)]
+    assert [one.node_id for one in gone] == [2, 1] and done.outcomes == [gone[0], None, gone[1], None]
     left = len(home.store.read(lambda txn: list(txn.links())))
-    assert sum(outcome.links_removed for outcome in done.outcomes if outcome) == links - left
+    assert sum(one.links_removed for one in gone) == links - left
     assert_it_agrees(home)
 
 
 def test_a_deletion_ends_when_its_time_is_up_and_has_done_something(home: Home) -> None:
     """One memory goes in any case, so that whoever asks again comes to an end."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
-    done = home.workspace.amend(lambda txn: withdrawal.delete(txn, [1, 2, 3], lambda: True))
-    assert [outcome and outcome.node_id for outcome in done.outcomes] == [1]
+    done = home.workspace.amend(lambda txn: withdrawal.delete(txn, [1, 2, 3], is_time_up=lambda: True))
+    [outcome] = done.outcomes
+    assert isinstance(outcome, Deleted) and outcome.node_id == 1
     assert sorted(home.nodes()) == [2, 3, 4]
 
 
@@ -162,6 +169,24 @@ def test_a_text_being_shortened_does_not_undo_a_correction(home: Home) -> None:
     correct(home, node_id, task.content)
     home.step([shortened(task, lambda text, most: "old words")])
     assert home.nodes()[node_id].content != "old words"
+    assert_it_agrees(home)
+
+
+def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
+    """When the disk does not take it, what nobody cites is found as before; afterwards it goes."""
+    home.remember([("the boat is late", []), ("tea is ready", [])], {})
+    delete(home, 1)
+    text = home.store.read(lambda txn: txn.message_text(txn.message(1)))
+    home.store.is_full = True
+    with pytest.raises(Exhausted):
+        delete(home, Said(1))
+    home.store.is_full = False
+    assert home.store.read(lambda txn: txn.message_text(txn.message(1))) == text
+    assert_it_agrees(home)
+    [outcome] = delete(home, Said(1)).outcomes
+    assert isinstance(outcome, Deleted) and outcome.links_removed == 0
+    assert text.split() == ["…", "|", "tea", "is", "ready", "|"] and outcome.bytes_withdrawn == 5
+    assert home.store.read(lambda txn: txn.message_text(txn.message(1))).strip() == "tea is ready"
     assert_it_agrees(home)
 
 

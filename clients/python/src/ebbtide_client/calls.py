@@ -406,13 +406,19 @@ def update_node(
 
 
 def delete_nodes(agent_id: str, node_ids: Sequence[str]) -> Call[DeletedNodes]:
-    """Delete many memories, at most 1000, and tell what became of each. Irreversible."""
+    """Delete many memories, or messages as search tells them, at most 1000, and tell what became of each.
+
+    Irreversible.
+    """
     form = {"node_ids": _words("node_ids", node_ids)}
     return Call("POST", _of(agent_id, "nodes", "delete"), _reads(DeletedNodes), body=_body(form))
 
 
 def delete_node(agent_id: str, node_id: str) -> Call[DeletedNode]:
-    """Delete one memory with its links and what it was made from. Irreversible."""
+    """Delete one memory with its links and what it was made from, or what no living memory has of a message (`m1`).
+
+    Irreversible.
+    """
     return Call("DELETE", _of(agent_id, "nodes", node_id), _reads(DeletedNode))
 
 

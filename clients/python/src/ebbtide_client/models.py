@@ -347,7 +347,7 @@ class NodeDetail(NodeInfo):
 
 @dataclass(frozen=True, slots=True)
 class DeletedNode:
-    """What went with a memory: links at either end, bytes of the messages it was made from."""
+    """What went with a memory: links at either end, bytes of the messages it was made from; or of a message."""
 
     node_id: str
     links_removed: int
