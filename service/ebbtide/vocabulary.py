@@ -212,6 +212,8 @@ class EmbeddingState(msgspec.Struct, frozen=True, array_like=True):
     model: str = ""
     stamp: int = 0
     up_to: int = 0
+    dimension: int = 0
+    """How many numbers a vector has; 0 where that is not known."""
 
 
 class BatchState(StrEnum):

@@ -289,6 +289,7 @@ BAD_VECTORS = {
     "truths": [[True, False], [True, False]],
     "numbers": [1.0, 2.0],
     "nothing": [None, None],
+    "without direction": [[1.0, 2.0], [0, 0.0]],
     "nested": [[[1.0]], [[1.0]]],
 }
 
@@ -310,21 +311,44 @@ async def test_a_reply_without_vectors_is_a_bad_one(server: Any, served: ServedE
         await served.embed(["one"])
 
 
-async def test_a_vector_of_nothing_but_noughts_says_nothing(server: Any, served: ServedEmbedder) -> None:
-    """A vector without length cannot have length 1: the model had nothing to say. Whole numbers are numbers."""
-    server.script.append(Reaction(body=json.dumps(reply_of(served, [[0, 0], [3, 4]])).encode()))
-    nothing, something = await served.embed(["one", "two"])
-    assert nothing is None
-    assert something is not None and np.allclose(something, [0.6, 0.8])
+async def test_whole_numbers_are_numbers(server: Any, served: ServedEmbedder) -> None:
+    """A vector is brought to length 1, whether its numbers have fractions or not."""
+    server.script.append(Reaction(body=json.dumps(reply_of(served, [[3, 4]])).encode()))
+    (vector,) = await served.embed(["one"])
+    assert vector is not None and np.allclose(vector, [0.6, 0.8])
 
 
-async def test_vectors_do_not_change_their_size(server: Any, served: ServedEmbedder) -> None:
-    """Another model behind the same name is found out by the size of its vectors."""
+async def test_another_size_is_taken_up(server: Any, served: ServedEmbedder) -> None:
+    """Another model behind the same name is found out by the size of its vectors, and answers from then on."""
     await served.embed(["one"])
     server.vector_size += 1
-    with pytest.raises(BadReply, match="9 numbers where 8"):
+    (vector,) = await served.embed(["one"])
+    assert vector is not None and vector.shape == (9,)
+    assert served.dimension == 9
+    requests = len(server.embeds)
+    await served.embed(["two"])
+    assert len(server.embeds) == requests + 1
+
+
+async def test_one_reply_of_another_size_changes_nothing(server: Any, served: ServedEmbedder) -> None:
+    """A size that the next reply has not is the model's fault and no text's; the size before stays."""
+    await served.embed(["one"])
+    server.script.append(Reaction(body=json.dumps(reply_of(served, [[3, 4]])).encode()))
+    with pytest.raises(ModelUnavailable, match="more than one size"):
         await served.embed(["one"])
     assert served.dimension == 8
+    assert are_all_there(await served.embed(["one"]))
+
+
+async def test_vectors_of_one_call_have_one_size(server: Any, served: ServedEmbedder) -> None:
+    """Where the size changes between two requests of a call, nothing of it is used."""
+    first = [[1.0, 2.0]] * FIRST_TEXTS
+    server.script.append(Reaction(body=json.dumps(reply_of(served, first)).encode()))
+    texts = [f"text {index}" for index in range(FIRST_TEXTS + 2)]
+    with pytest.raises(ModelUnavailable, match="more than one size"):
+        await served.embed(texts)
+    assert served.dimension == 8
+    assert are_all_there(await served.embed(texts))
 
 
 async def test_vectors_belong_to_the_text_they_name(pool: ThreadPoolExecutor) -> None:
@@ -361,6 +385,14 @@ async def test_no_server_says_nothing_about_texts(
         await served.embed(["one"])
     server.always = Reaction()
     assert are_all_there(await served.embed(["one"]))
+
+
+async def test_an_answer_that_breaks_off_is_told_at_once(server: Any, pool: ThreadPoolExecutor) -> None:
+    """Nobody waits for the rest of an answer whose connection is closed, however long the time-out is."""
+    server.always = OUTAGES["cut off"]
+    async with on(server, pool, timeout_s=FOR_EVER) as served:
+        with pytest.raises(ModelUnavailable, match="closed the connection"):
+            await served.embed(["one"])
 
 
 async def test_a_text_over_which_the_server_breaks_is_found_out(server: Any, served: ServedEmbedder) -> None:

@@ -9,14 +9,18 @@ import pytest
 
 from ebbtide.fleet.open_archive import INDEX_FILE
 from ebbtide.retrieval import vectors
-from tests.contract.test_questions import AGENT, FLUSH, asked, batch, heard, ids, talked
+from ebbtide.verbs.service import get_readiness
+from tests.contract.test_questions import AGENT, FLUSH, TALK, asked, batch, heard, ids, talked
 from tests.support.callers import CALLERS, Caller, CallerIn
-from tests.support.fake_model_server import Reaction
+from tests.support.fake_model_server import FakeModelServer, Reaction
 from tests.support.fake_ollama import FakeOllama, vector_of
+from tests.support.fake_openai import FakeOpenAI
+from tests.support.looking import opened_agent
 from tests.support.waiting import eventually
 
 OFF = {"embedding": {"model": "off"}}
 SEARCH = f"{AGENT}/search"
+SERVERS: dict[str, Any] = {"ollama": FakeOllama, "openai": FakeOpenAI}
 
 
 @pytest.fixture(params=CALLERS)
@@ -25,9 +29,10 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     return CALLERS[request.param]
 
 
-def on(server: FakeOllama, name: str = "bge-m3") -> dict[str, dict[str, Any]]:
+def on(server: FakeModelServer, name: str = "bge-m3") -> dict[str, dict[str, Any]]:
     """Settings with an embedding model on a server."""
-    return {"embedding": {"model": "ollama", "base_url": server.url, "name": name}}
+    kind = next(kind for kind, made in SERVERS.items() if isinstance(server, made))
+    return {"embedding": {"model": kind, "base_url": server.url, "name": name}}
 
 
 def index_files(data_dir: Path) -> list[Path]:
@@ -153,6 +158,143 @@ async def test_a_text_that_breaks_the_model_costs_only_its_vector(
             await embedded(call)
             assert "semantic" not in await why_off(call)
             assert ids(await asked(call, "err-4711"))[0] == "m5"
+
+
+USELESS = {
+    "too few": b'{"embeddings": [], "data": []}',
+    "not numbers": b'{"embeddings": [[NaN, 1.0]], "data": [{"index": 0, "embedding": [NaN, 1.0]}]}',
+    "null": b'{"embeddings": [null], "data": [{"index": 0, "embedding": null}]}',
+    "noughts": b'{"embeddings": [[0, 0]], "data": [{"index": 0, "embedding": [0, 0]}]}',
+    "too large": b'{"embeddings": [[1e200, 1]], "data": [{"index": 0, "embedding": [1e200, 1]}]}',
+    "of two sizes": b'{"embeddings": [[1], [1, 2]], "data": '
+    b'[{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 2]}]}',
+}
+REACTIONS = {
+    **{name: Reaction(body=body) for name, body in USELESS.items()},
+    "refused": Reaction(status=400, body=b'{"error": "no"}'),
+}
+SPOKEN = {f"m{place}": f"{speaker}: {text}" for place, (speaker, text, *_) in enumerate(TALK)}
+
+
+async def all_have_their_vectors(call: Caller, server: Any) -> None:
+    """Each message is found first by the vector of its own text."""
+    for name, text in SPOKEN.items():
+        form = {"vector": vector_of(text, server.vector_size)}
+        found = (await call("POST", SEARCH, form)).json()["memories"]
+        assert found[0]["sources"][0]["message_id"] == name
+
+
+@pytest.mark.parametrize("reaction", REACTIONS.values(), ids=REACTIONS)
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_useless_vectors_cost_nothing_but_time(
+    tmp_path: Path, caller_in: CallerIn, kind: str, reaction: Reaction
+) -> None:
+    """While a model gives no vectors of use no text is to blame: readiness tells, and all have theirs afterwards."""
+    async with SERVERS[kind](("bge-m3",)).running_here() as server:
+        server.always = reaction
+        async with caller_in(tmp_path, **on(server)) as call:
+            await heard(call)
+            agent = opened_agent(call.service, "ann")
+            await eventually(lambda: agent.embedding.is_held_up)
+            ready = await get_readiness(call.service)
+            (reason,) = ready.reasons
+            assert ready.status == "degraded" and reason.startswith("no vectors: ")
+            told = (await call("GET", "/v1/model")).json()["embedder"]
+            assert not told["available"] and told["detail"] in reason and told["detail"]
+            assert (await call("GET", AGENT)).json()["unembedded_messages"] == 6
+            assert (await why_off(call))["semantic"].startswith("the embedder cannot take this query")
+            server.always = Reaction()
+            await embedded(call)
+            await all_have_their_vectors(call, server)
+            assert (await get_readiness(call.service)).reasons == []
+            assert (await call("GET", "/v1/model")).json()["embedder"]["available"]
+
+
+async def test_many_agents_held_up_are_one_reason(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Readiness says once that there are no vectors, however many agents wait for theirs."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        server.always = REACTIONS["null"]
+        async with caller_in(tmp_path, **on(server)) as call:
+            for name in ("ann", "bob"):
+                await call("PUT", f"/v1/agents/{name}")
+                await call("POST", f"/v1/agents/{name}/remember", batch(0))
+                agent = opened_agent(call.service, name)
+                await eventually(lambda agent=agent: agent.embedding.is_held_up)
+            assert len((await get_readiness(call.service)).reasons) == 1
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+async def test_a_few_useless_replies_cost_no_vector(tmp_path: Path, caller_in: CallerIn, count: int) -> None:
+    """However soon a model is well again, what it failed over meanwhile is asked for again."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        server.script.extend([REACTIONS["null"]] * count)
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+            await all_have_their_vectors(call, server)
+
+
+async def test_a_model_that_breaks_down_later_is_to_blame(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A text that failed twice keeps its claim where the model is no longer well at the end of the round."""
+    null, well = REACTIONS["null"], Reaction()
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        # All three, the first, the probe, the first again, the other two, the probe again.
+        server.script.extend([null, null, well, null, well, null])
+        async with caller_in(tmp_path, **on(server)) as call:
+            await call("PUT", AGENT)
+            await call("POST", f"{AGENT}/remember", batch(0, 1, 2))
+            await embedded(call)
+            assert not server.script
+            asked_for = [len(body["input"]) for body in server.embeds]
+            assert asked_for == [3, 1, 1, 1, 2, 1, 3]
+            form = {"vector": vector_of(SPOKEN["m0"], server.vector_size)}
+            found = (await call("POST", SEARCH, form)).json()["memories"]
+            assert found[0]["sources"][0]["message_id"] == "m0"
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_another_size_under_the_same_name(tmp_path: Path, caller_in: CallerIn, kind: str) -> None:
+    """A model replaced while the daemon runs is found out by a question, and every agent is embedded anew."""
+    async with SERVERS[kind](("bge-m3",)).running_here() as server, caller_in(tmp_path, **on(server)) as call:
+        await talked(call)
+        other = "/v1/agents/bob"
+        await call("PUT", other)
+        await call("POST", f"{other}/remember", batch(0, 1, 2))
+        assert (await call("POST", f"{other}/flush", FLUSH)).json()["unembedded_messages"] == 0
+        server.vector_size = 12
+        assert (await why_off(call))["semantic"] in ("vectors of another size", "no vectors yet")
+        await embedded(call)
+        assert "semantic" not in await why_off(call)
+        await all_have_their_vectors(call, server)
+        # Nobody has asked this one anything since.
+        assert (await call("POST", f"{other}/flush", FLUSH)).json()["unembedded_messages"] == 0
+        found = await call("POST", f"{other}/search", {"vector": vector_of(SPOKEN["m0"], 12)})
+        assert found.json()["memories"][0]["sources"][0]["message_id"] == "m0"
+
+
+@pytest.mark.parametrize("by_message", [False, True])
+async def test_another_size_after_a_restart(tmp_path: Path, caller_in: CallerIn, by_message: bool) -> None:
+    """A model replaced while the daemon was down is found out by the next question or the next message."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        async with caller_in(tmp_path, **on(server)) as call:
+            await talked(call)
+        server.vector_size = 12
+        async with caller_in(tmp_path, **on(server)) as call:
+            if by_message:
+                late = {"messages": [{"role": "user", "content": "Later."}]}
+                await call("POST", f"{AGENT}/remember", late)
+            else:
+                count = len(server.embeds)
+                assert (await why_off(call))["semantic"] == "vectors of another size"
+                # The question and all that was said, before anybody asks how far it is.
+                await eventually(lambda: sum(len(body["input"]) for body in server.embeds[count:]) == 7)
+            await embedded(call)
+            assert "semantic" not in await why_off(call)
+            await all_have_their_vectors(call, server)
+        count = len(server.embeds)
+        async with caller_in(tmp_path, **on(server)) as call:
+            assert "semantic" not in await why_off(call)
+            await embedded(call)
+            assert len(server.embeds) == count + 1
 
 
 async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None:

@@ -75,7 +75,7 @@ class RestingAgent:
 
     def unembedded_count(self, txn: ReadTransaction) -> int:
         """Messages that have no vectors yet of the model in force; 0 where there is none."""
-        return 0 if self._embedding_model is None else unembedded_count(txn, self._embedding_model)
+        return 0 if self._embedding_model is None else unembedded_count(txn, self._embedding_model, 0)
 
 
 class RestingFleet:

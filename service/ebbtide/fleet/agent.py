@@ -154,10 +154,12 @@ class Agent:
         return await self.mailbox.run(run, timeout_s=self._needs.request_timeout_s)
 
     async def ask(self, job: Callable[[], T]) -> T:
-        """Run a job that answers a question; what it has loaded may want an index."""
+        """Run a job that answers a question; what it has loaded may want an index, or vectors of another size."""
         answer = await self.run(job)
-        if self.embedding is not None and self.workspace.wants_index:
-            self.embedding.notice()
+        if self.embedding is not None:
+            size = self.embedding.dimension
+            if self.workspace.wants_index or (size and self.workspace.holds_other_than(size)):
+                self.embedding.notice()
         return answer
 
     async def amend(self, job: Callable[[], T]) -> T:
@@ -217,7 +219,13 @@ class Agent:
 
     def unembedded_count(self, txn: ReadTransaction) -> int:
         """Messages that have no vectors yet of the model in force; 0 where there is none."""
-        return 0 if self.embedding is None else unembedded_count(txn, self.embedding.model)
+        if self.embedding is None:
+            return 0
+        count = unembedded_count(txn, self.embedding.model, self.embedding.dimension)
+        if count:
+            # Another agent may have found out that vectors have another size now: this one's are to be made anew.
+            self._loop.call_soon_threadsafe(self.embedding.notice)
+        return count
 
     async def owe_passes(self, count: int) -> AgentCounts:
         """Owe passes and ask for a turn."""

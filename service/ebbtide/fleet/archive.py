@@ -245,12 +245,15 @@ class Archive:
         messages = self.shelf.column("message")
         passages: list[int] = []
         packed: list[bytes] = []
+        # Older stores may hold vectors of two sizes under one stamp, until they are made anew.
+        size = 2 * (state.dimension if self.vectors is None else self.vectors.dimension)
         for message, one in embedded:
             first = int(np.searchsorted(messages, message))
             if one.stamp != state.stamp or first == len(messages) or messages[first] != message:
                 continue
             for index, vector in enumerate(one.vectors):
-                if vector:
+                size = size or len(vector)
+                if vector and len(vector) == size:
                     passages.append(first + index)
                     packed.append(vector)
         if not packed:

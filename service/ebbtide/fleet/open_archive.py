@@ -67,6 +67,11 @@ class OpenArchive:
         vectors = None if self.loaded is None else self.loaded.vectors
         return vectors is not None and vectors.wants_index and not vectors.is_indexed
 
+    def holds_other_than(self, dimension: int) -> bool:
+        """Whether there are vectors that have not so many numbers."""
+        vectors = None if self.loaded is None else self.loaded.vectors
+        return vectors is not None and vectors.dimension != dimension
+
     def index_some(self, is_time_up: Callable[[], bool]) -> bool:
         """Build at the index of very many vectors for a while; whether more is to do."""
         if not self.wants_index:

@@ -1,8 +1,9 @@
 """What of an agent has no vectors yet, and how vectors are kept: the two jobs of embedding.
 
-The rules guarded here: every vector bears the stamp of the model that made it, and a new model gets a new stamp,
-so that vectors of two models never stand beside each other; what a model was asked about is looked at again when
-its vectors are written, since the text may have been withdrawn meanwhile, and then they are dropped.
+The rules guarded here: every vector bears the stamp of the model that made it, and a new model gets a new stamp, as
+does another size of vectors under the same name, so that vectors of two models never stand beside each other; what a
+model was asked about is looked at again when its vectors are written, since the text may have been withdrawn
+meanwhile, and then they are dropped.
 
 All messages up to `up_to` have vectors; behind it some may, and are passed over. So nothing is lost when the
 mark is set back, as it is when the passages of a message change. A message without its text is embedded by what
@@ -13,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +31,9 @@ TEXTS_AT_ONCE = 256
 
 MESSAGES_SEEN = 2000
 """Most messages looked at in a round: those that have their vectors already are passed over."""
+
+NUMBER_BYTES = 2
+"""Bytes of each number of a vector as it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +65,40 @@ class Unembedded:
         return [text for one in self.asked for text in one.texts]
 
 
-def state_under(model: str, state: EmbeddingState) -> EmbeddingState:
-    """The state as it is for a model: another one than before begins anew, with a stamp of its own."""
-    return state if state.model == model else EmbeddingState(model, state.stamp + 1, 0)
+def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingState:
+    """The state as it is for a model with vectors of a size, 0 where nobody knows that.
+
+    Another model than before begins anew, with a stamp of its own, and so does another size.
+    """
+    is_of_another_size = 0 not in (dimension, state.dimension) and dimension != state.dimension
+    if state.model != model or is_of_another_size:
+        return EmbeddingState(model, state.stamp + 1, 0, dimension)
+    return state if state.dimension else msgspec.structs.replace(state, dimension=dimension)
 
 
-def unembedded_count(txn: ReadTransaction, model: str) -> int:
-    """Messages that may lack vectors of a model: those behind the mark."""
-    return txn.next_message_number() - 1 - state_under(model, txn.embedding_state()).up_to
+def _state(txn: ReadTransaction) -> EmbeddingState:
+    """The state as it is kept; where that does not tell a size, as in older stores, with that of the vectors."""
+    state = txn.embedding_state()
+    if state.dimension or not state.stamp:
+        return state
+    some = (
+        one.vectors for _, one in islice(txn.embedded_messages(), MESSAGES_SEEN) if one.stamp == state.stamp
+    )
+    first = next((vector for vectors in some for vector in vectors if vector), b"")
+    return msgspec.structs.replace(state, dimension=len(first) // NUMBER_BYTES)
 
 
-def next_unembedded(txn: ReadTransaction, model: str) -> Unembedded | None:
-    """The next messages to embed, which may turn out to be none; None when all have vectors of this model."""
-    state = state_under(model, txn.embedding_state())
+def unembedded_count(txn: ReadTransaction, model: str, dimension: int) -> int:
+    """Messages that may lack vectors of a model and of a size (0: any): those behind the mark."""
+    return txn.next_message_number() - 1 - state_under(model, dimension, _state(txn)).up_to
+
+
+def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembedded | None:
+    """The next messages to embed, which may turn out to be none; None when all have vectors of this model.
+
+    `dimension` is the size of its vectors, 0 where nobody knows that.
+    """
+    state = state_under(model, dimension, _state(txn))
     last = txn.next_message_number() - 1
     if state.up_to >= last:
         return None
@@ -85,7 +112,7 @@ def next_unembedded(txn: ReadTransaction, model: str) -> Unembedded | None:
             kept = txn.passages_of(number)
             asked.append(Asked(record, kept, tuple(_spoken(txn, record, kept))))
             text_count += len(asked[-1].texts)
-    return Unembedded(EmbeddingState(model, state.stamp, number), state.up_to, tuple(asked))
+    return Unembedded(msgspec.structs.replace(state, up_to=number), state.up_to, tuple(asked))
 
 
 def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry] | None) -> Iterator[str]:
@@ -108,10 +135,13 @@ def keep_vectors(
 ) -> dict[int, EmbeddedMessage]:
     """Write the vectors of all texts of `work`, in order; what was kept, by message.
 
-    Nothing is kept when the agent has gone over to another model meanwhile.
+    Nothing is kept when the agent has gone over to another model meanwhile, or the model to another size.
     """
-    present = txn.embedding_state()
-    if state_under(work.state.model, present).stamp != work.state.stamp:
+    present = _state(txn)
+    if state_under(work.state.model, work.state.dimension, present).stamp != work.state.stamp:
+        return {}
+    sizes = {work.state.dimension, *(len(vector) for vector in vectors if vector is not None)} - {0}
+    if len(sizes) > 1:
         return {}
     kept: dict[int, EmbeddedMessage] = {}
     up_to, place = work.state.up_to, 0
@@ -130,7 +160,7 @@ def keep_vectors(
     if present.stamp == work.state.stamp and present.up_to < work.since:
         # Set back while the model was asked.
         up_to = min(up_to, present.up_to)
-    txn.set_embedding_state(EmbeddingState(work.state.model, work.state.stamp, up_to))
+    txn.set_embedding_state(msgspec.structs.replace(work.state, up_to=up_to, dimension=max(sizes, default=0)))
     return kept
 
 

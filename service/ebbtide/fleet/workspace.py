@@ -381,9 +381,9 @@ class Workspace:
 
     # --- vectors -----------------------------------------------------------------------------------
 
-    def next_unembedded(self, model: str) -> Unembedded | None:
-        """The next messages that lack vectors of a model; None when none does."""
-        return self.store.read(lambda txn: next_unembedded(txn, model))
+    def next_unembedded(self, model: str, dimension: int) -> Unembedded | None:
+        """The next messages that lack vectors of a model, of a size unless that is 0; None when none does."""
+        return self.store.read(lambda txn: next_unembedded(txn, model, dimension))
 
     def keep_vectors(self, work: Unembedded, vectors: Sequence[Vector | None]) -> None:
         """Commit vectors, for each text that was asked for."""
@@ -395,6 +395,10 @@ class Workspace:
     def wants_index(self) -> bool:
         """Whether questions would go faster with an index that is not built yet."""
         return self._archive.wants_index
+
+    def holds_other_than(self, dimension: int) -> bool:
+        """Whether questions are held against vectors that have not so many numbers."""
+        return self._archive.holds_other_than(dimension)
 
     def index_vectors(self, is_time_up: Callable[[], bool]) -> bool:
         """Build at the index of very many vectors for a while; whether more is to do."""

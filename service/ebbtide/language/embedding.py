@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ebbtide.settings import EmbeddingSettings, LanguageSettings
 
 
+PROBE = "memory"
+"""A text that every model can take: one that fails over this fails over anything."""
+
+
 class Embedder(Protocol):
     """Turns texts into vectors of length 1."""
 

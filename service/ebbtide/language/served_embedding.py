@@ -2,8 +2,10 @@
 
 The rules guarded here: what is sent is known to fit beforehand by our own guess of tokens, because servers cut
 silently, refuse, or break; what comes back is taken in one form only (one vector for each text, all of one size,
-finite numbers) or not at all. A server that says it takes fewer or shorter texts is asked with fewer or shorter
-ones from then on. Answers are kept small by asking for few vectors at a time, since they are read on the loop.
+finite numbers that point somewhere) or not at all. A size that differs from the one before is taken up when a second
+reply has it too: another model may be behind the same name. A server that says it takes fewer or shorter texts is
+asked with fewer or shorter ones from then on. Answers are kept small by asking for few vectors at a time, since they
+are read on the loop.
 
 Deliberately not here: retries and waiting, which belong to whoever calls; and bodies of refusals, which are
 looked at and never quoted.
@@ -27,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ebbtide.language.breaker import Breaker, BreakerPolicy
 from ebbtide.language.builtin.scripts import cluster_cut, has_word
 from ebbtide.language.chat import LOOK_KEPT_S, LOOK_TIMEOUT_S
+from ebbtide.language.embedding import PROBE
 from ebbtide.language.port import BadReply, ModelState, ModelUnavailable
 from ebbtide.language.server import DEFAULT_URLS
 from ebbtide.language.tokens import estimate
@@ -50,9 +53,6 @@ MOST_TOKENS = 480
 
 LEAST_TOKENS = 60
 """A server that refuses even so little as too long refuses something else."""
-
-PROBE = "memory"
-"""A text over which no server breaks by itself."""
 
 _PASSAGES = "Represent this sentence for searching relevant passages: "
 PREFIXES: tuple[tuple[str, str, str], ...] = (
@@ -132,6 +132,8 @@ class ServedEmbedder:
             vectors = await self._vectors([prefix + texts[index] for index in some])
             for index, vector in zip(some, vectors, strict=True):
                 found[index] = vector
+        if len({len(vector) for vector in found if vector is not None}) > 1:
+            raise self._of_two_sizes()
         return found
 
     async def state(self) -> ModelState:
@@ -178,7 +180,7 @@ class ServedEmbedder:
             return min(FIRST_TEXTS, self._most_texts)
         return max(1, min(self._most_texts, ANSWER_BYTES // (self.dimension * BYTES_PER_NUMBER)))
 
-    async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
+    async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
         """The vectors of some texts, asked for with fewer or shorter ones where the server wants that."""
         most_tokens = self._most_tokens
         fitting = [cut_to(text, most_tokens) for text in texts]
@@ -199,9 +201,23 @@ class ServedEmbedder:
         work = partial(self._read, reply, len(texts))
         rows, dimension = await asyncio.get_running_loop().run_in_executor(self._pool, work)
         if self.dimension not in (None, dimension):
-            raise BadReply(f"a vector of {dimension} numbers where {self.dimension} are due")
+            await self._confirm(dimension)
         self.dimension, self._has_answered = dimension, True
         return rows
+
+    async def _confirm(self, dimension: int) -> None:
+        """Make sure that the server has gone over to another size: everything is embedded anew for that."""
+        if self.options.dimensions:
+            raise BadReply(f"a vector of {dimension} numbers where {self.options.dimensions} are due")
+        try:
+            with self.breaker.passing():
+                reply = await self._post([PROBE])
+            work = partial(self._read, reply, 1)
+            _, now = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except (BadReply, TooLong, TooMany):
+            now = 0
+        if now != dimension:
+            raise self._of_two_sizes()
 
     async def _ask(self, texts: Sequence[str]) -> dict[str, Any]:
         try:
@@ -237,7 +253,7 @@ class ServedEmbedder:
                 return TooLong()
         return BadReply(f"the server refused the texts (HTTP {refusal.status})")
 
-    def _read(self, reply: dict[str, Any], text_count: int) -> tuple[list[Vector | None], int]:
+    def _read(self, reply: dict[str, Any], text_count: int) -> tuple[list[Vector], int]:
         """The vectors of a reply at length 1, and their size. On the pool."""
         try:
             rows = self._rows(reply)
@@ -252,9 +268,11 @@ class ServedEmbedder:
             lengths = np.linalg.norm(matrix, axis=1)
         if not np.isfinite(lengths).all():
             raise BadReply("a vector longer than can be measured")
+        if not lengths.all():
+            # Every text that is sent has words.
+            raise BadReply("a vector of nothing but noughts")
         return [
-            (row / length).astype(np.float32) if length > 0 else None
-            for row, length in zip(matrix, lengths, strict=True)
+            (row / length).astype(np.float32) for row, length in zip(matrix, lengths, strict=True)
         ], matrix.shape[1]
 
     async def _listed(self, path: str, member: str) -> list[dict[str, Any]]:
@@ -269,6 +287,10 @@ class ServedEmbedder:
 
     def _told(self, fault: str) -> ModelState:
         return ModelState(self.kind, self.options.name, not fault, fault)
+
+    def _of_two_sizes(self) -> ModelUnavailable:
+        name = self.options.name
+        return ModelUnavailable(f"model {name} on {self._wire.base_url} gives vectors of more than one size")
 
     def _strange(self, what: str) -> ModelUnavailable:
         """An answer that is none of the protocol: this is not the server we take it for."""

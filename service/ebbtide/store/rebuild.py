@@ -7,12 +7,14 @@ gone stays a finding.
 
 from __future__ import annotations
 
+import msgspec
+
 from ebbtide.store import layout
 from ebbtide.store.check import Finding, check_store
 from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.transaction import LmdbWriting
-from ebbtide.vocabulary import NEVER_SCANNED, EmbeddingState, MessageRecord
+from ebbtide.vocabulary import NEVER_SCANNED, MessageRecord
 
 
 def rebuild_store(store: LmdbStore) -> list[Finding]:
@@ -67,7 +69,7 @@ class _Rebuild:
                 dropped.append(number)
         if dropped:
             up_to = min(state.up_to, min(dropped) - 1)
-            self._txn.set_embedding_state(EmbeddingState(state.model, state.stamp, up_to))
+            self._txn.set_embedding_state(msgspec.structs.replace(state, up_to=up_to))
 
     def _drop_orphan_links(self, living: set[int]) -> None:
         for key in {bytes(key) for key, _ in self._txn.items(layout.LINKS)}:

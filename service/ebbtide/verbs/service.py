@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from ebbtide.clock import Clock
+from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.fleet import Fleet
 from ebbtide.language.retry import Asking
 from ebbtide.settings import Settings
@@ -110,7 +111,13 @@ async def _embedder(service: Service) -> EmbedderInfo:
     if embedder is None:
         return EmbedderInfo(kind="off", name="", available=False, detail=NO_EMBEDDER)
     state = await embedder.state()
-    return EmbedderInfo(kind=state.kind, name=state.name, available=state.available, detail=state.detail)
+    # A server that is there and has the model may give vectors all the same that nobody can use.
+    fault = state.detail or next((one.model_fault for one in _embeddings(service) if one.model_fault), "")
+    return EmbedderInfo(kind=state.kind, name=state.name, available=not fault, detail=fault)
+
+
+def _embeddings(service: Service) -> list[Embedding]:
+    return [agent.embedding for agent in service.fleet.open_agents if agent.embedding is not None]
 
 
 MOST_LISTED = 100
@@ -171,6 +178,8 @@ async def get_readiness(service: Service) -> Readiness:
     embedder = await _embedder(service)
     if embedder.kind != "off" and not embedder.available:
         reasons.append(f"no vectors: {embedder.detail}")
+    elif held_up := [one for one in _embeddings(service) if one.is_held_up]:
+        reasons.append(f"no vectors: {held_up[0].held_up_by}")
     longest_s = service.asking.longest_call_s
     if longest_s > STUCK_CALL_S:
         reasons.append(f"a model call has been under way for {longest_s:.0f} s")

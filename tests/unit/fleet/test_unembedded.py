@@ -24,7 +24,7 @@ from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Batch, EmbeddingState, MessageRecord
+from ebbtide.vocabulary import Batch, EmbeddedMessage, EmbeddingState, MessageRecord
 
 A, B = "builtin:a", "ollama:b"
 MIB = 1 << 20
@@ -64,8 +64,8 @@ def vector(place: int) -> Vector:
     return found
 
 
-def work_of(store: LmdbStore, model: str) -> Unembedded:
-    found = store.read(lambda txn: next_unembedded(txn, model))
+def work_of(store: LmdbStore, model: str, dimension: int = 0) -> Unembedded:
+    found = store.read(lambda txn: next_unembedded(txn, model, dimension))
     assert found is not None
     return found
 
@@ -79,8 +79,8 @@ def numbers(work: Unembedded) -> list[int]:
     return [record.number for record in work.records]
 
 
-def left(store: LmdbStore, model: str) -> int:
-    return store.read(lambda txn: unembedded_count(txn, model))
+def left(store: LmdbStore, model: str, dimension: int = 0) -> int:
+    return store.read(lambda txn: unembedded_count(txn, model, dimension))
 
 
 def vectors_held(store: LmdbStore) -> dict[int, list[float]]:
@@ -101,7 +101,7 @@ def test_everything_is_asked_for_once(store: LmdbStore) -> None:
     assert "".join(text.removeprefix("Ann: ") for text in work.asked[1].texts).startswith("A sentence")
     assert left(store, A) == 2
     assert keep(store, work) == {1, 2}
-    assert left(store, A) == 0 and store.read(lambda txn: next_unembedded(txn, A)) is None
+    assert left(store, A) == 0 and store.read(lambda txn: next_unembedded(txn, A, 0)) is None
     assert vectors_held(store) == {place: vector(place).tolist() for place in range(len(work.all_texts))}
 
 
@@ -133,6 +133,46 @@ def test_another_model_begins_anew(store: LmdbStore) -> None:
     keep(store, partly, [vector(3)])
     assert vectors_held(store) == {0: vector(3).tolist()}
     assert left(store, B) == 1 and left(store, A) == 2
+
+
+def test_another_size_begins_anew(store: LmdbStore) -> None:
+    """Vectors of another size under the same name are another model's; what came in the old size is dropped."""
+    said(store, "one", "two")
+    keep(store, work_of(store, A), [vector(0), None])
+    assert left(store, A) == left(store, A, 4) == 0 and left(store, A, 3) == 2
+    again = work_of(store, A, 3)
+    assert numbers(again) == [1, 2] and keep(store, again, [vector(1), vector(2)]) == set()
+    assert vectors_held(store) == {0: vector(0).tolist()} and left(store, A, 3) == 2
+    axis = np.array([0, 1, 0], dtype=np.float32)
+    assert keep(store, again, [axis, None]) == {1, 2}
+    assert vectors_held(store) == {0: axis.tolist()}
+    assert left(store, A) == left(store, A, 3) == 0 and left(store, A, 4) == 2
+
+
+def test_vectors_of_two_sizes_are_not_kept_together(store: LmdbStore) -> None:
+    """Where nobody knew a size beforehand, all vectors of a round must have the same one."""
+    said(store, "one", "two")
+    axis = np.array([0, 1, 0], dtype=np.float32)
+    assert keep(store, work_of(store, A), [vector(0), axis]) == set()
+    assert left(store, A) == 2
+
+
+def test_a_store_that_does_not_tell_a_size_has_that_of_its_vectors(store: LmdbStore) -> None:
+    """What an older version wrote is embedded anew when the size has changed, and not before; questions go on."""
+    said(store, "one", "two", "three")
+    keep(store, work_of(store, A), [None, vector(0), vector(1)])
+    state = store.read(lambda txn: txn.embedding_state())
+    assert state.dimension == 4
+
+    def as_before(txn: object) -> None:
+        txn.put(layout.META, b"embedding", layout.encode((A, state.stamp, 3)))  # type: ignore[attr-defined]
+        three = EmbeddedMessage(state.stamp, (np.ones(1, dtype="<f2").tobytes(),))
+        txn.put_embedded(3, three)  # type: ignore[attr-defined]
+
+    store.write(as_before)
+    assert store.read(lambda txn: txn.embedding_state()) == EmbeddingState(A, state.stamp, 3, 0)
+    assert vectors_held(store) == {1: vector(0).tolist()}
+    assert left(store, A, 4) == 0 and left(store, A, 1) == 3
 
 
 def test_vectors_that_come_after_the_model_changed_are_dropped(store: LmdbStore) -> None:
@@ -189,7 +229,7 @@ def test_what_has_vectors_already_is_passed_over(store: LmdbStore) -> None:
     """Behind a mark that was set back only what lacks vectors is asked for, a bounded look at a time."""
     count = MESSAGES_SEEN + 5
     said(store, *(f"message {place}" for place in range(count)))
-    while (work := store.read(lambda txn: next_unembedded(txn, A))) is not None:
+    while (work := store.read(lambda txn: next_unembedded(txn, A, 0))) is not None:
         keep(store, work)
     state = store.read(lambda txn: txn.embedding_state())
     store.write(lambda txn: txn.set_embedding_state(EmbeddingState(A, state.stamp, 0)))
