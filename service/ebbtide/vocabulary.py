@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -416,7 +416,3 @@ class AgentSummary(msgspec.Struct, frozen=True):
     format_version: int
     open: bool
     counts: AgentCounts
-
-
-Metadata = Mapping[str, object]
-"""Free fields a caller sends along with a batch."""
