@@ -28,6 +28,7 @@ import msgspec
 
 from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store import layout
+from ebbtide.store.codec import make_known
 from ebbtide.store.lmdb_store import LmdbStore, translated
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import AgentCounts, AgentId
@@ -44,6 +45,9 @@ class AgentMeta(msgspec.Struct, frozen=True):
     lmdb_engine: str
     created_at_ms: int
     counts: AgentCounts = AgentCounts()
+
+
+make_known(AgentMeta)
 
 
 def directory_name(agent_id: AgentId) -> str:
