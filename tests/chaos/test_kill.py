@@ -128,6 +128,7 @@ def load_until_killed(daemon: Daemon, talkers: list[Talker], lifetime_s: float, 
     try:
         time.sleep(lifetime_s)
         wait_until(lambda: len(acknowledged_by(talkers)) >= before + least, 30)
+        assert daemon.process.poll() is None, "it was not we who ended it"
     finally:
         daemon.kill()
         is_over.set()
