@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.analysis import Terms, analysed
+from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import Entry, Shelf, Shelved, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
@@ -37,9 +37,9 @@ def passage_of(stretch: str, speaker: str, begin: int) -> PassageEntry:
     return _kept(entry_of(stretch, speaker, begin))
 
 
-def _kept(entry: Entry) -> PassageEntry:
+def _kept(entry: Entry, told_by: tuple[NodeId, ...] = ()) -> PassageEntry:
     terms = entry.terms.astype("<u4").tobytes()
-    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, entry.counts.tobytes())
+    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, entry.counts.tobytes(), told_by)
 
 
 Span = tuple[int, int]
@@ -52,16 +52,16 @@ def retold(record: MessageRecord, spans: Iterable[Span], nodes: Sequence[Node]) 
     A stretch of which no memory lives keeps its place and has no terms: nothing finds it.
     """
     entries = []
-    spoken = f"{record.speaker}: " if record.speaker else ""
     for begin, length in spans:
         telling = [node for node in nodes if _tells(node, record.number, begin, length)]
-        said = " ".join(node.content.removeprefix(node.prefix) for node in telling)
-        terms, counts, word_count = analysed(spoken + said if telling else "")
-        ids = tuple(node.id for node in telling)
-        entries.append(
-            PassageEntry(begin, length, word_count, terms.astype("<u4").tobytes(), counts.tobytes(), ids)
-        )
+        entry = replace(entry_of(said_by(telling), record.speaker, begin), length=length)
+        entries.append(_kept(entry, tuple(node.id for node in telling)))
     return entries
+
+
+def said_by(nodes: Iterable[Node]) -> str:
+    """What memories say now, without who says it."""
+    return " ".join(node.content.removeprefix(node.prefix) for node in nodes)
 
 
 def _tells(node: Node, message: int, begin: int, length: int) -> bool:

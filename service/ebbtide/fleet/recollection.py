@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import log1p
 from typing import cast
 
 import numpy as np
@@ -30,18 +29,19 @@ from ebbtide.fleet.recollected import (
     Recollection,
     Wanted,
 )
+from ebbtide.fleet.retention import is_digested
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.fallback import why_needed
-from ebbtide.retrieval.lexical import Scores
+from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import BatchState, MessageRecord, Node, holds_han
+from ebbtide.vocabulary import MessageRecord, Node, holds_han
 
 FEWEST_CANDIDATES = 20
 """Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
@@ -82,6 +82,9 @@ class Recollector:
         question = self._understood(wanted.query)
         if not len(shelf):
             return Recollected(question=question)
+        if wanted.archive_when_needed:
+            # Living memories first: they may do by themselves.
+            wanted = replace(wanted, include_archive=False)
         semantic, window, why_off = self._meaning(wanted)
         asked = Asked(
             terms=weighted_terms(question, wanted.query),
@@ -90,7 +93,7 @@ class Recollector:
             semantic=semantic,
             window=window,
             why_off={"semantic": why_off, "window": why_off},
-            graph=self._graph(wanted),
+            graph=None if "graph" in wanted.without else self._graph(wanted),
             names=self._names,
             asks_for=question.asks_for,
             texts=self._text_at,
@@ -101,11 +104,14 @@ class Recollector:
         most = wanted.max_results * 3 // 2 + FEWEST_CANDIDATES
         if wanted.token_budget is not None:
             most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
+        ranking = rank(shelf, self.archive.words, asked, most)
         archive = "always" if wanted.include_archive else "never"
         if wanted.archive_when_needed:
-            wanted, archive = self._decided(wanted, question, asked, most)
-            asked = replace(asked, allowed=self._allowed(wanted))
-        ranking = rank(shelf, self.archive.words, asked, most)
+            archive = why_needed(question, ranking.scores) or "not needed"
+            if archive != "not needed":
+                wanted = replace(wanted, include_archive=True)
+                asked = replace(asked, allowed=self._allowed(wanted))
+                ranking = rank(shelf, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
         packed = self._packed(found, wanted, self._idf(asked.terms))
         by_key: dict[Hashable, Recollection] = {one.passage: one for one in found}
@@ -118,13 +124,6 @@ class Recollector:
             question,
             archive,
         )
-
-    def _decided(self, wanted: Wanted, question: Question, asked: Asked, most: int) -> tuple[Wanted, str]:
-        """Whether living memories do by themselves: what is wanted then, and what is told of it."""
-        living = replace(wanted, include_archive=False)
-        among = replace(asked, allowed=self._allowed(living))
-        why = why_needed(question, rank(self.archive.shelf, self.archive.words, among, most).scores)
-        return (replace(wanted, include_archive=True), why) if why else (living, "not needed")
 
     def _understood(self, query: str) -> Question:
         shelf = self.archive.shelf
@@ -173,9 +172,13 @@ class Recollector:
             return None, None, "no vectors yet"
         if vectors.dimension != len(wanted.vector):
             return None, None, "vectors of another size"
-        near = vectors.scores(wanted.vector, len(shelf))
-        beside = shelf.beside("previous"), shelf.beside("next")
-        return near, vectors.window_scores(wanted.vector, len(shelf), *beside), "no vectors yet"
+        near = window = None
+        if "semantic" not in wanted.without:
+            near = vectors.scores(wanted.vector, len(shelf))
+        if "window" not in wanted.without:
+            beside = shelf.beside("previous"), shelf.beside("next")
+            window = vectors.window_scores(wanted.vector, len(shelf), *beside)
+        return near, window, "no vectors yet"
 
     def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
         """How strongly each passage is reached from the focus, by the best of its memories."""
@@ -252,7 +255,7 @@ class Recollector:
         elif _is_told_by(living, stretch, source):
             state, content = LIVING, label + stretch
         else:
-            is_pending = not living and self._is_waiting(heard.record.batch)
+            is_pending = not living and not is_digested(self.txn, heard.record, self._batches)
             state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
         return Recollection(passage, heard.record.number, ids, content, state, source, score, label=label)
@@ -280,21 +283,13 @@ class Recollector:
             self._texts[message] = (record, text) if record is not None and is_there else None
         return self._texts[message]
 
-    def _is_waiting(self, number: int) -> bool:
-        if number not in self._batches:
-            batch = self.txn.batch(number)
-            self._batches[number] = batch is not None and batch.state != BatchState.DIGESTED.value
-        return self._batches[number]
-
     # --- packing -----------------------------------------------------------------------------------
 
     def _idf(self, terms: Mapping[int, float]) -> dict[int, float]:
         """What each term of the question tells: rare ones more, as in the words signal."""
         shelf = self.archive.shelf
-        saying = {term: len(shelf.postings(term)[0]) for term in terms}
         return {
-            term: weight * log1p((len(shelf) - saying[term] + 0.5) / (saying[term] + 0.5))
-            for term, weight in terms.items()
+            term: weight * rarity(len(shelf.postings(term)[0]), len(shelf)) for term, weight in terms.items()
         }
 
     def _packed(self, found: Sequence[Recollection], wanted: Wanted, weights: Mapping[int, float]) -> Packed:

@@ -20,7 +20,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.passages import cut
+from ebbtide.fleet.archive import said_by
+from ebbtide.retrieval.passages import cut, spoken
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 
@@ -37,7 +38,7 @@ NUMBER_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Lacking:
     """A message with the texts of its passages, and these passages as they were: both may change meanwhile."""
 
     record: MessageRecord
@@ -52,17 +53,12 @@ class Unembedded:
     state: EmbeddingState
     since: int
     """How far it had them before."""
-    asked: tuple[Asked, ...] = ()
-
-    @property
-    def records(self) -> tuple[MessageRecord, ...]:
-        """The messages."""
-        return tuple(one.record for one in self.asked)
+    lacking: tuple[Lacking, ...] = ()
 
     @property
     def all_texts(self) -> list[str]:
         """The texts of all messages, one after the other."""
-        return [text for one in self.asked for text in one.texts]
+        return [text for one in self.lacking for text in one.texts]
 
 
 def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingState:
@@ -102,7 +98,7 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
     last = txn.next_message_number() - 1
     if state.up_to >= last:
         return None
-    asked: list[Asked] = []
+    lacking: list[Lacking] = []
     text_count, number = 0, state.up_to
     while number < min(last, state.up_to + MESSAGES_SEEN) and text_count < TEXTS_AT_ONCE:
         number += 1
@@ -110,24 +106,22 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
         record = txn.message(number) if known is None or known.stamp != state.stamp else None
         if record is not None:
             kept = txn.passages_of(number)
-            asked.append(Asked(record, kept, tuple(_spoken(txn, record, kept))))
-            text_count += len(asked[-1].texts)
-    return Unembedded(msgspec.structs.replace(state, up_to=number), state.up_to, tuple(asked))
+            lacking.append(Lacking(record, kept, tuple(_spoken(txn, record, kept))))
+            text_count += len(lacking[-1].texts)
+    return Unembedded(msgspec.structs.replace(state, up_to=number), state.up_to, tuple(lacking))
 
 
 def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry] | None) -> Iterator[str]:
     """The passages of a message, each with who said it before it: a bare turn means little to a model."""
-    label = f"{record.speaker}: " if record.speaker else ""
     text = txn.message_text(record)
     if text is None:
         for entry in kept or ():
-            nodes = [node for node in map(txn.node, entry.told_by) if node is not None]
-            said = " ".join(node.content.removeprefix(node.prefix) for node in nodes)
-            yield label + said if said else ""
+            said = said_by(node for node in map(txn.node, entry.told_by) if node is not None)
+            yield spoken(said, record.speaker) if said else ""
         return
     spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]
     for begin, end in spans:
-        yield label + text[begin:end]
+        yield spoken(text[begin:end], record.speaker)
 
 
 def keep_vectors(
@@ -145,7 +139,7 @@ def keep_vectors(
         return {}
     kept: dict[int, EmbeddedMessage] = {}
     up_to, place = work.state.up_to, 0
-    for one in work.asked:
+    for one in work.lacking:
         mine = vectors[place : place + len(one.texts)]
         place += len(one.texts)
         number = one.record.number

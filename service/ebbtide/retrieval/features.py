@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import term_of, words_of
-from ebbtide.retrieval.lexical import K1, B
+from ebbtide.retrieval.lexical import K1, B, rarity
 from ebbtide.retrieval.passages import Shelf
 
 if TYPE_CHECKING:
@@ -143,31 +143,31 @@ def _scores(fused: Fused, beside: _Beside) -> Columns:
 def _said(fused: Fused, beside: _Beside) -> Columns:
     """How much of the question, by rarity, a passage says, and those beside it."""
     shelf, first, terms = fused.shelf, fused.first, list(fused.asked.terms)
-    own, near, rarity = _occurrences(shelf, first, beside, terms)
+    own, near, how_rare = _occurrences(shelf, first, beside, terms)
     is_telling = ~np.isin(terms, list(_names_of(shelf, fused.asked)))
     says, either = own > 0, (own > 0) | near
-    whole, telling = max(float(rarity.sum()), 1e-9), max(float((rarity * is_telling).sum()), 1e-9)
+    whole, telling = max(float(how_rare.sum()), 1e-9), max(float((how_rare * is_telling).sum()), 1e-9)
     lengths = shelf.column("word_count")
     average = max(float(lengths.mean()), 1.0)
     length = lengths[first] / average
-    gained = rarity[:, None] * own * (K1 + 1) / (own + K1 * (1 - B + B * length))
+    gained = how_rare[:, None] * own * (K1 + 1) / (own + K1 * (1 - B + B * length))
     alone, score = (gained * is_telling[:, None]).sum(axis=0), gained.sum(axis=0)
-    said = np.sort(says * rarity[:, None], axis=0)
-    how_rare = np.maximum(np.log((len(first) + 1) / (says.sum(axis=1) + 0.5)), 0.0)
-    known = max(int(np.count_nonzero(rarity)), 1)
+    said = np.sort(says * how_rare[:, None], axis=0)
+    rare_here = np.maximum(np.log((len(first) + 1) / (says.sum(axis=1) + 0.5)), 0.0)
+    known = max(int(np.count_nonzero(how_rare)), 1)
     return {
         "own": _share(score),
         "own place": _places(score),
         "own of all": score / ((K1 + 1) * whole),
         "own telling": _share(alone),
-        "says": rarity @ says / whole,
-        "beside says": rarity @ near / whole,
-        "either says": rarity @ either / whole,
-        "beside adds": rarity @ (either & ~says) / whole,
-        "says telling": (rarity * is_telling) @ says / telling,
-        "either telling": (rarity * is_telling) @ either / telling,
-        "says here": how_rare @ says / max(float(how_rare.sum()), 1e-9),
-        "rarest": said[-1] / max(float(rarity.max()), 1e-9),
+        "says": how_rare @ says / whole,
+        "beside says": how_rare @ near / whole,
+        "either says": how_rare @ either / whole,
+        "beside adds": how_rare @ (either & ~says) / whole,
+        "says telling": (how_rare * is_telling) @ says / telling,
+        "either telling": (how_rare * is_telling) @ either / telling,
+        "says here": rare_here @ says / max(float(rare_here.sum()), 1e-9),
+        "rarest": said[-1] / max(float(how_rare.max()), 1e-9),
         "second": said[-2] if len(terms) > 1 else 0.0,
         "count": says.sum(axis=0) / known,
         "alone": (says & (says.sum(axis=1) == 1)[:, None]).sum(axis=0),
@@ -183,18 +183,18 @@ def _occurrences(
     """How often candidates say each term, whether one beside them does, and how rare each is (its idf)."""
     own = np.zeros((len(terms), len(first)))
     near = np.zeros((len(terms), len(first)), dtype=np.bool_)
-    rarity = np.zeros(len(terms))
+    how_rare = np.zeros(len(terms))
     counted = np.zeros(len(shelf))
     for place, term in enumerate(terms):
         passages, counts = shelf.postings(term)
         if not len(passages):
             continue
-        rarity[place] = np.log1p((len(shelf) - len(passages) + 0.5) / (len(passages) + 0.5))
+        how_rare[place] = rarity(len(passages), len(shelf))
         counted[passages] = counts
         own[place] = counted[first]
         near[place] = (_at(counted, beside.previous) + _at(counted, beside.next)) > 0
         counted[passages] = 0.0
-    return own, near, rarity
+    return own, near, how_rare
 
 
 def _names_of(shelf: Shelf, asked: Asked) -> set[int]:

@@ -24,6 +24,11 @@ K1, B = 0.9, 0.4
 """Saturation and length normalisation; passages are short and of much the same length."""
 
 
+def rarity(saying_count: int, passage_count: int) -> float:
+    """What a term tells that so many of all passages say (idf)."""
+    return float(np.log1p((passage_count - saying_count + 0.5) / (saying_count + 0.5)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Field:
     """What the score of a term in one field needs beside how often it occurs: 1 - b + b * length / average."""
@@ -59,8 +64,7 @@ class WordScores:
             passages, counts = self._shelf.postings(term)
             if not len(passages):
                 continue
-            found = len(passages)
-            idf = weight * float(np.log1p((len(self._scratch) - found + 0.5) / (found + 0.5)))
+            idf = weight * rarity(len(passages), len(self._scratch))
             occurrences = counts.astype(np.float64)
             total[passages] += idf * self._own.worth(occurrences, passages)
             if neighbours:

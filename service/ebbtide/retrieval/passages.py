@@ -63,8 +63,12 @@ def entries_of(text: str, speaker: str) -> list[Entry]:
 
 def entry_of(stretch: str, speaker: str, begin: int) -> Entry:
     """The entry of a stretch of a message that begins at a place; a blank one is found by nothing."""
-    spoken = f"{speaker}: {stretch}" if speaker else stretch
-    return Entry(begin, len(stretch), *analysed(spoken if stretch.strip() else ""))
+    return Entry(begin, len(stretch), *analysed(spoken(stretch, speaker) if stretch.strip() else ""))
+
+
+def spoken(stretch: str, speaker: str) -> str:
+    """A stretch with who said it before it, where that is known."""
+    return f"{speaker}: {stretch}" if speaker else stretch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the codec must know before there are threads.
+"""The codec of stores, and what it must know before there are threads.
 
 msgspec works out how to read a type when it first meets it. Two threads that meet one for the first time together
 crash the process: the second one uses what the first one has not finished (seen with 0.22; at a start with several
@@ -23,6 +23,9 @@ from ebbtide.vocabulary import (
     PassState,
     Receipt,
 )
+
+encode = msgspec.msgpack.encode
+decode = msgspec.msgpack.decode
 
 KNOWN: tuple[Any, ...] = (
     Batch,

@@ -13,8 +13,9 @@ import hashlib
 import struct
 from typing import Any, Final
 
-import msgspec
 import numpy as np
+
+from ebbtide.store import codec
 
 FORMAT_VERSION: Final = 1
 """Version of the tables and codecs below; a store with a higher one is refused."""
@@ -129,5 +130,5 @@ def text_key(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-encode = msgspec.msgpack.encode
-decode = msgspec.msgpack.decode
+encode = codec.encode
+decode = codec.decode

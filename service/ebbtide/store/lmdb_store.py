@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Precondition, Unavailable
-from ebbtide.store import codec, layout
+from ebbtide.store import layout
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 
@@ -69,8 +69,6 @@ TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
     "ProblemError": (Internal, "INTERNAL"),
 }
 """lmdb's exception, by name, to ours."""
-
-assert codec.KNOWN, "imported for what it does: see there"
 
 UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError, UnicodeDecodeError)
 """What a damaged value raises when it is decoded."""

@@ -180,16 +180,20 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
     """
     owner = parse_agent_id(agent_id)
     check_command(command, service.settings.limits)
-    patience_ms = command.patience_ms
-    if patience_ms is None:
-        patience_ms = service.settings.fleet.recall_patience_ms
     async with service.fleet.using(owner) as agent:
-        await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
+        await caught_up(service, agent, command.patience_ms)
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
             wanted = await with_meaning(service, wanted_by(agent, command))
             return await agent.ask(partial(_recollected, agent.workspace, wanted, command, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
+
+
+async def caught_up(service: Service, agent: Agent, patience_ms: int | None) -> None:
+    """Wait for batches accepted before, as long as was asked, or as the daemon is set to."""
+    if patience_ms is None:
+        patience_ms = service.settings.fleet.recall_patience_ms
+    await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
 
 
 def is_hybrid(command: RecallCommand) -> bool:

@@ -27,6 +27,7 @@ from ebbtide.verbs.recall import (
     RecallCommand,
     RecalledMemory,
     TimeRange,
+    caught_up,
     check_command,
     memory_info,
     wanted_by,
@@ -94,11 +95,8 @@ async def search(service: Service, agent_id: str, command: SearchCommand) -> Fou
     """
     owner = parse_agent_id(agent_id)
     asked = _as_question(command, service.settings.limits)
-    patience_ms = command.patience_ms
-    if patience_ms is None:
-        patience_ms = service.settings.fleet.recall_patience_ms
     async with service.fleet.using(owner) as agent:
-        await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
+        await caught_up(service, agent, command.patience_ms)
         wanted = await _wanted(service, replace(wanted_by(agent, asked), query=command.text or ""), command)
         return await agent.ask(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
 

@@ -76,7 +76,7 @@ def keep(store: LmdbStore, work: Unembedded, vectors: Sequence[Vector | None] | 
 
 
 def numbers(work: Unembedded) -> list[int]:
-    return [record.number for record in work.records]
+    return [one.record.number for one in work.lacking]
 
 
 def left(store: LmdbStore, model: str, dimension: int = 0) -> int:
@@ -96,9 +96,9 @@ def test_everything_is_asked_for_once(store: LmdbStore) -> None:
     """What was said comes with its speaker, a long message by its passages; afterwards nothing is left."""
     said(store, "Short.", "A sentence that is long. " * (LONGEST // 20))
     work = work_of(store, A)
-    assert numbers(work) == [1, 2] and work.asked[0].texts == ("Ann: Short.",)
-    assert len(work.asked[1].texts) > 1 and all(text.startswith("Ann: ") for text in work.asked[1].texts)
-    assert "".join(text.removeprefix("Ann: ") for text in work.asked[1].texts).startswith("A sentence")
+    assert numbers(work) == [1, 2] and work.lacking[0].texts == ("Ann: Short.",)
+    assert len(work.lacking[1].texts) > 1 and all(text.startswith("Ann: ") for text in work.lacking[1].texts)
+    assert "".join(text.removeprefix("Ann: ") for text in work.lacking[1].texts).startswith("A sentence")
     assert left(store, A) == 2
     assert keep(store, work) == {1, 2}
     assert left(store, A) == 0 and store.read(lambda txn: next_unembedded(txn, A, 0)) is None
@@ -117,7 +117,7 @@ def test_rounds_are_bounded(store: LmdbStore) -> None:
     """A round asks for a bounded number of texts, and the next one goes on behind it."""
     said(store, *(f"message {place}" for place in range(TEXTS_AT_ONCE + 10)))
     first = work_of(store, A)
-    assert len(first.records) == TEXTS_AT_ONCE
+    assert len(first.lacking) == TEXTS_AT_ONCE
     keep(store, first)
     assert numbers(work_of(store, A)) == list(range(TEXTS_AT_ONCE + 1, TEXTS_AT_ONCE + 11))
 
@@ -129,7 +129,7 @@ def test_another_model_begins_anew(store: LmdbStore) -> None:
     again = work_of(store, B)
     assert numbers(again) == [1, 2]
     half = msgspec.structs.replace(again.state, up_to=1)
-    partly = Unembedded(half, again.since, again.asked[:1])
+    partly = Unembedded(half, again.since, again.lacking[:1])
     keep(store, partly, [vector(3)])
     assert vectors_held(store) == {0: vector(3).tolist()}
     assert left(store, B) == 1 and left(store, A) == 2
@@ -203,7 +203,7 @@ def test_a_text_withdrawn_meanwhile_gets_no_vector(store: LmdbStore) -> None:
     store.write(withdraw)
     assert keep(store, work) == {1, 3}
     again = work_of(store, A)
-    assert numbers(again) == [2] and again.asked[0].texts == ("Ann:       ",)
+    assert numbers(again) == [2] and again.lacking[0].texts == ("Ann:       ",)
     keep(store, again, [None])
     assert left(store, A) == 0 and set(vectors_held(store)) == {0, 2}
 
