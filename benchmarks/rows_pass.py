@@ -68,11 +68,11 @@ def full_pass(plan: Plan) -> list[Figure]:
 
 def pass_ms(workspace: Workspace) -> float:
     """How long one pass takes, with its commits."""
-    workspace.owe_passes(1)
+    workspace.passes.owe(1)
     passes = workspace.store.read(lambda txn: txn.finished_passes())
 
     def run() -> None:
-        while not (step := workspace.compress((), _time_of_a_step())).is_idle:
+        while not (step := workspace.passes.compress((), _time_of_a_step())).is_idle:
             assert not step.tasks, "nothing has to be shortened"
 
     _, took_ms = timed(run)

@@ -391,7 +391,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
         await settle(service, "ann")
         agent = looking.opened_agent(service, "ann")
         scheduler = service.fleet.scheduler
-        plain = agent.workspace.compress
+        plain = agent.workspace.passes.compress
         steps = 0
 
         def one_node_a_step(finished: Any, is_time_up: Any, most_tasks: int) -> Any:
@@ -400,7 +400,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
             time.sleep(0.02)
             return plain(finished, lambda: True, most_tasks)
 
-        agent.workspace.compress = one_node_a_step  # type: ignore[method-assign]
+        agent.workspace.passes.compress = one_node_a_step  # type: ignore[method-assign]
         await compress(service, "ann", CompressCommand(passes=1))
         # The digest looks once whether there is a batch; after that nobody disturbs the slice.
         await eventually(lambda: steps >= 4)

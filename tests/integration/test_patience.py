@@ -407,14 +407,14 @@ async def test_caller_who_goes_away_while_its_batch_is_stored_leaves_no_orphan(t
         begun, may_end = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
         workspace = looking.opened_agent(service, "ann").workspace
-        accept = workspace.accept
+        accept = workspace.inbox.accept
 
         def slow(*given: Any) -> Any:
             loop.call_soon_threadsafe(begun.set)
             asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(10)
             return accept(*given)
 
-        workspace.accept = slow  # type: ignore[method-assign]
+        workspace.inbox.accept = slow  # type: ignore[method-assign]
         request = asyncio.create_task(tell(service, "ann", "Fact number 2."))
         await begun.wait()
         request.cancel()

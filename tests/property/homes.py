@@ -21,14 +21,10 @@ from typing import Any
 from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.arrivals import Accepted, Arrival
+from ebbtide.fleet.inbox import DigestTask, Draftable, Retention
 from ebbtide.fleet.segments import memory_of, told_messages, utterances
 from ebbtide.fleet.visits import PassStep, Shortened, ShorteningTask
-from ebbtide.fleet.workspace import (
-    DigestTask,
-    Draftable,
-    Retention,
-    Workspace,
-)
+from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
@@ -137,13 +133,13 @@ class Home:
             MessageRecord(0, 0, index, role, speaker, "", None, 5, "", layout.text_key(text))
             for index, (text, role, speaker) in enumerate(spoken)
         ]
-        [outcome] = self.workspace.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"")])
+        [outcome] = self.workspace.inbox.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"")])
         assert isinstance(outcome, Accepted)
         return outcome.batch
 
     def task(self) -> DigestTask:
         """The batch to digest now."""
-        task = self.workspace.next_task(10)
+        task = self.workspace.inbox.next_task(10)
         assert isinstance(task, DigestTask)
         return task
 
@@ -163,8 +159,8 @@ class Home:
         self, task: DigestTask, drafts: Sequence[Draftable], names: Mapping[tuple[int, int], str]
     ) -> None:
         """Commit what a batch became."""
-        focus = [node_id for node_id, _ in self.workspace.focus_texts()]
-        assert self.workspace.digest(task.batch, drafts, names, focus, 10, KEEP_ALL)
+        focus = [node_id for node_id, _ in self.workspace.inbox.focus_texts()]
+        assert self.workspace.inbox.digest(task.batch, drafts, names, focus, 10, KEEP_ALL)
 
     def remember(
         self, segments: Sequence[tuple[str, list[str]]], names: Mapping[tuple[int, int], str]
@@ -183,7 +179,7 @@ class Home:
     ) -> PassStep:
         """One step of compression, ended early where `times_up` says so."""
         clock = iter(times_up)
-        step = self.workspace.compress(finished, lambda: next(clock, False), most_tasks)
+        step = self.workspace.passes.compress(finished, lambda: next(clock, False), most_tasks)
         assert len(step.tasks) <= most_tasks
         return step
 

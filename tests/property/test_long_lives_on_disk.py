@@ -58,7 +58,7 @@ def test_a_slow_fading_is_recorded_to_the_end() -> None:
         for number in range(3):
             pair.remember([(f"{number}{i} " + "tea 茶馆 " * 11, []) for i in range(4)], [""])
         pair.patch({"max_owed_passes": 1000})
-        pair.home.workspace.owe_passes(120)
+        pair.home.workspace.passes.owe(120)
         pair.oracle.owed += 120
         for number in range(120):
             pair.compress(number, [True] * 3, [2] if number % 9 == 0 else [])

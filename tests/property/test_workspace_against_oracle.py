@@ -61,9 +61,9 @@ class WorkspaceLockstep(RuleBasedStateMachine):
         oracle = self.pair.oracle
         if oracle.owed + count > oracle.parameters.max_owed_passes:
             with pytest.raises(InvalidRequest):
-                self.pair.home.workspace.owe_passes(count)
+                self.pair.home.workspace.passes.owe(count)
         else:
-            assert self.pair.home.workspace.owe_passes(count).owed_passes == oracle.owed + count
+            assert self.pair.home.workspace.passes.owe(count).owed_passes == oracle.owed + count
             oracle.owed += count
 
     @rule(cue=histories.cues)
@@ -89,7 +89,7 @@ class WorkspaceLockstep(RuleBasedStateMachine):
         }
         if what != "compress" or self.pair.oracle.owed:
             self.refused(attempts[what])
-        assert home.workspace.next_task(10) is None
+        assert home.workspace.inbox.next_task(10) is None
 
     @rule(segments=histories.segments, names=histories.relation_names)
     def the_disk_is_full_at_a_digest(self, segments: list, names: list[str]) -> None:

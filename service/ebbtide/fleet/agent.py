@@ -180,7 +180,7 @@ class Agent:
         )
 
     def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
-        return self._make_busy(partial(self.workspace.accept, arrivals))
+        return self._make_busy(partial(self.workspace.inbox.accept, arrivals))
 
     async def last_accepted(self) -> int:
         """Number of the latest accepted batch, 0 for none."""
@@ -229,11 +229,11 @@ class Agent:
 
     async def owe_passes(self, count: int) -> AgentCounts:
         """Owe passes and ask for a turn."""
-        return await self.run(partial(self._make_busy, partial(self.workspace.owe_passes, count)))
+        return await self.run(partial(self._make_busy, partial(self.workspace.passes.owe, count)))
 
     async def retry(self, number: int) -> Batch | None:
         """Put a parked batch back into the inbox and wake the digest."""
-        return await self.run(partial(self._make_busy, partial(self.workspace.retry, number)))
+        return await self.run(partial(self._make_busy, partial(self.workspace.inbox.retry, number)))
 
     def _make_busy(self, job: Callable[[], T]) -> T:
         """Run a job that may give the agent work; runs on the pool, as part of the job.

@@ -19,10 +19,11 @@ from typing import Any
 
 from ebbtide.clock import Clock
 from ebbtide.errors import EbbtideError
+from ebbtide.fleet.inbox import DigestTask, Draftable, Retention
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.segments import label_of, memory_of, told_messages, utterances
-from ebbtide.fleet.workspace import DigestTask, Draftable, Retention, Workspace
+from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.port import (
     BadReply,
     LanguageModel,
@@ -139,7 +140,7 @@ class Digest:
 
     async def _once(self) -> None:
         self._arrived.clear()
-        task = await self._mailbox.run(lambda: self._workspace.next_task(self._clock.now_ms()))
+        task = await self._mailbox.run(lambda: self._workspace.inbox.next_task(self._clock.now_ms()))
         if isinstance(task, DigestTask):
             self._oldest_ms = task.batch.accepted_at_ms
             await self._digest(task)
@@ -191,7 +192,7 @@ class Digest:
             assert progress.focus is not None
             now_ms = self._clock.now_ms()
             commit = partial(
-                self._workspace.digest,
+                self._workspace.inbox.digest,
                 task.batch,
                 drafts,
                 progress.names,
@@ -252,7 +253,7 @@ class Digest:
 
     async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
         if progress.focus is None:
-            progress.focus = await self._mailbox.run(self._workspace.focus_texts)
+            progress.focus = await self._mailbox.run(self._workspace.inbox.focus_texts)
         ids = [node_id for node_id, _ in progress.focus]
         texts = [d.memory.content.removeprefix(d.memory.prefix) for d in drafts]
         focus_limit = self._workspace.parameters.focus_limit
@@ -286,7 +287,7 @@ class Digest:
         attempts = task.batch.attempts + 1
         pause_ms = round(self._asking.patience.pause_s(attempts) * 1000)
         job: Any = partial(
-            self._workspace.put_off,
+            self._workspace.inbox.put_off,
             task.batch,
             error,
             self._clock.now_ms() + pause_ms,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ebbtide.fleet.workspace import DigestTask, Draftable, slice_source, whole_source
+from ebbtide.fleet.inbox import DigestTask, Draftable
 from ebbtide.language.port import Processed, Segment, Utterance
 from ebbtide.memory.digestion import NewMemory
 from ebbtide.memory.speaker import speaker_labels
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import MessageRecord
+from ebbtide.vocabulary import MessageRecord, Source
 
 
 def told_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
@@ -65,10 +65,10 @@ def memory_of(
     start = placed_start(segment, heard)
     first = records[segment.messages[0]]
     if start is None:
-        sources = tuple(whole_source(records[i], heard[i].text) for i in sorted(set(segment.messages)))
+        sources = tuple(_whole_source(records[i], heard[i].text) for i in sorted(set(segment.messages)))
     else:
         text = heard[segment.messages[0]].text
-        sources = (slice_source(first, text, start, len(segment.text)),)
+        sources = (_slice_source(first, text, start, len(segment.text)),)
     is_verbatim = start is not None and processed.content == prefix + segment.text
     if not processed.content.startswith(prefix):
         prefix = ""
@@ -81,3 +81,14 @@ def memory_of(
         sources=sources,
     )
     return Draftable(memory, None if is_verbatim else processed.content.removeprefix(prefix))
+
+
+def _slice_source(record: MessageRecord, text: str, start: int, length: int) -> Source:
+    """The source of a slice of a message, given in code points, as UTF-8 bytes."""
+    before = start if text.isascii() else len(text[:start].encode())
+    return Source(record.number, before, len(text[start : start + length].encode()))
+
+
+def _whole_source(record: MessageRecord, text: str) -> Source:
+    """The whole of a message as a source."""
+    return Source(record.number, 0, len(text.encode()))

@@ -56,7 +56,7 @@ class Compressor:
         most_tasks = MOST_TEXTS if self.asking.takes_many else 1
         while True:
             step = await self.mailbox.run(
-                partial(self.workspace.compress, finished, self._budget(), most_tasks)
+                partial(self.workspace.passes.compress, finished, self._budget(), most_tasks)
             )
             if step.is_idle:
                 return False
@@ -72,7 +72,7 @@ class Compressor:
                 return True
             # A shortened text is committed before giving way, or its model call was in vain.
             if finished and self._must_give_way(deadline_s):
-                await self.mailbox.run(partial(self.workspace.compress, finished, lambda: True))
+                await self.mailbox.run(partial(self.workspace.passes.compress, finished, lambda: True))
                 return True
 
     def _must_give_way(self, deadline_s: float) -> bool:

@@ -1,6 +1,6 @@
 """A pass under way, as jobs hand it on: whom to visit next, which texts it waits for, how these went.
 
-Values only. What a visit does is in `memory/compression.py`; the jobs are in `workspace.py`.
+Values only. What a visit does is in `memory/compression.py`; the jobs are in `passes.py`.
 """
 
 from __future__ import annotations

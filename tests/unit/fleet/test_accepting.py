@@ -112,7 +112,7 @@ def stored(workspace: Workspace) -> list[tuple[int, list[str]]]:
 def test_one_commit_stores_them_all_in_order(store: CountingStore) -> None:
     """Numbers, messages and counts are those of batches that came one after the other."""
     workspace = opened(store)
-    outcomes = workspace.accept([arrival("one", "two"), arrival("three"), arrival("one")])
+    outcomes = workspace.inbox.accept([arrival("one", "two"), arrival("three"), arrival("one")])
     assert store.commit_count == 1
     assert numbers(outcomes) == [1, 2, 3]
     assert [o.pending_batches for o in outcomes if isinstance(o, Accepted)] == [1, 2, 3]
@@ -123,7 +123,7 @@ def test_one_commit_stores_them_all_in_order(store: CountingStore) -> None:
 def test_same_key_in_one_commit_does_the_work_once(store: CountingStore) -> None:
     """The second is answered with the first one's batch, and with another body refused by itself."""
     workspace = opened(store)
-    outcomes = workspace.accept(
+    outcomes = workspace.inbox.accept(
         [
             arrival("one", key="k", body_hash=b"1"),
             arrival("one", key="k", body_hash=b"1"),
@@ -135,14 +135,14 @@ def test_same_key_in_one_commit_does_the_work_once(store: CountingStore) -> None
     assert isinstance(outcomes[2], Conflict)
     assert outcomes[2].reason == "IDEMPOTENCY_KEY_REUSED"
     assert stored(workspace) == [(1, ["one"]), (2, ["two"])]
-    again = workspace.accept([arrival("one", key="k", body_hash=b"1"), arrival("three")])
+    again = workspace.inbox.accept([arrival("one", key="k", body_hash=b"1"), arrival("three")])
     assert numbers(again) == [1, 3]
 
 
 def test_inbox_that_gets_full_refuses_the_rest(store: CountingStore) -> None:
     """Those that still fit are stored; a replay takes no place and is answered all the same."""
     workspace = opened(store, max_queue_size=2)
-    outcomes = workspace.accept(
+    outcomes = workspace.inbox.accept(
         [arrival("one", key="k"), arrival("two"), arrival("three"), arrival("one", key="k"), arrival("four")]
     )
     assert numbers(outcomes) == [1, 2, 0, 1, 0]
@@ -154,7 +154,7 @@ def test_inbox_that_gets_full_refuses_the_rest(store: CountingStore) -> None:
 def test_batch_without_room_is_refused_by_itself(store: CountingStore) -> None:
     """STORE_FULL is for the one that does not fit; it leaves no trace, and its neighbours are stored."""
     workspace = opened(store)
-    outcomes = workspace.accept([arrival("one"), arrival(noise(400_000)), arrival("two")])
+    outcomes = workspace.inbox.accept([arrival("one"), arrival(noise(400_000)), arrival("two")])
     assert numbers(outcomes) == [1, 0, 2]
     assert isinstance(outcomes[1], Exhausted)
     assert outcomes[1].reason == "STORE_FULL"
@@ -165,7 +165,7 @@ def test_map_grows_for_all_of_them(store: CountingStore) -> None:
     """A commit that is written again in a larger map stores nothing twice."""
     workspace = opened(store)
     texts = [noise(10_000 + n) for n in range(8)]
-    assert numbers(workspace.accept([arrival(text) for text in texts])) == list(range(1, 9))
+    assert numbers(workspace.inbox.accept([arrival(text) for text in texts])) == list(range(1, 9))
     assert stored(workspace) == [(n + 1, [text]) for n, text in enumerate(texts)]
 
 
@@ -174,9 +174,9 @@ def test_commit_that_fails_stores_none_of_them(store: CountingStore) -> None:
     workspace = opened(store)
     store.failing = {1: Unavailable("no disk", reason="STORE_UNAVAILABLE")}
     with pytest.raises(Unavailable):
-        workspace.accept([arrival("one", key="k"), arrival("two")])
+        workspace.inbox.accept([arrival("one", key="k"), arrival("two")])
     assert stored(workspace) == []
-    assert numbers(workspace.accept([arrival("one", key="k"), arrival("two")])) == [1, 2]
+    assert numbers(workspace.inbox.accept([arrival("one", key="k"), arrival("two")])) == [1, 2]
 
 
 def test_failure_on_the_way_reaches_only_its_own(store: CountingStore) -> None:
@@ -184,7 +184,7 @@ def test_failure_on_the_way_reaches_only_its_own(store: CountingStore) -> None:
     workspace = opened(store)
     full = Exhausted("the disk is full", reason="STORE_FULL")
     store.failing = {1: full, 3: Unavailable("no disk", reason="STORE_UNAVAILABLE")}
-    outcomes = workspace.accept([arrival("one"), arrival("two"), arrival("three")])
+    outcomes = workspace.inbox.accept([arrival("one"), arrival("two"), arrival("three")])
     assert numbers(outcomes) == [1, 0, 2]
     assert isinstance(outcomes[1], Unavailable)
     assert stored(workspace) == [(1, ["one"]), (2, ["three"])]
@@ -195,6 +195,6 @@ def test_full_disk_refuses_one_alone(store: CountingStore) -> None:
     workspace = opened(store)
     store.failing = {1: Exhausted("the disk is full", reason="STORE_FULL")}
     with pytest.raises(Exhausted):
-        workspace.accept([arrival("one")])
+        workspace.inbox.accept([arrival("one")])
     assert store.commit_count == 1
     assert stored(workspace) == []

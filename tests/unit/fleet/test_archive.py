@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ebbtide.errors import Exhausted
-from ebbtide.fleet import workspace as module
+from ebbtide.fleet import archive as module
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Arrival
 from ebbtide.fleet.recollected import Wanted
@@ -37,7 +37,7 @@ def accept(home: Home, *texts: str, speaker: str = "Ann") -> None:
         for index, text in enumerate(texts)
     ]
     passages = [passages_of(text, speaker) for text in texts]
-    home.workspace.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"", passages)])
+    home.workspace.inbox.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"", passages)])
 
 
 def asked(home: Home, query: str, **fields: Any) -> list[str]:
@@ -59,13 +59,13 @@ def test_the_archive_follows_what_is_accepted_and_digested(home: Home) -> None:
     accept(home, "The boat is late.", "Tea is ready.")
     home.remember([("a boat", ["boat"]), ("tea", ["tea"])], {})
     accept(home, "Another boat.")
-    followed = home.workspace._archive.loaded
+    followed = home.workspace.open_archive.loaded
     assert followed is not None
     assert len(followed.shelf) > 3
     assert seen(followed) == seen(home.store.read(Archive.load))
     home.reopen()
     assert len(asked(home, "boats")) == 3
-    assert seen(home.workspace._archive.loaded) == seen(followed)  # type: ignore[arg-type]
+    assert seen(home.workspace.open_archive.loaded) == seen(followed)  # type: ignore[arg-type]
 
 
 def test_a_refused_batch_is_not_found(home: Home) -> None:
@@ -77,7 +77,7 @@ def test_a_refused_batch_is_not_found(home: Home) -> None:
     assert asked(home, "boat") == []
     accept(home, "Tea is ready.")
     assert asked(home, "boat tea") == ["Ann: Tea is ready."]
-    assert seen(home.workspace._archive.loaded) == seen(home.store.read(Archive.load))  # type: ignore[arg-type]
+    assert seen(home.workspace.open_archive.loaded) == seen(home.store.read(Archive.load))  # type: ignore[arg-type]
 
 
 def test_an_archive_that_cannot_follow_is_loaded_anew(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,11 +96,11 @@ def test_messages_stored_without_passages_are_found(home: Home) -> None:
     """A store written before there were passages answers like any other."""
     accept(home, "The boat is late.", "Tea is ready.")
     accept(home, "Another boat.")
-    before = seen(home.workspace._archive.loaded)  # type: ignore[arg-type]
+    before = seen(home.workspace.open_archive.loaded)  # type: ignore[arg-type]
     home.store.write(lambda txn: txn.delete(layout.PASSAGES, layout.u64(2)))
     home.reopen()
     assert asked(home, "tea") == ["Ann: Tea is ready."]
-    assert seen(home.workspace._archive.loaded) == before  # type: ignore[arg-type]
+    assert seen(home.workspace.open_archive.loaded) == before  # type: ignore[arg-type]
 
 
 def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home) -> None:
@@ -109,7 +109,7 @@ def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home)
     home.remember([(said, [])], {})
     [node] = home.nodes().values()
     shorter = "The boat is late."
-    home.workspace._commit(Change(nodes=[msgspec.structs.replace(node, content=shorter)]))
+    home.workspace.commit(Change(nodes=[msgspec.structs.replace(node, content=shorter)]))
     assert asked(home, "boat") == ["…" + said + " | "]
     assert asked(home, "boat", include_archive=False) == [shorter]
 
@@ -118,7 +118,7 @@ def test_worths_of_memories_come_to_their_passages(home: Home) -> None:
     """Looked at for some passages or for all, a passage has the best worth among the memories of its message."""
     for place in range(6):
         home.remember([(f"boat {place}", ["boat"]), (f"tea {place}", ["tea"])], {})
-    archive = home.workspace._archive.loaded
+    archive = home.workspace.open_archive.loaded
     assert archive is not None
     network = home.workspace.network
     dice = Random(3)

@@ -58,7 +58,7 @@ def seen(archive: Archive) -> dict[str, Any]:
 
 def follows(home: Home) -> bool:
     """Whether the archive in memory is what one made anew from the store would be."""
-    archive = home.workspace._archive.loaded
+    archive = home.workspace.open_archive.loaded
     assert archive is not None, "it was not given up"
     return seen(archive) == seen(home.store.read(Archive.load))
 
@@ -102,15 +102,15 @@ def test_memories_are_found_by_their_own_words(home: Home) -> None:
     assert found.content == f"{BOAT} {TEA}"
     assert recollected(home, "外婆的茶叶")[0].node_ids == (1, 2)
     node = home.nodes()[1]
-    home.workspace._commit(Change(nodes=[msgspec.structs.replace(node, content="The boat is late.")]))
+    home.workspace.commit(Change(nodes=[msgspec.structs.replace(node, content="The boat is late.")]))
     assert recollected(home, "harbour") == []
     assert recollected(home, "boat")[0].content == f"The boat is late. {TEA}"
     assert follows(home)
-    home.workspace._commit(Change(forgotten=[1], focus=(2,)))
+    home.workspace.commit(Change(forgotten=[1], focus=(2,)))
     assert recollected(home, "boat") == []
     assert [one.node_ids for one in recollected(home, "茶叶")] == [(2,)]
     assert follows(home)
-    home.workspace._commit(Change(forgotten=[2], focus=()))
+    home.workspace.commit(Change(forgotten=[2], focus=()))
     assert recollected(home, "茶叶") == []
     assert follows(home)
 
@@ -222,7 +222,7 @@ def test_compression_works_from_the_present_content(home: Home) -> None:
         return text[:target]
 
     for _ in range(8):
-        home.workspace.owe_passes(1)
+        home.workspace.passes.owe(1)
         home.compress(shorten)
         assert home.faults() == []
         assert follows(home)
@@ -244,6 +244,6 @@ def test_passages_that_are_missing_are_made_anew(home: Home) -> None:
         home.reopen()
         assert recollected(home, "harbour")[0].node_ids == (1,)
         node = home.nodes()[1]
-        home.workspace._commit(Change(nodes=[msgspec.structs.replace(node, content="The boat is late.")]))
+        home.workspace.commit(Change(nodes=[msgspec.structs.replace(node, content="The boat is late.")]))
         assert recollected(home, "boat")[0].content == "The boat is late."
-        home.workspace._commit(Change(nodes=[node]))
+        home.workspace.commit(Change(nodes=[node]))

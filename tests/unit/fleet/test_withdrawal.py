@@ -59,7 +59,7 @@ def faded(home: Home) -> tuple[ShorteningTask, ...]:
 
 def assert_it_agrees(home: Home) -> None:
     """What is held in memory is what is made anew from the disk."""
-    followed = home.workspace._archive.loaded
+    followed = home.workspace.open_archive.loaded
     assert followed is not None
     held = snapshot(home.workspace.network)
     shelf = seen(followed)
@@ -146,7 +146,7 @@ def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.Monk
     for fewest in (0, 10**6):
         monkeypatch.setattr(passages, "FEWEST_MERGED", fewest)
         home.remember([("the anchor is rusty", []), ("the sail is white", [])], {})
-    shelf = home.workspace._archive.loaded.shelf  # type: ignore[union-attr]
+    shelf = home.workspace.open_archive.loaded.shelf  # type: ignore[union-attr]
     before = shelf.postings(term_of("sail"))[0].tolist()
     delete(home, 1, 3)
     assert len(shelf.postings(term_of("anchor"))[0]) == 0
