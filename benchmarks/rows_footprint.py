@@ -101,7 +101,7 @@ def memory(plan: Plan) -> list[Figure]:
             added.append(_difference(after, before))
         figures.append(_memory_figure(f"daemon, + {name} agent open", added, AGENT_MB.get(name)))
     figures.insert(0, _memory_figure("daemon, idle", idle, IDLE_MB))
-    return [*figures, _many_open(plan)]
+    return [*figures, _with_questions(plan), _many_open(plan)]
 
 
 def _memory_figure(what: str, found: list[Resident], bound: float | None) -> Figure:
@@ -117,14 +117,31 @@ def _difference(after: Resident, before: Resident) -> Resident:
 
 
 def _with_agent(plan: Plan, name: str) -> tuple[Resident, Resident]:
-    """A daemon before and after one agent was opened and asked."""
+    """A daemon before and after one agent was opened and asked; without the embedder, which is not this agent's."""
     data_dir = plan.fresh("memory")
     install(plan.store(SCALES[name]), data_dir, AGENT)
-    with running(data_dir) as daemon, connected(daemon) as client:
+    with running(data_dir, {"EMBEDDING__MODEL": "off"}) as daemon, connected(daemon) as client:
         client.ask("GET", "/healthz")
         before = _calm(daemon.process.pid)
         _open(client, AGENT)
         return before, _calm(daemon.process.pid)
+
+
+def _with_questions(plan: Plan) -> Figure:
+    """What the same daemon holds once everything has vectors and a question was asked: embedder, shelf and all."""
+    scale = plan.scale_for("M")
+    data_dir = plan.fresh("memory")
+    install(plan.store(scale), data_dir, AGENT)
+    with running(data_dir) as daemon, connected(daemon) as client:
+        client.ask("GET", "/healthz")
+        before = _calm(daemon.process.pid)
+        while client.told("GET", f"/v1/agents/{AGENT}")["unembedded_messages"]:
+            time.sleep(CALM_S)
+        client.ask("POST", f"/v1/agents/{AGENT}/recall", {"query": "Who told me about the harbour?"})
+        added = _difference(_calm(daemon.process.pid), before)
+    return _memory_figure(
+        f"daemon, + {scale.name} agent asked a question, with embedder and vectors", [added], None
+    )
 
 
 def _open(client: KeepAlive, agent_id: str) -> None:
