@@ -6,7 +6,7 @@ WORKERS ?= 2
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 
-.PHONY: demo serve test lint curve bench bench-recall soak proto eval-model model-server clean
+.PHONY: demo serve test lint curve bench bench-recall soak chaos proto eval-model model-server clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
@@ -35,6 +35,9 @@ bench-recall: $(READY_DEV)  ## is the evidence found? Public sets beside the che
 
 soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing broken, memory flat; make soak SOAK="--seconds 60"
 	$(BIN)/python -m benchmarks.soak $(SOAK)
+
+chaos: $(READY_DEV)  ## kill it, starve it, lie to it: 200 kills and every fault; make chaos ROUNDS=20 is what the tests do
+	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_BURST=1000 $(BIN)/python -m pytest -m chaos -s
 
 proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code

@@ -15,9 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
+from google.protobuf.message_factory import GetMessageClass
+from grpc_status import rpc_status
 
+from tests.support.callers import SERVICE, GrpcCaller, Reply, as_json
 from tests.support.process import Daemon, check_data_directory, running_daemon
 from tests.support.waiting import wait_until
 
@@ -43,9 +47,43 @@ class Said:
     batch_id: str | None = None
 
 
+class OverGrpc(GrpcCaller):
+    """The same requests over gRPC, one at a time."""
+
+    def __init__(self, target: str) -> None:
+        self._unknown = {}
+        self._calls = grpc.insecure_channel(target)
+
+    def __enter__(self) -> OverGrpc:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.close()
+
+    def post(self, path: str, *, json: Any) -> Reply:
+        """Ask; a daemon that is gone is a TransportError, as over HTTP."""
+        name, request = self._request("POST", path, json)
+        answer_kind = GetMessageClass(SERVICE.methods_by_name[name].output_type)
+        call: Any = self._calls.unary_unary(
+            f"/{SERVICE.full_name}/{name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=answer_kind.FromString,
+        )
+        try:
+            return Reply(200, as_json(call(request, timeout=30)), {})
+        except grpc.RpcError as error:
+            told: Any = error
+            if rpc_status.from_call(told) is None:
+                raise httpx.TransportError(str(told.code())) from error
+            return self._refusal(told)
+
+
 @dataclass
 class Talker:
-    """A client of one agent: says unique things one after the other and writes down what was acknowledged."""
+    """A client of one agent: says unique things one after the other and writes down what was acknowledged.
+
+    Every other one speaks gRPC.
+    """
 
     number: int
     agent: str
@@ -54,16 +92,22 @@ class Talker:
     faults: list[str] = field(default_factory=list)
     replays: int = 0
 
-    def talk(self, url: str, is_over: threading.Event) -> None:
+    def connected(self, daemon: Daemon) -> Any:
+        """A connection to the daemon; to be used in a `with`."""
+        if self.number % 2:
+            return OverGrpc(daemon.grpc_target)
+        return httpx.Client(base_url=daemon.url, timeout=30)
+
+    def talk(self, daemon: Daemon, is_over: threading.Event) -> None:
         """Go on until the daemon is gone."""
-        with httpx.Client(base_url=url, timeout=30) as client:
+        with self.connected(daemon) as client:
             while not is_over.is_set():
                 try:
                     self._act(client)
                 except httpx.TransportError:
                     return
 
-    def _act(self, client: httpx.Client) -> None:
+    def _act(self, client: Any) -> None:
         acts = {"say": 50, "repeat": 8, "recall": 18, "flush": 8, "compress": 8, "close": 8}
         match self.dice.choices(list(acts), list(acts.values()))[0]:
             case "say":
@@ -82,7 +126,7 @@ class Talker:
             case "close":
                 self._post(client, "close", {})
 
-    def _say(self, client: httpx.Client) -> None:
+    def _say(self, client: Any) -> None:
         first = sum(len(said.tokens) for said in self.said)
         tokens = [f"zq{self.number}x{first + i}zq" for i in range(self.dice.choice((1, 1, 2, 5)))]
         body: dict[str, Any] = {
@@ -94,7 +138,7 @@ class Talker:
         self.said.append(said)
         self._send(client, said)
 
-    def _send(self, client: httpx.Client, said: Said) -> None:
+    def _send(self, client: Any, said: Said) -> None:
         answer = self._post(client, "remember", said.body)
         if answer is None:
             return
@@ -103,10 +147,10 @@ class Talker:
         elif said.batch_id != answer["batch_id"]:
             self.faults.append(f"replayed {said.batch_id}, got {answer['batch_id']}")
 
-    def _post(self, client: httpx.Client, verb: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    def _post(self, client: Any, verb: str, body: dict[str, Any]) -> dict[str, Any] | None:
         response = client.post(f"/v1/agents/{self.agent}/{verb}", json=body)
         told: dict[str, Any] = response.json()
-        if response.is_success:
+        if response.status_code < 300:
             return told
         if told["error"]["reason"] not in TOLERATED:
             self.faults.append(f"{verb}: {response.status_code} {response.text}")
@@ -122,7 +166,7 @@ def load_until_killed(daemon: Daemon, talkers: list[Talker], lifetime_s: float, 
     """Let everyone talk to the daemon and kill it in the middle of it, once it has accepted so much more."""
     is_over = threading.Event()
     before = len(acknowledged_by(talkers))
-    threads = [threading.Thread(target=talker.talk, args=(daemon.url, is_over)) for talker in talkers]
+    threads = [threading.Thread(target=talker.talk, args=(daemon, is_over)) for talker in talkers]
     for thread in threads:
         thread.start()
     try:
@@ -176,14 +220,15 @@ def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_pa
     finally:
         daemon.close()
     acknowledged = acknowledged_by(talkers)
+    over_grpc = sum(1 for talker in talkers if talker.number % 2 for said in talker.said if said.batch_id)
     print(
-        f"{sum(len(t.said) for t in talkers)} sent, {len(acknowledged)} acknowledged,"
-        f" {sum(t.replays for t in talkers)} replayed"
+        f"{ROUNDS} kills, {sum(len(t.said) for t in talkers)} batches sent, {len(acknowledged)} acknowledged"
+        f" ({over_grpc} over gRPC), {sum(t.replays for t in talkers)} keys sent again"
     )
     assert len(acknowledged) > 2 * ROUNDS
     with running_daemon(data_dir, NOTHING_FORGOTTEN) as daemon:
         for talker in talkers:
-            with httpx.Client(base_url=daemon.url, timeout=60) as client:
+            with talker.connected(daemon) as client:
                 for said in talker.said:
                     # Replays of what is known to be there; the unknown stays unknown.
                     if said.batch_id and "idempotency_key" in said.body:
@@ -217,6 +262,9 @@ def verify(daemon: Daemon, agent: str, everything: list[Said]) -> None:
         batch = batches[said.batch_id]
         assert (batch["state"], batch["attempts"]) == ("digested", 0)
         assert [words[node_id][0] for node_id in batch["node_ids"]] == said.tokens
+    for found in list(words.values())[:: max(1, len(words) // 10)]:
+        told = daemon.recall(agent, found[0], query=f"Where does {found[0]} stand?")
+        assert found[0] in told, "what is there is recalled"
     by_number = sorted(batches.values(), key=lambda b: int(b["batch_id"][1:]))
     order = [int(node_id[1:]) for b in by_number for node_id in b["node_ids"]]
     assert order == sorted(order) == [int(node["id"][1:]) for node in nodes], "in the order of acceptance"

@@ -149,6 +149,8 @@ def test_statuses_are_pruned_by_count_and_by_age(store: LmdbStore) -> None:
     store.write(lambda txn: txn.prune(keep=4, older_than_ms=0, most=32))
     assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [3, 4, 5, 6]
     assert store.read(lambda txn: txn.receipt("k2")) is None
+    store.write(lambda txn: txn.prune(keep=4, older_than_ms=9000, most=32, least=3))
+    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [4, 5, 6], "the latest stay"
     store.write(lambda txn: txn.prune(keep=4, older_than_ms=500, most=32))
     assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [5, 6]
     store.write(lambda txn: txn.prune(keep=1, older_than_ms=900, most=1))

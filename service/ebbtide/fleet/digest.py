@@ -140,7 +140,10 @@ class Digest:
 
     async def _once(self) -> None:
         self._arrived.clear()
-        task = await self._mailbox.run(lambda: self._workspace.inbox.next_task(self._clock.now_ms()))
+        longest_ms = round(self._asking.patience.cap_s * 1000)
+        task = await self._mailbox.run(
+            lambda: self._workspace.inbox.next_task(self._clock.now_ms(), longest_ms)
+        )
         if isinstance(task, DigestTask):
             self._oldest_ms = task.batch.accepted_at_ms
             await self._digest(task)

@@ -21,6 +21,12 @@ from ebbtide.memory.digestion import NewMemory
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 from ebbtide.vocabulary import Batch, BatchState, MessageRecord, NodeId
 
+LONGEST_PAUSE_MS = 600_000
+"""Most that `language.retry_cap_ms` may be: nobody is put off for longer."""
+
+LEAST_KEPT = 100
+"""So many statuses and receipts stay however old they are: a clock that was set forward makes all of them old."""
+
 PRUNED_PER_DIGEST = 32
 """Most statuses dropped along with a digest, so that no commit grows without bound."""
 
@@ -97,15 +103,18 @@ class Inbox:
             # Those before it may be stored: what goes wrong from now on is this one's alone.
             return error
 
-    def next_task(self, now_ms: int) -> DigestTask | int | None:
-        """The next batch to digest; how long to wait (ms) when all are put off; None when none waits."""
+    def next_task(self, now_ms: int, longest_pause_ms: int = LONGEST_PAUSE_MS) -> DigestTask | int | None:
+        """The next batch to digest; how long to wait (ms) when all are put off; None when none waits.
+
+        One that is put off for longer than the longest pause was put off before the clock was set back: it is due.
+        """
 
         def read(txn: ReadTransaction) -> DigestTask | int | None:
             soonest: int | None = None
             for batch in txn.waiting():
-                if batch.not_before_ms <= now_ms:
-                    return _task(txn, batch)
                 wait_ms = batch.not_before_ms - now_ms
+                if wait_ms <= 0 or wait_ms > longest_pause_ms:
+                    return _task(txn, batch)
                 soonest = wait_ms if soonest is None else min(soonest, wait_ms)
             return soonest
 
@@ -164,6 +173,7 @@ class Inbox:
                 keep=retention.keep,
                 older_than_ms=retention.older_than_ms,
                 most=PRUNED_PER_DIGEST,
+                least=LEAST_KEPT,
             )
             if self._state.parameters.kept_days != 0:
                 return {}

@@ -52,6 +52,7 @@ class State:
         self.epoch = 0
         """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
         self.load()
+        store.on_reopened = self._reopened
 
     # --- opening and parameters --------------------------------------------------------------------
 
@@ -137,15 +138,25 @@ class State:
         try:
             self.network.apply(change)
         except Exception as error:
-            self.open_archive.give_up()
-            self._network = None
-            self.epoch += 1
+            self._give_up()
             get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
             return
         self.open_archive.follow(lambda archive: archive.note(change.nodes))
         if shelve is not None:
             self.open_archive.follow(shelve)
         self.retell(retold)
+
+    def _reopened(self) -> None:
+        self._give_up()
+        get_log("workspace").warning(
+            "store opened anew after a failed commit", agent_id=self.identity.agent_id
+        )
+
+    def _give_up(self) -> None:
+        """Hold nothing that was derived; the next job builds it anew."""
+        self.open_archive.give_up()
+        self._network = None
+        self.epoch += 1
 
     def retell(self, retold: Retold | None) -> None:
         """Let the archive follow what tells messages without their text; loaded anew where that is not known."""

@@ -99,15 +99,21 @@ class InboxWriting(InboxReading, TableWriting):
     def _put_batch(self, batch: Batch) -> None:
         self.put(layout.BATCHES, layout.u64(batch.number), layout.encode(batch))
 
-    def prune(self, *, keep: int, older_than_ms: int, most: int) -> None:
-        """Drop statuses and receipts of digested batches beyond `keep`, or digested before a time."""
-        surplus = self._entries(layout.DIGESTED) - keep
+    def prune(self, *, keep: int, older_than_ms: int, most: int, least: int = 0) -> None:
+        """Drop statuses and receipts of digested batches beyond `keep`, or digested before a time.
+
+        The latest `least` do not go by time.
+        """
+        count = self._entries(layout.DIGESTED)
+        surplus = count - keep
+        by_age = count - least
         for key, value in list(islice(self.items(layout.DIGESTED), most)):
             batch = self.batch(layout.from_u64(value))
             assert batch is not None, "a digested entry has its batch"
-            if surplus <= 0 and batch.digested_at_ms >= older_than_ms:
+            if surplus <= 0 and (by_age <= 0 or batch.digested_at_ms >= older_than_ms):
                 return
             surplus -= 1
+            by_age -= 1
             self.delete(layout.DIGESTED, key)
             self.delete(layout.BATCHES, value)
             if batch.idempotency_key:

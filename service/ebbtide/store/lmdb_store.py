@@ -4,11 +4,15 @@ The only module that imports `lmdb`. A commit is durable when `write` returns (L
 meta page). The map grows by itself up to `max_map_bytes`; growing needs that no transaction is open in this
 environment, which holds because one agent's jobs run one at a time.
 
+After a meta page that could not be written LMDB refuses everything until the environment is opened anew: so it is,
+at once, and whoever holds what was derived from the store is told that it may be behind.
+
 Foreign errors are translated in one table, `TRANSLATION`; a test holds it against what lmdb can raise.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -146,9 +150,13 @@ class LmdbStore:
     def __init__(self, path: Path, environment: Any, *, max_map_bytes: int) -> None:
         self.path = path
         self._environment = environment
+        self._map_bytes: int = environment.info()["map_size"]
         self._max_map_bytes = max_map_bytes
         self._tables: dict[bytes, Any] = {}
         self._closed = False
+        self._is_lost = False
+        """Whether the environment was given up, and could not be opened anew yet."""
+        self.on_reopened: Callable[[], None] = lambda: None
 
     @classmethod
     def create(cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
@@ -226,6 +234,7 @@ class LmdbStore:
             with self._environment.begin() as txn:
                 return fn(LmdbReading(txn, self._tables))
         except FOREIGN as error:
+            self._recover()
             raise translated(error, self.path) from error
 
     def write(self, fn: Callable[[WriteTransaction], T]) -> T:
@@ -238,16 +247,45 @@ class LmdbStore:
             except lmdb.MapFullError as error:
                 self._grow(error)
             except FOREIGN as error:
+                self._recover()
                 raise translated(error, self.path) from error
 
+    def _recover(self) -> None:
+        """Open the environment anew where a commit that failed has left it unusable."""
+        try:
+            self._environment.begin().abort()
+        except lmdb.PanicError:
+            self._is_lost = True
+            # What could not be written may be there all the same: nothing in memory can be relied on.
+            self.on_reopened()
+            # Where this fails too, the next call tries again.
+            with contextlib.suppress(EbbtideError):
+                self._reopen()
+        except FOREIGN:
+            return
+
+    def _reopen(self) -> None:
+        map_bytes = self._map_bytes
+        self._environment.close()
+        environment = _environment(
+            self.path, map_bytes=map_bytes, max_map_bytes=self._max_map_bytes, new=False
+        )
+        self._environment, self._is_lost = environment, False
+        try:
+            self._open_tables(layout.TABLES)
+        except (lmdb.Error, OSError) as error:
+            self._is_lost = True
+            raise translated(error, self.path) from error
+
     def _grow(self, error: Exception) -> None:
-        size: int = self._environment.info()["map_size"]
+        size = self._map_bytes
         if size >= self._max_map_bytes:
             raise Exhausted(
                 f"the agent's store holds max_map_bytes = {self._max_map_bytes}; nothing was stored",
                 reason="STORE_FULL",
             ) from error
-        self._environment.set_mapsize(min(size * 2, self._max_map_bytes))
+        self._map_bytes = min(size * 2, self._max_map_bytes)
+        self._environment.set_mapsize(self._map_bytes)
 
     def close(self) -> None:
         """Close the environment. Idempotent."""
@@ -260,3 +298,5 @@ class LmdbStore:
             raise Unavailable(
                 "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
             )
+        if self._is_lost:
+            self._reopen()

@@ -117,7 +117,7 @@ class WriteTransaction(ReadTransaction, Protocol):
     def defer_batch(self, batch: Batch) -> Batch: ...
     def park_batch(self, batch: Batch) -> None: ...
     def unpark_batch(self, batch: Batch) -> Batch: ...
-    def prune(self, *, keep: int, older_than_ms: int, most: int) -> None: ...
+    def prune(self, *, keep: int, older_than_ms: int, most: int, least: int = 0) -> None: ...
 
 
 class Store(Protocol):
@@ -125,6 +125,8 @@ class Store(Protocol):
 
     path: Path
     """The directory it is in."""
+    on_reopened: Callable[[], None]
+    """Called when a failed commit made it open its files anew: it may hold more than the last that went well."""
 
     def read(self, fn: Callable[[ReadTransaction], T]) -> T:
         """Run `fn` on a consistent view."""

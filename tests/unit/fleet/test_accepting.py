@@ -29,6 +29,7 @@ class CountingStore:
     def __init__(self, store: LmdbStore) -> None:
         self.store = store
         self.path = store.path
+        self.on_reopened: Callable[[], None] = lambda: None
         self.commit_count = 0
         self.failing: dict[int, Exception] = {}
 

@@ -1,0 +1,58 @@
+"""A wall clock that is set: time is metadata only, so nothing waits for it, is lost by it, or comes out of order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import running_daemon
+from tests.support.unsteady_daemon import MODULE, nonsense_file, set_clock
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.chaos
+
+DAY_S = 86_400.0
+SETTINGS = {"LANGUAGE__RETRY_BASE_MS": 100, "LANGUAGE__RETRY_CAP_MS": 500, "EMBEDDING__MODEL": "off"}
+
+
+def test_clock_set_back_and_forth_loses_and_disorders_nothing(tmp_path: Path) -> None:
+    """Between every two batches the clock jumps, by years and into the past; a restart comes in between too."""
+    data_dir = tmp_path / "data"
+    facts = []
+    with running_daemon(data_dir, SETTINGS, module=MODULE) as daemon:
+        for number, days in enumerate((0, 400, -3000, 0, 9000, -1, 30)):
+            set_clock(data_dir, days * DAY_S)
+            facts.append(f"Fact number {number}.")
+            daemon.remember("ann", facts[-1], idempotency_key=f"key {number}")
+            if number == 3:
+                assert daemon.stop() == 0
+                daemon.start()
+            answer = daemon.flush("ann", timeout_ms=30_000)
+            assert (answer["digested"], answer["passes_done"]) == (True, True)
+        assert [node["content"] for node in daemon.get("ann/nodes").json()["nodes"]] == facts
+        found = daemon.post("ann/recall", {"query": "Which fact is number 2?"}).json()
+        assert facts[2] in found["text"]
+        ready = daemon.client.get("/readyz").json()
+        assert not [why for why in ready["reasons"] if "waited" in why]
+        batches = daemon.get("ann/batches").json()["batches"]
+        assert [batch["state"] for batch in batches] == ["digested"] * len(facts)
+        # A key is known however old the clock makes it.
+        for number, fact in enumerate(facts):
+            assert daemon.remember("ann", fact, idempotency_key=f"key {number}") == f"b{number + 1}"
+
+
+def test_batch_that_was_put_off_is_due_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    """It waits for the pause it was given, not until the clock is again where it was."""
+    data_dir = tmp_path / "data"
+    nonsense_file(data_dir).touch()
+    with running_daemon(data_dir, SETTINGS, module=MODULE) as daemon:
+        batch_id = daemon.remember("ann", "This is nonsense about a kettle.")
+        wait_until(lambda: daemon.get(f"ann/batches/{batch_id}").json()["attempts"] >= 1, 30)
+        set_clock(data_dir, -30 * DAY_S)
+        nonsense_file(data_dir).unlink()
+        # Another batch wakes the digest; the first one must not be left behind for a month.
+        daemon.remember("ann", "The cup is red.")
+        answer = daemon.flush("ann", timeout_ms=30_000)
+        assert (answer["digested"], answer["parked_batches"]) == (True, 0)
+        assert daemon.get(f"ann/batches/{batch_id}").json()["state"] == "digested"

@@ -1,0 +1,54 @@
+"""`ebbtide serve` whose wall clock is off by as many seconds as a file says, and whose model may talk nonsense.
+
+The file is `<data directory>.clock`. Texts that hold the word `nonsense` are answered with nonsense while the file
+`<data directory>.nonsense` exists. Run as `python -m tests.support.unsteady_daemon serve …`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ebbtide.cli.app import main
+from ebbtide.clock import SystemClock
+from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.port import BadReply, Segment, Utterance
+
+MODULE = "tests.support.unsteady_daemon"
+
+
+def clock_file(data_dir: Path) -> Path:
+    """Holds by how many seconds the clock is off; write it whole, by renaming."""
+    return data_dir.with_name(f"{data_dir.name}.clock")
+
+
+def nonsense_file(data_dir: Path) -> Path:
+    """While this exists, texts that hold `nonsense` get an answer of no use."""
+    return data_dir.with_name(f"{data_dir.name}.nonsense")
+
+
+def set_clock(data_dir: Path, offset_s: float) -> None:
+    """Set the clock of a running daemon."""
+    fresh = clock_file(data_dir).with_suffix(".new")
+    fresh.write_text(str(offset_s))
+    fresh.replace(clock_file(data_dir))
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[sys.argv.index("--data-dir") + 1])
+    plain = BuiltinModel.segment
+
+    def now_ms(_: SystemClock) -> int:
+        offset_s = float(clock_file(place).read_text()) if clock_file(place).exists() else 0.0
+        return time.time_ns() // 1_000_000 + round(offset_s * 1000)
+
+    async def segment(self: BuiltinModel, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
+        if nonsense_file(place).exists() and any("nonsense" in message.text for message in messages):
+            raise BadReply("nonsense")
+        return await plain(self, messages, max_chars=max_chars)
+
+    SystemClock.now_ms = now_ms  # type: ignore[method-assign]
+    BuiltinModel.segment = segment  # type: ignore[method-assign]
+    main()
