@@ -46,6 +46,9 @@ async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> N
         response = await call("PATCH", "/v1/agents")
         assert response.json()["error"]["reason"] == "METHOD_NOT_ALLOWED"
         assert response.headers["allow"] == "GET"
+        # Of a path with several routes every method is named.
+        response = await call("POST", "/v1/agents/ann")
+        assert response.headers["allow"] == "DELETE, GET, PATCH, PUT"
 
 
 async def test_what_is_no_json_in_utf_8_is_an_unsupported_media_type(tmp_path: Path) -> None:

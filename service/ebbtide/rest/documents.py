@@ -56,6 +56,31 @@ BODIES: dict[type[BaseModel], dict[str, Any]] = {
 }
 """Models of request bodies, with examples."""
 
+AGENT = "/v1/agents/{agent_id}"
+_OF_AGENT = {"agent_id": "$request.path.agent_id"}
+_BATCH = {**_OF_AGENT, "batch_id": "$response.body#/batch_id"}
+_NODE = {**_OF_AGENT, "node_id": "$response.body#/nodes/0/id"}
+
+LINKS: dict[tuple[str, str, str], list[tuple[str, str, dict[str, str]]]] = {
+    (AGENT, "put", "201"): [(f"{AGENT}/remember", "post", _OF_AGENT), (AGENT, "delete", _OF_AGENT)],
+    (f"{AGENT}/remember", "post", "202"): [
+        (f"{AGENT}/batches/{{batch_id}}", "get", _BATCH),
+        (f"{AGENT}/batches/{{batch_id}}/retry", "post", _BATCH),
+        (f"{AGENT}/flush", "post", _OF_AGENT),
+        (f"{AGENT}/recall", "post", _OF_AGENT),
+        (f"{AGENT}/search", "post", _OF_AGENT),
+    ],
+    (f"{AGENT}/flush", "post", "200"): [
+        (f"{AGENT}/nodes", "get", _OF_AGENT),
+        (f"{AGENT}/links", "get", _OF_AGENT),
+        (f"{AGENT}/compress", "post", _OF_AGENT),
+    ],
+    (f"{AGENT}/nodes", "get", "200"): [
+        (f"{AGENT}/nodes/{{node_id}}", method, _NODE) for method in ("get", "patch", "delete")
+    ],
+}
+"""What an answer leads to: from (path, method, status) to (path, method, where its parameters come from)."""
+
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-ancestors 'none'"
@@ -89,8 +114,17 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
+        _add_links(document["paths"])
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _add_links(paths: dict[str, Any]) -> None:
+    for (path, method, status), targets in LINKS.items():
+        links = paths[path][method]["responses"][status].setdefault("links", {})
+        for target, its_method, parameters in targets:
+            operation = paths[target][its_method]["operationId"]
+            links[operation] = {"operationId": operation, "parameters": parameters}
 
 
 PAGE = """<!doctype html>

@@ -17,6 +17,7 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from ebbtide.errors import (
     QUIET_MESSAGE,
@@ -88,17 +89,26 @@ async def on_ebbtide_error(_: Request, error: Exception) -> Response:
     return problem(error)
 
 
-async def on_http_exception(_: Request, error: Exception) -> Response:
+async def on_http_exception(request: Request, error: Exception) -> Response:
     """Answer what the router itself refuses."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         refusal = NotFound("this path does not take this method", reason="METHOD_NOT_ALLOWED")
         response = problem(refusal)
-        response.headers.update(error.headers or {})
+        # The router names the methods of one route only; a path may have several.
+        response.headers["Allow"] = ", ".join(sorted(_methods_at(request)))
         return response
     if error.status_code == 404:
         return problem(NotFound("there is nothing at this path", reason="ROUTE_NOT_FOUND"))
     return problem(InvalidRequest("the request cannot be read", reason="INVALID_VALUE"))
+
+
+def _methods_at(request: Request) -> set[str]:
+    """The methods that the path of a request takes."""
+    # An included router hides its routes from the app.
+    routes = [*request.app.routes, *request.app.state.verb_routes]
+    found = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return {method for route in found for method in getattr(route, "methods", None) or ()}
 
 
 async def on_validation_error(_: Request, error: Exception) -> Response:

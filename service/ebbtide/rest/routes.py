@@ -90,7 +90,7 @@ async def initialise(request: Request, agent_id: str) -> Response:
 @router.patch(
     "/v1/agents/{agent_id}",
     response_model=agents.AgentInfo,
-    openapi_extra=body_of(AgentParameters),
+    openapi_extra=body_of(AgentParameters, is_required=False),
     tags=["agents"],
 )
 async def update(request: Request, agent_id: str) -> Response:
@@ -350,3 +350,4 @@ async def get_scheduler(request: Request) -> Response:
 def add_routes(app: FastAPI) -> None:
     """Put every route on the app."""
     app.include_router(router)
+    app.state.verb_routes = router.routes

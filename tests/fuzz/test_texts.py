@@ -1,0 +1,121 @@
+"""Texts of every kind through the daemon: stored as they are, or refused with a reason; nothing in between."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.conftest import FUZZING
+from tests.support.process import Daemon, running_daemon
+
+QUIET = {"EMBEDDING__MODEL": "off"}
+ODD = st.sampled_from(
+    [
+        *("\x00", "\u202e", "\u2066", "\u200d", "\ufeff", "\ud800", "\udfff", "\r\n"),
+        *("👩\u200d👩\u200d👧", "𝔘", "é", "e\u0301", "ﷺ", "字"),
+    ]
+)
+TEXTS = st.one_of(
+    st.text(max_size=60), st.lists(st.one_of(ODD, st.text(max_size=5)), max_size=12).map("".join)
+)
+LINE_BYTES = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon for all texts of this file; its stores are checked afterwards, and its log."""
+    with running_daemon(tmp_path_factory.mktemp("fuzz") / "data", QUIET) as daemon:
+        yield daemon
+        assert '"level": "error"' not in daemon.log
+        assert daemon.stop() == 0
+
+
+def is_sayable(text: str) -> bool:
+    """Whether UTF-8 can say it."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def sent(daemon: Daemon, method: str, path: str, body: Any) -> Any:
+    """A request whose JSON escapes everything, so that what UTF-8 cannot say can be tried too."""
+    headers = {"content-type": "application/json"}
+    return daemon.client.request(method, path, content=json.dumps(body, ensure_ascii=True), headers=headers)
+
+
+@FUZZING
+@given(text=TEXTS, speaker=TEXTS, conversation=TEXTS)
+def test_what_is_remembered_is_what_was_said(
+    fuzzed: Daemon, text: str, speaker: str, conversation: str
+) -> None:
+    """A source gives back the very bytes; lone surrogates are refused, and nothing of the batch is stored."""
+    body = {
+        "messages": [{"role": "user", "content": f"The harbour: {text}", "speaker": speaker}],
+        "conversation_id": conversation,
+    }
+    before = fuzzed.get("ann").json()["counts"]["messages"] if fuzzed.get("ann").status_code == 200 else 0
+    response = sent(fuzzed, "POST", "/v1/agents/ann/remember", body)
+    if not is_sayable(text + speaker + conversation):
+        assert response.status_code == 400, response.text
+        assert response.json()["error"]["reason"] in ("INVALID_JSON", "INVALID_VALUE")
+        if fuzzed.get("ann").status_code == 200:
+            assert fuzzed.get("ann").json()["counts"]["messages"] == before
+        return
+    assert response.status_code == 202, response.text
+    assert fuzzed.flush("ann", timeout_ms=30_000)["digested"]
+    batch = fuzzed.get(f"ann/batches/{response.json()['batch_id']}").json()
+    whole = f"The harbour: {text}".encode()
+    for node_id in batch["node_ids"]:
+        for source in fuzzed.get(f"ann/nodes/{node_id}").json()["sources"]:
+            cut = whole[source["offset"] : source["offset"] + source["length"]]
+            assert cut.decode(), "an offset lies between two characters"
+
+
+@FUZZING
+@given(keywords=st.lists(TEXTS, max_size=4), relations=st.lists(TEXTS, max_size=4), query=TEXTS)
+def test_whatever_is_asked_for_is_answered_or_refused(
+    fuzzed: Daemon, keywords: list[str], relations: list[str], query: str
+) -> None:
+    """A recall by any words never breaks."""
+    for body in ({"keywords": keywords, "relations": relations, "depth": 3}, {"query": query}):
+        response = sent(fuzzed, "POST", "/v1/agents/ann/recall", {**body, "patience_ms": 0})
+        assert response.status_code in (200, 400, 404), response.text
+        if response.status_code == 400:
+            assert response.json()["error"]["reason"] != "INTERNAL"
+
+
+@FUZZING
+@given(agent_id=TEXTS.filter(is_sayable))
+def test_agent_ids_are_taken_as_they_are_or_refused(fuzzed: Daemon, agent_id: str) -> None:
+    """One that is taken is listed byte for byte; what is not in NFC, or holds what ids may not, is refused."""
+    path = f"/v1/agents/{quote(agent_id, safe='')}"
+    response = fuzzed.client.put(path, json={})
+    if response.status_code in (200, 201):
+        assert response.json()["agent_id"] == agent_id == unicodedata.normalize("NFC", agent_id)
+        assert fuzzed.client.get(path).json()["agent_id"] == agent_id
+        assert fuzzed.client.delete(path).status_code == 200
+    else:
+        assert response.status_code in (400, 404, 405), response.text
+
+
+def test_lines_of_a_megabyte_are_refused_by_name_and_length(fuzzed: Daemon) -> None:
+    """Longer than a message may be: TEXT_TOO_LONG names the field; as long as it may be, it is stored whole."""
+    limit = 100_000
+    for text in ("x" * LINE_BYTES, "长" * (LINE_BYTES // 3), "𝔘" * (LINE_BYTES // 4)):
+        response = sent(
+            fuzzed, "POST", "/v1/agents/long/remember", {"messages": [{"role": "user", "content": text}]}
+        )
+        assert response.status_code == 400
+        error = response.json()["error"]
+        assert error["reason"] == "TEXT_TOO_LONG"
+        assert "messages[0].content" in error["message"]
+        assert len(response.text) < 2000, "the refusal does not repeat it"
+    kept = ("海边的灯塔" * limit)[:limit]
+    fuzzed.remember("long", kept)
+    assert fuzzed.flush("long", timeout_ms=60_000)["digested"]
+    assert fuzzed.get("long").json()["counts"]["messages"] == 1
