@@ -42,9 +42,7 @@ class Entrance:
             return ANYONE
         text = presented(authorizations)
         if text is None:
-            raise Unauthenticated(
-                "this needs an API key; send it as Authorization: Bearer ebb_…", reason="MISSING_KEY"
-            )
+            raise _missing_key()
         key, grant = self._keyring.find(text, self._clock.now_ms())
         per_s = self._settings.requests_per_s if key.requests_per_s is None else key.requests_per_s
         if per_s:
@@ -53,7 +51,13 @@ class Entrance:
         return Caller(key.id, grant, most)
 
     def permit(self, caller: Caller, operation: Operation, agent_id: str | None) -> None:
-        """Let a caller do this, with the agent that is named. SCOPE_MISSING, KEY_NOT_FOR_AGENT, RATE_LIMITED."""
+        """Let a caller do this, with the agent that is named.
+
+        SCOPE_MISSING, KEY_NOT_FOR_AGENT, RATE_LIMITED; MISSING_KEY for who was never admitted.
+        """
+        if caller is ANYONE and self._keyring is not None and operation.needs is not Needs.NOTHING:
+            # A transport that forgot to ask who it is must not open the door.
+            raise _missing_key()
         caller.grant.refuse_beyond(operation, agent_id)
         per_s = self._settings.agent_requests_per_s
         if per_s and agent_id is not None and operation.needs is Needs.AGENT:
@@ -68,3 +72,9 @@ class Entrance:
                 metadata={"limit": whose, "requests_per_s": f"{per_s:g}"},
                 retry_after_s=wait_s,
             )
+
+
+def _missing_key() -> Unauthenticated:
+    return Unauthenticated(
+        "this needs an API key; send it as Authorization: Bearer ebb_…", reason="MISSING_KEY"
+    )

@@ -90,7 +90,7 @@ UNLISTED = Operation("", Needs.EVERY_AGENT, (ADMIN,))
 BY_ROUTE: Mapping[str, Operation] = {operation.route: operation for operation in OPERATIONS.values()}
 """The operations by `METHOD /path`."""
 
-OPEN_PATHS = frozenset(
-    operation.route.partition(" ")[2] for operation in OPERATIONS.values() if operation.needs is Needs.NOTHING
+OPEN_ROUTES = frozenset(
+    operation.route for operation in OPERATIONS.values() if operation.needs is Needs.NOTHING
 )
-"""Paths that need no key."""
+"""Routes that need no key."""

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ebbtide.access.entrance import Entrance
 from ebbtide.access.grants import CALLER
-from ebbtide.access.operations import OPEN_PATHS
+from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
 from ebbtide.rest.problems import problem
 from ebbtide.settings import Settings
@@ -132,7 +132,8 @@ class Guard:
     def _admit(self, scope: Scope, headers: Headers) -> None:
         """Find out who asks, for whatever is done in this request; a browser's preflight never tells."""
         is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-        if scope["path"] in OPEN_PATHS or (is_preflight and self._origins):
+        is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
+        if is_open or (is_preflight and self._origins):
             return
         caller = self._entrance.admit(headers.getlist("authorization"))
         CALLER.set(caller)
