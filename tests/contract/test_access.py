@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import grpc
@@ -388,29 +389,46 @@ async def test_an_agent_gets_so_many_requests_whoever_asks(tmp_path: Path) -> No
         assert [await rest("GetFocus", None), await rest("GetFocus", None)] == [ALLOWED, "RATE_LIMITED"]
 
 
-async def test_an_agent_holds_so_much(tmp_path: Path) -> None:
+async def test_an_agent_holds_so_many_memories(tmp_path: Path) -> None:
     """QUOTA_REACHED names the quota, the limit and what is held; nothing is stored; a replay is answered."""
     said = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}], "idempotency_key": "k"}
     more = {"messages": [{"role": "user", "content": "In June I moved to Porto."}]}
-    for quota, what in (({"max_nodes_per_agent": 1}, "nodes"), ({"max_bytes_per_agent": 4096}, "bytes")):
-        async with service_in(tmp_path / what, access=quota) as service:
-            client = Rest(service).client
-            place = "/v1/agents/ann"
-            for _ in range(2):
-                accepted = await client.post(f"{place}/remember", json=said)
-                if accepted.status_code == 507:
-                    break  # an empty store may pass the bytes already
-                await client.post(f"{place}/flush", json={"timeout_ms": 20_000})
-            before = (await client.get(place)).json()["counts"]
-            refused = await client.post(f"{place}/remember", json=more)
-            error = refused.json()["error"]
-            assert (refused.status_code, error["reason"]) == (507, "QUOTA_REACHED")
-            limit, held = int(error["metadata"]["limit"]), int(error["metadata"]["held"])
-            assert error["metadata"]["quota"] == what
-            assert held >= limit > 0
-            assert (await client.get(place)).json()["counts"] == before
-            if what == "nodes":
-                assert (await client.post(f"{place}/remember", json=said)).json()["batch_id"] == "b1"
+    async with service_in(tmp_path / "d", access={"max_nodes_per_agent": 1}) as service:
+        client, place = Rest(service).client, "/v1/agents/ann"
+        assert (await client.post(f"{place}/remember", json=said)).status_code == 202
+        await client.post(f"{place}/flush", json={"timeout_ms": 20_000})
+        before = (await client.get(place)).json()["counts"]
+        refused = await client.post(f"{place}/remember", json=more)
+        error = refused.json()["error"]
+        assert (refused.status_code, error["reason"]) == (507, "QUOTA_REACHED")
+        assert error["metadata"] == {"quota": "nodes", "limit": "1", "held": str(before["nodes"])}
+        assert "retry-after" not in refused.headers
+        assert (await client.get(place)).json()["counts"] == before
+        assert (await client.post(f"{place}/remember", json=said)).json()["batch_id"] == "b1"
+        node = (await client.get(f"{place}/nodes")).json()["nodes"][0]["id"]
+        assert (await client.delete(f"{place}/nodes/{node}")).status_code == 200
+        assert (await client.post(f"{place}/remember", json=more)).status_code == 202
+
+
+async def test_an_agent_takes_so_much_room(tmp_path: Path) -> None:
+    """Batches are taken until the pages in use reach the quota, then QUOTA_REACHED, while another agent goes on."""
+    dice, quota = Random(1), 1 << 20
+    async with service_in(tmp_path / "d", access={"max_bytes_per_agent": quota}) as service:
+        client = Rest(service).client
+        accepted = 0
+        while accepted < 40:
+            text = dice.randbytes(50_000).hex()
+            body = {"messages": [{"role": "user", "content": text}]}
+            answer = await client.post("/v1/agents/ann/remember", json=body)
+            if answer.status_code != 202:
+                break
+            accepted += 1
+        error = answer.json()["error"]
+        assert (error["reason"], error["metadata"]["quota"]) == ("QUOTA_REACHED", "bytes")
+        assert quota <= int(error["metadata"]["held"]) < 2 * quota
+        assert 5 <= accepted < 25
+        assert (await client.get("/v1/agents/ann")).json()["counts"]["messages"] == accepted
+        assert (await client.post("/v1/agents/bob/remember", json=body)).status_code == 202
 
 
 async def test_a_key_brings_in_so_many_agents(tmp_path: Path) -> None:
