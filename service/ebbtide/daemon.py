@@ -27,6 +27,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threadpoolctl import threadpool_limits
 
 from ebbtide import __version__
+from ebbtide.access.entrance import Entrance
+from ebbtide.access.key_file import KeyFile
+from ebbtide.access.keyring import Keyring
+from ebbtide.access.tls import read_certificates
 from ebbtide.clock import Clock, SystemClock
 from ebbtide.courtesy import Courtesy
 from ebbtide.errors import Precondition
@@ -43,7 +47,7 @@ from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, in_background
 from ebbtide.verbs.service import Service
 
 LANGUAGE_THREADS = 2
@@ -78,18 +82,25 @@ def make_model(settings: Settings, builtin: BuiltinModel) -> LanguageModel:
 def refuse_insecure_bind(settings: Settings) -> None:
     """INSECURE_BIND for an address beyond this machine, unless it was allowed explicitly."""
     host = settings.server.host
-    if settings.server.allow_insecure or host == "localhost":
+    if settings.server.allow_insecure or settings.access.authentication != "off":
         return
-    try:
-        is_loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not is_loopback:
+    if not is_loopback(host):
         raise Precondition(
             f"listening on {host} would let anyone who reaches this machine read and erase every memory, "
-            "since nothing authenticates callers; listen on 127.0.0.1, or set server.allow_insecure",
+            "since nothing authenticates callers; listen on 127.0.0.1, set access.authentication to keys, "
+            "or set server.allow_insecure",
             reason="INSECURE_BIND",
         )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def open_agent_limit(configured: int) -> int:
@@ -165,11 +176,31 @@ async def opened(
         )
         fleet.start()
         life.push_async_callback(fleet.stop)
-        service = Service(fleet, asking, settings, clock, desk)
+        entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
+        service = Service(fleet, asking, settings, clock, desk, entrance)
         try:
             yield service
         finally:
             service.is_accepting = False
+
+
+@contextlib.asynccontextmanager
+async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIterator[Entrance]:
+    """Who may come in, following the file of keys. KEY_FILE_UNUSABLE when it cannot be used at a start."""
+    if settings.access.authentication == "off":
+        yield Entrance(settings.access, None, clock)
+        return
+    keyring = Keyring(KeyFile(settings.store.data_dir))
+    keyring.load()
+    if not len(keyring):
+        get_log("access").warning("there is no key yet, so nobody may call; see ebbtide keys create")
+    following = in_background(keyring.follow(fleet.on_pool))
+    try:
+        yield Entrance(settings.access, keyring, clock)
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
 
 
 def _careful(what: str, close: Callable[[], object]) -> Callable[[], None]:
@@ -201,18 +232,28 @@ def _patience(settings: Settings) -> Patience:
 async def serve(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; everything is closed on return.
 
-    Raises Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND) and OSError when a port cannot be had.
+    Raises Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND, KEY_FILE_UNUSABLE, TLS_UNUSABLE) and OSError when a port
+    cannot be had.
     """
     refuse_insecure_bind(settings)
+    certificates = read_certificates(settings.access)
+    if (
+        certificates is None
+        and settings.access.authentication != "off"
+        and not is_loopback(settings.server.host)
+    ):
+        get_log("access").warning(
+            "API keys travel unencrypted: set access.tls_cert_file, or put TLS in front"
+        )
     # What was imported lives as long as the process: looking for garbage in it would hold everybody up for 0.1 s.
     gc.collect()
     gc.freeze()
     log = get_log("daemon")
     stop = asyncio.Event()
     async with contextlib.AsyncExitStack() as ports:
-        rest = RestServer(settings.server)
+        rest = RestServer(settings.server, certificates)
         ports.callback(rest.release)
-        rpc = GrpcServer(settings)
+        rpc = GrpcServer(settings, certificates)
         ports.push_async_callback(rpc.release)
         async with opened(settings) as service:
             loop = asyncio.get_running_loop()

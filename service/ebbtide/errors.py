@@ -2,6 +2,7 @@
 
     EbbtideError
     ├── InvalidRequest     the request is wrong as it stands: change it
+    ├── Unauthenticated    say who you are
     ├── Forbidden          not for you
     ├── NotFound           nothing there
     ├── Conflict           another request got there first
@@ -72,6 +73,21 @@ REASONS: dict[str, Reason] = {
     "ORIGIN_NOT_ALLOWED": Reason(
         403, "PERMISSION_DENIED", "Forbidden", "A web page of another origin that CORS does not list."
     ),
+    "MISSING_KEY": Reason(
+        401, "UNAUTHENTICATED", "Unauthenticated", "No API key came with the request, and one is needed."
+    ),
+    "INVALID_KEY": Reason(
+        401,
+        "UNAUTHENTICATED",
+        "Unauthenticated",
+        "The API key is none that counts: unknown, revoked or expired.",
+    ),
+    "KEY_NOT_FOR_AGENT": Reason(
+        403, "PERMISSION_DENIED", "Forbidden", "The API key is bound to other agents."
+    ),
+    "SCOPE_MISSING": Reason(
+        403, "PERMISSION_DENIED", "Forbidden", "The API key lacks the scope that this needs."
+    ),
     "AGENT_NOT_FOUND": Reason(404, "NOT_FOUND", "NotFound", "No agent of this id."),
     "NODE_NOT_FOUND": Reason(
         404,
@@ -122,6 +138,24 @@ REASONS: dict[str, Reason] = {
         "FAILED_PRECONDITION",
         "Precondition",
         "Listening beyond this machine without authentication was not allowed explicitly.",
+    ),
+    "KEY_FILE_UNUSABLE": Reason(
+        409, "FAILED_PRECONDITION", "Precondition", "The file of API keys cannot be read, or is damaged."
+    ),
+    "TLS_UNUSABLE": Reason(
+        409,
+        "FAILED_PRECONDITION",
+        "Precondition",
+        "A certificate or key file for TLS cannot be read, or they do not belong together.",
+    ),
+    "RATE_LIMITED": Reason(
+        429, "RESOURCE_EXHAUSTED", "Exhausted", "More requests a second than the key or the agent may get."
+    ),
+    "QUOTA_REACHED": Reason(
+        507,
+        "RESOURCE_EXHAUSTED",
+        "Exhausted",
+        "The agent, or the key, holds as much as it may; nothing was stored.",
     ),
     "QUEUE_FULL": Reason(
         429, "RESOURCE_EXHAUSTED", "Exhausted", "The agent's inbox holds max_queue_size batches."
@@ -188,6 +222,12 @@ class InvalidRequest(EbbtideError):
     default_reason = "INVALID_VALUE"
 
 
+class Unauthenticated(EbbtideError):
+    """Nobody the daemon knows asks."""
+
+    default_reason = "MISSING_KEY"
+
+
 class Forbidden(EbbtideError):
     """The caller may not do this."""
 
@@ -246,6 +286,7 @@ FAMILIES: dict[str, type[EbbtideError]] = {
     family.__name__: family
     for family in (
         InvalidRequest,
+        Unauthenticated,
         Forbidden,
         NotFound,
         Conflict,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -76,7 +76,7 @@ class ServerSettings(_Section):
         1000, description="Most gRPC calls under way at once on one connection; further ones wait."
     )
     allow_insecure: bool = Field(
-        False, description="Listen beyond this machine although nothing authenticates callers."
+        False, description="Listen beyond this machine although `access.authentication` is off."
     )
     allowed_hosts: tuple[str, ...] = Field(
         (), description="Names allowed in `Host` beside loopback names and the bound address."
@@ -90,6 +90,51 @@ class ServerSettings(_Section):
     shutdown_grace_s: Annotated[float, Field(ge=0, le=600)] = Field(
         30.0, description="Longest a stop waits for requests in flight; at least 1 s."
     )
+
+
+class AccessSettings(_Section):
+    """Who may call, how fast, and how much an agent may hold."""
+
+    authentication: Literal["off", "keys"] = Field(
+        "off", description="Whether callers must show an API key; keys are made with `ebbtide keys create`."
+    )
+    tls_cert_file: str = Field(
+        "", description="Certificate of the daemon with its chain (PEM), for both ports; empty: no TLS."
+    )
+    tls_key_file: str = Field("", description="Private key of that certificate (PEM, without a passphrase).")
+    tls_client_ca_file: str = Field(
+        "",
+        description="Authority of client certificates (PEM); when set, callers without one cannot connect.",
+    )
+    requests_per_s: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
+        0.0, description="Requests a second that each key gets, unless it has a rate of its own; 0: no limit."
+    )
+    agent_requests_per_s: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
+        0.0, description="Requests a second that each agent gets, whoever asks; 0: no limit."
+    )
+    burst_s: Annotated[float, Field(ge=0, le=3600)] = Field(
+        2.0,
+        description="A key or an agent may get so many seconds' worth of requests at once; at least one request.",
+    )
+    max_agents_per_key: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
+        0,
+        description="Most agents within a key's reach for it to bring in another one; "
+        "0: no limit. A key may have a bound of its own.",
+    )
+    max_nodes_per_agent: Annotated[int, Field(ge=0, le=1 << 40)] = Field(
+        0, description="An agent with so many living memories takes no further batch; 0: no limit."
+    )
+    max_bytes_per_agent: Annotated[int, Field(ge=0, le=1 << 44)] = Field(
+        0, description="An agent that uses so much of its store takes no further batch; 0: no limit."
+    )
+
+    @model_validator(mode="after")
+    def _tls_is_whole(self) -> Self:
+        if bool(self.tls_cert_file) != bool(self.tls_key_file):
+            raise ValueError("tls_cert_file and tls_key_file belong together: set both, or none")
+        if self.tls_client_ca_file and not self.tls_cert_file:
+            raise ValueError("tls_client_ca_file needs tls_cert_file and tls_key_file")
+        return self
 
 
 class StoreSettings(_Section):
@@ -292,6 +337,7 @@ class Settings(BaseSettings):
     )
 
     server: ServerSettings = ServerSettings()
+    access: AccessSettings = AccessSettings()
     store: StoreSettings = Field(default_factory=StoreSettings)
     fleet: FleetSettings = FleetSettings()
     language: LanguageSettings = LanguageSettings()

@@ -98,7 +98,8 @@ class Daemon:
         while time.monotonic() < deadline:
             text = self.log_path.read_bytes()[before:].decode(errors="replace")
             found = re.search(
-                r"""["']?url["']?[:=] ?["'](http://[^"']+)["'].{1,40}?grpc["']?[:=] ?["']([^"']+)["']""", text
+                r"""["']?url["']?[:=] ?["'](https?://[^"']+)["'].{1,40}?grpc["']?[:=] ?["']([^"']+)["']""",
+                text,
             )
             if found:
                 return found[1], found[2]

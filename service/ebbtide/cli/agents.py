@@ -7,13 +7,21 @@ from typing import Any
 from rich.table import Table
 
 from ebbtide.cli.console import local_time, out, say, write_json
-from ebbtide.cli.options import DEFAULT_URL, DataDir, Json, Url
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
 from ebbtide.cli.source import source
 
 
-def agents(url: Url = DEFAULT_URL, data_dir: DataDir = None, as_json: Json = False) -> None:
+def agents(
+    url: Url = DEFAULT_URL,
+    data_dir: DataDir = None,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
     """List agents, open or not, without opening any."""
-    with source(url, data_dir) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
         found = where.agents()
     if as_json:
         write_json({"agents": found})

@@ -21,6 +21,7 @@ from ebbtide.cli.demo.command import demo
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, as_failure
 from ebbtide.cli.inspect import inspect
+from ebbtide.cli.keys import keys
 from ebbtide.cli.recall import recall
 from ebbtide.cli.remember import remember
 from ebbtide.cli.search import search
@@ -50,6 +51,7 @@ app.command("delete", rich_help_panel=USE)(delete)
 app.command("agents", rich_help_panel=LOOK)(agents)
 app.command("inspect", rich_help_panel=LOOK)(inspect)
 app.command("check", rich_help_panel=LOOK)(check)
+app.add_typer(keys, name="keys", rich_help_panel=LOOK)
 
 
 def _print_version(is_asked: bool) -> None:

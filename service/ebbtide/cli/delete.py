@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide.cli.console import counted, err, say, write_json
+from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.options import DEFAULT_URL, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
 
 MOST_SHOWN = 20
 
@@ -27,13 +28,16 @@ def delete(
         ),
     ],
     url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Json = False,
 ) -> None:
     """Delete memories, with their links and what they were made from. Irreversible."""
     from ebbtide.cli.remote import Remote
 
-    with Remote(url) as remote:
+    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         if not yes:
             _ask(remote, agent, nodes)
         answer = remote.delete_nodes(agent, nodes)

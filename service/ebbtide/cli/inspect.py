@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbtide.cli.console import counted, local_time, out, write_json
-from ebbtide.cli.options import DEFAULT_URL, DataDir, Json, Url
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
 from ebbtide.cli.pictures import importance_bar, indented
 from ebbtide.cli.source import source
 
@@ -23,11 +24,14 @@ def inspect(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
     node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="One memory, such as n12.")] = None,
     url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Look at an agent, or at one of its memories with its links."""
-    with source(url, data_dir) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
         if node is not None:
             found = where.node(agent, node)
             if as_json:

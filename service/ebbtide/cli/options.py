@@ -14,6 +14,27 @@ DEFAULT_AGENT = "default"
 
 Agent = Annotated[str, typer.Option("--agent", "-a", help="Whose memory.", show_default=True)]
 Url = Annotated[str, typer.Option("--url", envvar="EBBTIDE_URL", help="Where the daemon listens.")]
+ApiKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--api-key-file",
+        envvar="EBBTIDE_API_KEY_FILE",
+        help="File with the API key; else the variable EBBTIDE_API_KEY.",
+        show_default=False,
+    ),
+]
+CaFile = Annotated[
+    Path | None,
+    typer.Option("--ca-file", envvar="EBBTIDE_CA_FILE", help="Authority of the daemon's certificate (PEM)."),
+]
+ClientCert = Annotated[
+    Path | None,
+    typer.Option(
+        "--client-cert",
+        envvar="EBBTIDE_CLIENT_CERT",
+        help="Certificate and key to show the daemon (PEM, one file).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and only JSON.")]
 DataDir = Annotated[
     Path | None,

@@ -11,11 +11,15 @@ from typing import Annotated
 import typer
 
 from ebbtide.cli.console import counted, say, write_json, write_text
+from ebbtide.cli.credentials import Credentials, credentials
 from ebbtide.cli.options import (
     DEFAULT_AGENT,
     DEFAULT_URL,
     Agent,
+    ApiKeyFile,
     ArchiveUse,
+    CaFile,
+    ClientCert,
     Json,
     KeySentences,
     Kinds,
@@ -33,14 +37,19 @@ from ebbtide.cli.options import (
     Without,
 )
 
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[WORD]...", help="A memory matches when any of them occurs in it."),
+]
+
 
 def recall(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="A memory matches when any of them occurs in it."),
-    ] = None,
+    words: Words = None,
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     query: Query = None,
     mode: Mode = None,
     speaker: Speakers = None,
@@ -101,7 +110,8 @@ def recall(
         patience_ms=patience_ms,
     )
     nothing = nothing_found(words or [], agent, query, is_narrowed=any(name in command for name in NARROWING))
-    _tell(command, agent, url, nothing, as_json=as_json)
+    shown = credentials(api_key_file, ca_file, client_cert)
+    _tell(command, agent, url, shown, nothing, as_json=as_json)
 
 
 NARROWING = (
@@ -122,10 +132,12 @@ def _given(**options: object) -> dict[str, object]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _tell(command: dict[str, object], agent: str, url: str, nothing: str, *, as_json: bool) -> None:
+def _tell(
+    command: dict[str, object], agent: str, url: str, shown: Credentials, nothing: str, *, as_json: bool
+) -> None:
     from ebbtide.cli.remote import Remote
 
-    with Remote(url) as remote:
+    with Remote(url, shown) as remote:
         answer = remote.recall(agent, command)
     if as_json:
         write_json(answer)

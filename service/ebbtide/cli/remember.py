@@ -17,10 +17,11 @@ import typer
 
 from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.conversation import Request, bad_input, cut, read_conversation
+from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.messages import is_unicode
-from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, Json, Url
+from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
 
 if TYPE_CHECKING:
     from ebbtide.cli.remote import Remote
@@ -34,6 +35,9 @@ def remember(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The conversation, or - for standard input.")],
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     conversation_id: Annotated[
         str | None, typer.Option("--conversation-id", help="Groups the batches of one conversation.")
     ] = None,
@@ -51,7 +55,7 @@ def remember(
     requests = cut(conversation.batches, batch_size, conversation_id)
     check(requests, name)
     bodies = [request.body for request in requests]
-    with Remote(url) as remote:
+    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         stored = _send(remote, agent, bodies)
         flushed = _wait(remote, agent) if wait else None
     if as_json:

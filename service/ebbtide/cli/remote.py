@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
+from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode, of_error
 from ebbtide.cli.failures import Failure, sentence
 from ebbtide.vocabulary import node_text_id, parse_agent_id, parse_node_id
@@ -32,7 +33,13 @@ Json = dict[str, Any]
 class Remote:
     """One daemon at one address."""
 
-    def __init__(self, url: str, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        credentials: Credentials = NO_CREDENTIALS,
+        *,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
         self.url = url.rstrip("/")
         try:
             address = httpx.URL(self.url)
@@ -46,6 +53,8 @@ class Remote:
             base_url=address,
             timeout=TIMEOUT_S,
             transport=transport,
+            headers=credentials.headers,
+            verify=True if credentials.trust is None else credentials.trust,
             # A proxy of the environment has no business between two processes of one machine.
             trust_env=not _is_loopback(address.host),
         )
@@ -159,6 +168,8 @@ def refusal(error: Json, status: int, retry_after: str = "") -> Failure:
         for violation in error.get("field_violations") or []
     ][1:]
     hint = "; ".join(others)
+    if status == 401:
+        hint = "Name a key with --api-key-file, or in EBBTIDE_API_KEY; `ebbtide keys create` makes one."
     if retry_after:
         hint = f"Try again in {retry_after} s."
     return Failure(f"{text} [{error['reason']}]", of_error(error["reason"], status), hint=hint)

@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbtide.cli.console import out, say, write_json
-from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, Json, Url
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
 from ebbtide.cli.recall import nothing_found, what_waits
 
 
@@ -20,6 +21,9 @@ def search(
     words: Annotated[list[str], typer.Argument(metavar="WORD...", help="A question, or words.")],
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     speaker: Annotated[
         list[str] | None, typer.Option("--speaker", help="Only what this speaker said; repeatable.")
     ] = None,
@@ -45,7 +49,7 @@ def search(
     }
     if most is not None:
         command["max_results"] = most
-    with Remote(url) as remote:
+    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         answer = remote.search(agent, command)
     if as_json:
         write_json(answer)

@@ -48,6 +48,10 @@ def serve(
     model_url: Annotated[str | None, typer.Option("--model-url", help="Address of the model server.")] = None,
     model_name: Annotated[str | None, typer.Option("--model-name", help="Model on that server.")] = None,
     config: Config = None,
+    authentication: Annotated[
+        Literal["off", "keys"] | None,
+        typer.Option("--authentication", help="Whether callers must show an API key."),
+    ] = None,
     allow_insecure: Annotated[
         bool, typer.Option("--allow-insecure", help="Listen beyond this machine, unauthenticated.")
     ] = False,
@@ -70,6 +74,7 @@ def serve(
             "grpc_port": grpc_port,
             "allow_insecure": True if allow_insecure else None,
         },
+        "access": {"authentication": authentication},
         "language": {"model": model, "base_url": model_url, "model_name": model_name},
         "log": {"format": log_format, "level": log_level},
     }
@@ -158,7 +163,7 @@ def _run(settings: Settings) -> None:
 def _start_failure(error: EbbtideError, settings: Settings) -> Failure:
     failure = as_failure(error)
     if error.reason == "INSECURE_BIND":
-        failure.hint = "On the command line: --allow-insecure."
+        failure.hint = "On the command line: --authentication keys, or --allow-insecure."
     elif isinstance(error.__cause__, OSError) and error.reason == "STORE_UNAVAILABLE":
         why = error.__cause__.strerror or str(error.__cause__)
         failure.message = f"The data directory {settings.store.data_dir} cannot be used: {why}."
@@ -181,18 +186,23 @@ def _announce(url: str, settings: Settings) -> None:
         (
             "a first memory",
             _curl(
-                url, "remember", '{"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}'
+                settings,
+                url,
+                "remember",
+                '{"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}',
             ),
         ),
-        ("and back again", _curl(url, "recall", '{"keywords": ["Lisbon"]}')),
+        ("and back again", _curl(settings, url, "recall", '{"keywords": ["Lisbon"]}')),
         ("to stop", "Ctrl-C"),
     ]
     for label, value in rows:
         console.print(Text.assemble((f"{label:>20}  ", "dim"), value), soft_wrap=True)
 
 
-def _curl(url: str, verb: str, body: str) -> str:
-    return f"curl -H 'content-type: application/json' {url}/v1/agents/ann/{verb} -d '{body}'"
+def _curl(settings: Settings, url: str, verb: str, body: str) -> str:
+    asks = settings.access.authentication != "off"
+    key = ' -H "authorization: Bearer $EBBTIDE_API_KEY"' if asks else ""
+    return f"curl -H 'content-type: application/json'{key} {url}/v1/agents/ann/{verb} -d '{body}'"
 
 
 def _port_failure(error: OSError, settings: Settings) -> Failure:

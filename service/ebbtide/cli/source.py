@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
+
 Json = dict[str, Any]
 
 
@@ -20,12 +22,12 @@ class Source(Protocol):
 
 
 @contextmanager
-def source(url: str, data_dir: Path | None) -> Iterator[Source]:
+def source(url: str, data_dir: Path | None, credentials: Credentials = NO_CREDENTIALS) -> Iterator[Source]:
     """The data directory where one is named, else the daemon."""
     if data_dir is None:
         from ebbtide.cli.remote import Remote
 
-        with Remote(url) as remote:
+        with Remote(url, credentials) as remote:
             yield remote
         return
     from ebbtide.cli.offline import Resting, held

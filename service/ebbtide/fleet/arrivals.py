@@ -20,6 +20,17 @@ MESSAGE_WEIGHT = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
+class Quota:
+    """How much an agent may hold for it to take a batch; 0: no limit."""
+
+    nodes: int = 0
+    used_bytes: int = 0
+
+
+UNBOUNDED = Quota()
+
+
+@dataclass(frozen=True, slots=True)
 class Arrival:
     """A batch to be accepted, with its messages, their texts and the hash that its idempotency key stands for."""
 
@@ -30,6 +41,7 @@ class Arrival:
     passages: Sequence[list[PassageEntry]] = ()
     metadata: Mapping[bytes, str] = field(default_factory=dict)
     """The metadata of its messages as JSON, by key."""
+    quota: Quota = UNBOUNDED
 
     @property
     def weight(self) -> int:
@@ -58,6 +70,7 @@ def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Acce
         if known is not None:
             return Accepted(_replayed(txn, known, arrival.body_hash), counts.pending_batches)
         _refuse_when_full(counts, max_queue_size)
+        _refuse_beyond(arrival.quota, txn, counts)
     except EbbtideError as refusal:
         return refusal
     first, number = txn.next_message_number(), txn.next_batch_number()
@@ -91,3 +104,22 @@ def _refuse_when_full(counts: AgentCounts, most: int) -> None:
             reason="QUEUE_FULL",
             retry_after_s=5.0,
         )
+
+
+def _refuse_beyond(quota: Quota, txn: ReadTransaction, counts: AgentCounts) -> None:
+    """QUOTA_REACHED for an agent that holds as much as it may.
+
+    A batch that arrives below the bound is taken whole, so what an agent holds may pass it by what waits in its inbox.
+    """
+    if quota.nodes and counts.node_count >= quota.nodes:
+        raise _quota_reached("nodes", counts.node_count, quota.nodes)
+    if quota.used_bytes and (used := txn.used_bytes()) >= quota.used_bytes:
+        raise _quota_reached("bytes", used, quota.used_bytes)
+
+
+def _quota_reached(what: str, held: int, limit: int) -> Exhausted:
+    return Exhausted(
+        f"the agent holds {held} {what} and may hold {limit}; nothing was stored",
+        reason="QUOTA_REACHED",
+        metadata={"quota": what, "limit": str(limit), "held": str(held)},
+    )

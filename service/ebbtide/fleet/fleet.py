@@ -15,10 +15,12 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.fleet.agent import Agent, AgentNeeds
+from ebbtide.fleet.allowance import Allowance, Newcomers, agents_within, refuse_beyond
 from ebbtide.fleet.footprint import Footprint, least_recently_used
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.scheduler import Scheduler
@@ -44,6 +46,15 @@ LOADS_AT_ONCE = 4
 """Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Coming:
+    """How an agent may come into being, where there is none."""
+
+    may_be_new: bool
+    overrides: Mapping[str, object]
+    allowance: Allowance | None
+
+
 class Fleet:
     """Every agent of one daemon."""
 
@@ -66,6 +77,7 @@ class Fleet:
         self._opening: dict[AgentId, asyncio.Task[bool]] = {}
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
         self._erasing: set[AgentId] = set()
+        self._newcomers = Newcomers()
         self._room = Pulse()
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
@@ -120,9 +132,11 @@ class Fleet:
     # --- an agent to work with ---------------------------------------------------------------------
 
     @asynccontextmanager
-    async def using(self, agent_id: AgentId, *, create: bool = False) -> AsyncIterator[Agent]:
+    async def using(
+        self, agent_id: AgentId, *, create: bool = False, allowance: Allowance | None = None
+    ) -> AsyncIterator[Agent]:
         """The open agent, held open for the block. AGENT_NOT_FOUND unless it exists or `create` is set."""
-        async with self.ensuring(agent_id, create=create) as (agent, _):
+        async with self.ensuring(agent_id, create=create, allowance=allowance) as (agent, _):
             yield agent
 
     @asynccontextmanager
@@ -132,9 +146,11 @@ class Fleet:
         overrides: Mapping[str, object] | None = None,
         *,
         create: bool = True,
+        allowance: Allowance | None = None,
     ) -> AsyncIterator[tuple[Agent, bool]]:
         """The open agent and whether it came into being now, with `overrides` in force from the start."""
-        agent, is_new = await self._open(agent_id, create, overrides or {})
+        coming = _Coming(create, overrides or {}, allowance)
+        agent, is_new = await self._open(agent_id, coming)
         agent.users += 1
         try:
             yield agent, is_new
@@ -144,9 +160,7 @@ class Fleet:
             self.footprint.note(agent)
             self._room.beat()
 
-    async def _open(
-        self, agent_id: AgentId, create: bool, overrides: Mapping[str, object]
-    ) -> tuple[Agent, bool]:
+    async def _open(self, agent_id: AgentId, coming: _Coming) -> tuple[Agent, bool]:
         is_new = False
         while True:
             self._refuse_when_stopping(agent_id)
@@ -159,7 +173,7 @@ class Fleet:
             elif agent_id in self._opening:
                 await asyncio.wait([self._opening[agent_id]])
             else:
-                opening = in_background(self._open_now(agent_id, create, dict(overrides)))
+                opening = in_background(self._open_now(agent_id, coming))
                 self._opening[agent_id] = opening
                 opening.add_done_callback(lambda task: self._opened(agent_id, task))
                 is_new = await asyncio.shield(opening)
@@ -176,16 +190,25 @@ class Fleet:
         if agent_id in self._erasing:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
 
-    async def _open_now(self, agent_id: AgentId, create: bool, overrides: dict[str, object]) -> bool:
+    async def _open_now(self, agent_id: AgentId, coming: _Coming) -> bool:
         """Open the agent; whether it came into being now."""
         exists = await self.on_pool(lambda: self.data.exists(agent_id))
-        if not exists and not create:
+        if exists:
+            return await self._open_within(agent_id, coming, exists)
+        if not coming.may_be_new:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+        with self._newcomers.arriving(agent_id) as before:
+            allowance = coming.allowance
+            if allowance is not None:
+                await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
+            return await self._open_within(agent_id, coming, exists)
+
+    async def _open_within(self, agent_id: AgentId, coming: _Coming, exists: bool) -> bool:
         await self._reserve_room()
         try:
             async with self._loading:
                 await self.footprint.close_idle()
-                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, overrides))
+                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, coming.overrides))
             agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
             self._agents[agent_id] = agent
             self.footprint.note(agent)
@@ -195,7 +218,7 @@ class Fleet:
         return not exists
 
     def _load(
-        self, agent_id: AgentId, exists: bool, overrides: dict[str, object]
+        self, agent_id: AgentId, exists: bool, overrides: Mapping[str, object]
     ) -> tuple[Workspace, AgentCounts]:
         with fresh_pages():
             store = self._store(agent_id, exists)
@@ -319,20 +342,22 @@ class Fleet:
         """The agents that are open now."""
         return list(self._agents.values())
 
-    async def summaries(self, after: str, count: int) -> tuple[list[AgentSummary], str]:
-        """Up to `count` agents from the one whose directory follows `after`, and where to go on."""
-        return await self.on_pool(lambda: self._summaries(after, count))
+    async def summaries(
+        self, after: str, count: int, covers: Callable[[str], bool] = lambda _: True
+    ) -> tuple[list[AgentSummary], str]:
+        """Up to `count` agents of those covered, from the one whose directory follows `after`, and where to go on."""
+        return await self.on_pool(lambda: self._summaries(after, count, covers))
 
-    def _summaries(self, after: str, count: int) -> tuple[list[AgentSummary], str]:
+    def _summaries(
+        self, after: str, count: int, covers: Callable[[str], bool]
+    ) -> tuple[list[AgentSummary], str]:
         found: list[AgentSummary] = []
         last = ""
-        for directory in self.data.directories(after):
+        for directory, meta in agents_within(self.data, covers, after):
             if len(found) == count:
+                # Where to go on is told to the caller, so it is an agent that they may know of.
                 return found, last
-            meta = self.data.meta(directory)
             last = directory
-            if meta is None:
-                continue
             agent = self._agents.get(AgentId(meta.agent_id))
             counts = meta.counts if agent is None else agent.counts
             found.append(

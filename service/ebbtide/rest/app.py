@@ -46,9 +46,9 @@ def create_app(service: Service) -> ASGIApp:
             CORSMiddleware,
             allow_origins=list(origins),
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["content-type", "idempotency-key", "x-request-id"],
+            allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
             expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
         )
     add_routes(app)
     add_documents(app)
-    return Guard(app, service.settings)
+    return Guard(app, service.settings, service.entrance)

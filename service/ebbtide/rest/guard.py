@@ -3,7 +3,8 @@
 A web page must not drive a local daemon: `Host` must name this machine, the bound address or an allowed host
 (a page of a rebound DNS name fails here), a foreign `Origin` is refused unless CORS lists it, and bodies are
 JSON only (what a form cannot send). The body is read whole, within its limit, before anything else happens, so
-a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled.
+a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled. Where API
+keys are asked for, one is looked at before the body is read; what it may do is decided at the route.
 
 Pure ASGI: no buffering of responses, no copies.
 """
@@ -21,6 +22,9 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ebbtide.access.entrance import Entrance
+from ebbtide.access.grants import CALLER
+from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
 from ebbtide.rest.problems import problem
 from ebbtide.settings import Settings
@@ -41,8 +45,9 @@ class _Gone(Exception):
 class Guard:
     """The outermost layer of the REST interface."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, entrance: Entrance) -> None:
         self._app = app
+        self._entrance = entrance
         self._max_body_bytes = settings.limits.max_body_bytes
         self._hosts = frozenset(h.lower() for h in (settings.server.host, *settings.server.allowed_hosts))
         self._origins = frozenset(settings.server.cors_origins)
@@ -66,6 +71,7 @@ class Guard:
 
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
+        nobody = CALLER.set(CALLER.get())
         try:
             await self._serve(scope, headers, receive, answer)
         except Exception as error:
@@ -75,6 +81,7 @@ class Guard:
                 self._log.error("request failed", reason="INTERNAL", exc_info=error)
                 await problem(Internal("unexpected"))(scope, receive, answer)
         finally:
+            CALLER.reset(nobody)
             self._log.info(
                 "request",
                 method=scope["method"],
@@ -88,6 +95,7 @@ class Guard:
             self._check_host(headers)
             self._check_origin(headers)
             _check_path(scope)
+            self._admit(scope, headers)
             body = await self._read_body(scope, headers, receive)
         except _Gone:
             return
@@ -120,6 +128,17 @@ class Guard:
             "a web page of another origin may not call; see server.cors_origins",
             reason="ORIGIN_NOT_ALLOWED",
         )
+
+    def _admit(self, scope: Scope, headers: Headers) -> None:
+        """Find out who asks, for whatever is done in this request; a browser's preflight never tells."""
+        is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
+        is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
+        if is_open or (is_preflight and self._origins):
+            return
+        caller = self._entrance.admit(headers.getlist("authorization"))
+        CALLER.set(caller)
+        if caller.key_id:
+            structlog.contextvars.bind_contextvars(key=caller.key_id)
 
     # --- what arrives ------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from ebbtide.errors import (
     Internal,
     InvalidRequest,
     NotFound,
+    Unauthenticated,
 )
 from ebbtide.telemetry import get_log
 from ebbtide.verbs.forms import Answer
@@ -73,6 +74,8 @@ def problem(error: EbbtideError) -> Response:
     headers = {}
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = 'Bearer realm="ebbtide"'
     return Response(
         msgspec.json.encode({"error": body}),
         status_code=error.http,

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from ebbtide import __version__
+from ebbtide.access.grants import CALLER
+from ebbtide.access.operations import BY_ROUTE, UNLISTED
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of
@@ -26,8 +28,14 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _refuse_unknown_options(request: Request) -> None:
+async def _look(request: Request) -> None:
     # A coroutine, because FastAPI gives everything else a thread of its own, with every request.
+    operation = BY_ROUTE.get(f"{request.method} {request.scope['route'].path}", UNLISTED)
+    _service(request).entrance.permit(CALLER.get(), operation, request.path_params.get("agent_id"))
+    _refuse_unknown_options(request)
+
+
+def _refuse_unknown_options(request: Request) -> None:
     known = {field.alias for field in request.scope["route"].dependant.query_params}
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
@@ -39,7 +47,7 @@ async def _refuse_unknown_options(request: Request) -> None:
         )
 
 
-router = APIRouter(responses=ERRORS, dependencies=[Depends(_refuse_unknown_options)])
+router = APIRouter(responses=ERRORS, dependencies=[Depends(_look)])
 
 PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
 PageToken = Annotated[str, Query(description="next_page_token of the page before.")]

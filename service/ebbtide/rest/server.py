@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ebbtide.access.tls import Certificates
 from ebbtide.errors import InvalidRequest
 from ebbtide.rest.app import create_app
 from ebbtide.rest.problems import problem
@@ -66,8 +67,9 @@ class _Protocol(HttpToolsProtocol):
 class RestServer:
     """Holds the port from construction on, so that a taken one is found before anything is opened."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, certificates: Certificates | None = None) -> None:
         self._settings = settings
+        self._certificates = certificates
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         self._socket = socket.create_server(
             (settings.host, settings.rest_port), family=family, backlog=BACKLOG
@@ -81,7 +83,8 @@ class RestServer:
     def url(self) -> str:
         """Where it listens."""
         host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
-        return f"http://{host}:{self._socket.getsockname()[1]}"
+        scheme = "http" if self._certificates is None else "https"
+        return f"{scheme}://{host}:{self._socket.getsockname()[1]}"
 
     async def serve(self, service: Service) -> None:
         """Serve until stopped; requests in flight get the grace time."""
@@ -97,6 +100,9 @@ class RestServer:
             timeout_graceful_shutdown=max(1, round(self._settings.shutdown_grace_s)),
             timeout_keep_alive=75,
         )
+        config.load()
+        if self._certificates is not None:
+            config.ssl = self._certificates.context
         self._uvicorn = _Uvicorn(config)
         await self._uvicorn.serve(sockets=[self._socket])
 

@@ -9,9 +9,11 @@ import socket
 import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from ebbtide.access.tls import Certificates
 from ebbtide.rpc.health import Health
+from ebbtide.rpc.reflection import Reflection
 from ebbtide.rpc.servicer import SERVICE, Servicer
 from ebbtide.settings import ServerSettings, Settings
 from ebbtide.telemetry import get_log
@@ -43,8 +45,9 @@ def _wanted_port(server: ServerSettings) -> int:
 class GrpcServer:
     """Holds the port from construction on, so that a taken one is found before anything is opened."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, certificates: Certificates | None = None) -> None:
         server = settings.server
+        self._certificates = certificates
         self._grace_s = server.shutdown_grace_s
         self._host = f"[{server.host}]" if ":" in server.host else server.host
         self._stopping = asyncio.Event()
@@ -63,12 +66,25 @@ class GrpcServer:
     def _bind(self, host: str, port: int) -> int:
         _refuse_taken(host, port)
         try:
-            bound: int = self._server.add_insecure_port(f"{self._host}:{port}")
+            bound = self._add_port(f"{self._host}:{port}")
         except RuntimeError:
             bound = 0
         if not bound:
             raise OSError(errno.EADDRNOTAVAIL, "cannot be listened on", FIELD)
         return bound
+
+    def _add_port(self, place: str) -> int:
+        if self._certificates is None:
+            plain: int = self._server.add_insecure_port(place)
+            return plain
+        authority = self._certificates.client_authority
+        credentials = grpc.ssl_server_credentials(
+            [(self._certificates.private_key, self._certificates.chain)],
+            root_certificates=authority,
+            require_client_auth=authority is not None,
+        )
+        secure: int = self._server.add_secure_port(place, credentials)
+        return secure
 
     @property
     def target(self) -> str:
@@ -82,9 +98,8 @@ class GrpcServer:
         self._server.add_generic_rpc_handlers(servicer.handlers())
         health_pb2_grpc.add_HealthServicer_to_server(health, self._server)
         health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
-        reflection.enable_server_reflection(
-            (SERVICE.full_name, health_name, reflection.SERVICE_NAME), self._server
-        )
+        names = (SERVICE.full_name, health_name, reflection.SERVICE_NAME)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(Reflection(servicer, names), self._server)
         self._server.add_generic_rpc_handlers(servicer.fallback())
         await self._server.start()
         self._serving.set()

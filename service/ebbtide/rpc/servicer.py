@@ -21,6 +21,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
+from ebbtide.access.grants import CALLER
+from ebbtide.access.operations import OPERATIONS, UNLISTED, Operation
 from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, Call
 from ebbtide.rpc.convert import answered, decoded, given
@@ -32,6 +34,7 @@ from ebbtide.verbs.service import Service
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
 REQUEST_ID_KEY = "x-request-id"
+AUTHORIZATION_KEY = "authorization"
 
 ITEM_BYTES = 512
 """What an item of a listing takes to write, as so many bytes of a request take to read."""
@@ -66,19 +69,27 @@ class Servicer:
         call = CALLS[method.name]
         request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
+        operation = OPERATIONS.get(method.name, UNLISTED)
+
         async def handle(body: bytes, context: Context) -> bytes:
             async def work() -> bytes:
-                return await self._work(call, request_kind, answer_kind, body)
+                return await self._work(operation, call, request_kind, answer_kind, body)
 
             return await self.answer(method.name, context, work)
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
     async def _work(
-        self, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes
+        self,
+        operation: Operation,
+        call: Call,
+        request_kind: type[Message],
+        answer_kind: type[Message],
+        body: bytes,
     ) -> bytes:
         at_desk = self._service.at_desk
         fields = await at_desk(len(body), lambda: given(decoded(request_kind, body)))
+        self._service.entrance.permit(CALLER.get(), operation, fields.get("agent_id"))
         answer, beside = await call(self._service, fields)
         return await at_desk(
             _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
@@ -96,6 +107,7 @@ class Servicer:
         code = "CANCELLED"
         try:
             _refuse_late(context)
+            self.admit(context)
             done = await work()
             code = "OK"
             return done
@@ -103,11 +115,11 @@ class Servicer:
             code = error.grpc
             if isinstance(error, (Corrupted, Internal)):
                 self._log.error("request failed", reason=error.reason, exc_info=error)
-            await self._refuse(context, error, request_id)
+            await self.refuse(context, error, request_id)
         except Exception as error:
             code = "INTERNAL"
             self._log.error("request failed", reason="INTERNAL", exc_info=error)
-            await self._refuse(context, Internal("unexpected"), request_id)
+            await self.refuse(context, Internal("unexpected"), request_id)
         finally:
             self._log.info(
                 "request", method=method, code=code, took_ms=round((time.monotonic() - begun_s) * 1000, 1)
@@ -118,9 +130,20 @@ class Servicer:
         if not self._in_hand:
             self.idle.set()
 
-    async def _refuse(self, context: Context, error: EbbtideError, request_id: str) -> NoReturn:
+    def admit(self, context: Context) -> None:
+        """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED."""
+        caller = self._service.entrance.admit(_metadata(context, AUTHORIZATION_KEY))
+        CALLER.set(caller)
+        if caller.key_id:
+            structlog.contextvars.bind_contextvars(key=caller.key_id)
+
+    async def refuse(self, context: Context, error: EbbtideError, request_id: str = "") -> NoReturn:
+        """End a call with an error."""
         status = status_of(error)
-        metadata = ((REQUEST_ID_KEY, request_id), (DETAILS_KEY, status.SerializeToString()))
+        metadata = (
+            (REQUEST_ID_KEY, request_id or _request_id(context)),
+            (DETAILS_KEY, status.SerializeToString()),
+        )
         await context.abort(grpc.StatusCode[error.grpc], status.message, metadata)
         raise AssertionError("abort does not return")
 
@@ -148,12 +171,16 @@ def _bulk(answer: BaseModel) -> int:
 
 
 def _request_id(context: Context) -> str:
-    given = (
+    return request_id_from(next(iter(_metadata(context, REQUEST_ID_KEY)), None))
+
+
+def _metadata(context: Context, wanted: str) -> list[str]:
+    """The values of one name among a call's metadata, as far as they are text."""
+    return [
         value
         for name, value in context.invocation_metadata() or ()
-        if name == REQUEST_ID_KEY and isinstance(value, str)
-    )
-    return request_id_from(next(given, None))
+        if name == wanted and isinstance(value, str)
+    ]
 
 
 def _refuse_late(context: Context) -> None:

@@ -49,6 +49,10 @@ class LmdbReading(NetworkReading, InboxReading):
             owed_passes=self.owed_passes(),
         )
 
+    def used_bytes(self) -> int:
+        """Bytes of the pages that its tables take: what was removed is free again, though the file keeps it."""
+        return sum(self._page_bytes(table) for table in self._tables)
+
     def focus(self) -> tuple[int, ...]:
         """Node ids in focus, newest first."""
         value = self.get(layout.META, b"focus")

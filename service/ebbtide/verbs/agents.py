@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, ValidationError
 
+from ebbtide.access.grants import CALLER
 from ebbtide.errors import Conflict, InvalidRequest, NotFound
 from ebbtide.fleet.agent import Agent
 from ebbtide.parameters import AgentParameters
@@ -91,7 +92,7 @@ async def initialise(service: Service, agent_id: str, given: Mapping[str, object
     """
     owner = parse_agent_id(agent_id)
     _checked(service.fleet.defaults, given)
-    async with service.fleet.ensuring(owner, given) as (agent, is_new):
+    async with service.fleet.ensuring(owner, given, allowance=service.allowance) as (agent, is_new):
         if not is_new:
             _refuse_differences(agent.workspace.parameters, given)
         return await _info(agent), is_new
@@ -159,10 +160,10 @@ def _counts(counts: AgentCounts) -> Counts:
 
 
 async def list_agents(service: Service, page_size: int | None, page_token: str) -> AgentPage:
-    """List agents, open or not, without opening any."""
+    """List agents within the caller's reach, open or not, without opening any."""
     size = check_page_size(page_size, service.settings.limits)
     after = from_token(page_token, "agents")
-    found, last = await service.fleet.summaries(after, size)
+    found, last = await service.fleet.summaries(after, size, CALLER.get().grant.reach.covers)
     listed = [
         AgentListing(
             agent_id=summary.agent_id,

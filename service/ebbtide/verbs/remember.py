@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ebbtide.fleet.archive import passages_of
-from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, Arrival
+from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, Quota
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
@@ -68,20 +68,22 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     """Store a batch durably and return; memories come into being as the digest works it off.
 
     Raises InvalidRequest for a bad id or a value outside its limits, QUEUE_FULL when the inbox is full,
-    STORE_FULL when there is no room, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case
-    nothing is stored.
+    STORE_FULL when there is no room, QUOTA_REACHED when the agent or the key holds as much as it may,
+    IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is stored.
     """
     owner = parse_agent_id(agent_id)
     size = sum(len(message.content) + MESSAGE_WEIGHT for message in command.messages)
     arrival = await service.at_desk(
-        size, partial(prepared, command, service.settings.limits, service.clock.now_ms())
+        size, partial(prepared, command, service.settings.limits, service.clock.now_ms(), service.quota)
     )
-    async with service.fleet.using(owner, create=True) as agent:
+    async with service.fleet.using(owner, create=True, allowance=service.allowance) as agent:
         accepted = await agent.accept(arrival)
     return Remembered(batch_id=batch_text_id(accepted.batch.number), pending_batches=accepted.pending_batches)
 
 
-def prepared(command: RememberCommand, limits: LimitSettings, now_ms: int) -> Arrival:
+def prepared(
+    command: RememberCommand, limits: LimitSettings, now_ms: int, quota: Quota = UNBOUNDED
+) -> Arrival:
     """A command as it goes to its agent; refused when it is outside the limits."""
     metadata = check_command(command, limits)
     batch = Batch(
@@ -102,7 +104,7 @@ def prepared(command: RememberCommand, limits: LimitSettings, now_ms: int) -> Ar
     texts = [message.content for message in command.messages]
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
     hashed = body_hash(command) if command.idempotency_key else b""
-    return Arrival(batch, records, texts, hashed, passages, by_key)
+    return Arrival(batch, records, texts, hashed, passages, by_key, quota)
 
 
 def check_command(command: RememberCommand, limits: LimitSettings) -> str:

@@ -10,7 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
+from ebbtide.access.entrance import Entrance
+from ebbtide.access.grants import CALLER
 from ebbtide.clock import Clock
+from ebbtide.fleet.allowance import Allowance
+from ebbtide.fleet.arrivals import Quota
 from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.fleet import Fleet
 from ebbtide.language.retry import Asking
@@ -33,8 +37,22 @@ class Service:
     clock: Clock
     desk: Executor
     """One thread, for what grows with the size of a request: reading it, and writing what is as large."""
+    entrance: Entrance
+    """Who may ask for what."""
     is_accepting: bool = True
     """Whether requests are taken; off from the moment a stop begins."""
+
+    @property
+    def quota(self) -> Quota:
+        """How much an agent may hold."""
+        access = self.settings.access
+        return Quota(access.max_nodes_per_agent, access.max_bytes_per_agent)
+
+    @property
+    def allowance(self) -> Allowance | None:
+        """How many agents whoever asks may have; None: as many as they like."""
+        caller = CALLER.get()
+        return Allowance(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
 
     async def at_desk(self, size: int, work: Callable[[], T]) -> T:
         """Do work that takes as long as something is large: here and now, or beside the event loop from LARGE_BYTES on.

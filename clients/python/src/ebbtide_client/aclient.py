@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -48,7 +49,8 @@ class AsyncClient:
     """A daemon, spoken to from an event loop; one client may be used by many tasks of it.
 
     `timeout_s` is the longest silence of the daemon within a request; where a verb asks it to wait, that time comes
-    on top. `transport` is for tests.
+    on top. `verify` is what the daemon's certificate is held against, where not the authorities that everybody
+    trusts will do. `transport` is for tests.
     """
 
     def __init__(
@@ -60,11 +62,12 @@ class AsyncClient:
         connect_timeout_s: float = wire.CONNECT_TIMEOUT_S,
         retries: Retries | None = None,
         headers: Mapping[str, str] | None = None,
+        verify: ssl.SSLContext | bool = True,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._wire = wire.to(url, timeout_s, connect_timeout_s, api_key, headers)
         self._retries = retries or Retries()
-        self._http = httpx.AsyncClient(transport=transport, **self._wire.options)
+        self._http = httpx.AsyncClient(transport=transport, verify=verify, **self._wire.options)
 
     def __repr__(self) -> str:
         return self._wire.describe("AsyncClient")

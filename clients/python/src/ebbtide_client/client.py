@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
@@ -47,7 +48,8 @@ class Client:
     """A daemon, spoken to from ordinary code; one client may be used by many threads.
 
     `timeout_s` is the longest silence of the daemon within a request; where a verb asks it to wait, that time comes
-    on top. `transport` is for tests.
+    on top. `verify` is what the daemon's certificate is held against, where not the authorities that everybody
+    trusts will do. `transport` is for tests.
     """
 
     def __init__(
@@ -59,11 +61,12 @@ class Client:
         connect_timeout_s: float = wire.CONNECT_TIMEOUT_S,
         retries: Retries | None = None,
         headers: Mapping[str, str] | None = None,
+        verify: ssl.SSLContext | bool = True,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._wire = wire.to(url, timeout_s, connect_timeout_s, api_key, headers)
         self._retries = retries or Retries()
-        self._http = httpx.Client(transport=transport, **self._wire.options)
+        self._http = httpx.Client(transport=transport, verify=verify, **self._wire.options)
 
     def __repr__(self) -> str:
         return self._wire.describe("Client")

@@ -1,0 +1,80 @@
+"""The entrance: every request of every transport comes in here, and gets as far as its caller may.
+
+Two steps. `admit`: who is it? Before anything of the request is read. `permit`: may they do this, with this agent?
+Before anything is looked up, so that nobody learns from an error what exists. Each step counts against a rate: that
+of the key, that of the agent.
+
+Where authentication is off, everybody is ANYONE and may do everything; an agent's rate holds all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ebbtide.access.grants import ANYONE, Caller
+from ebbtide.access.keyring import Keyring
+from ebbtide.access.keys import presented
+from ebbtide.access.operations import Needs, Operation
+from ebbtide.access.rates import Buckets
+from ebbtide.clock import Clock
+from ebbtide.errors import Exhausted, Unauthenticated
+from ebbtide.settings import AccessSettings
+
+
+class Entrance:
+    """Who may come in; without a keyring, everybody."""
+
+    def __init__(self, settings: AccessSettings, keyring: Keyring | None, clock: Clock) -> None:
+        self._settings = settings
+        self._keyring = keyring
+        self._clock = clock
+        self._by_key = Buckets(settings.burst_s)
+        self._by_agent = Buckets(settings.burst_s)
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether callers must show a key."""
+        return self._keyring is not None
+
+    def admit(self, authorizations: Sequence[str]) -> Caller:
+        """Who asks, by the `Authorization` values of a request. MISSING_KEY, INVALID_KEY, RATE_LIMITED."""
+        if self._keyring is None:
+            return ANYONE
+        text = presented(authorizations)
+        if text is None:
+            raise _missing_key()
+        key, grant = self._keyring.find(text, self._clock.now_ms())
+        per_s = self._settings.requests_per_s if key.requests_per_s is None else key.requests_per_s
+        if per_s:
+            self._refuse_faster(self._by_key, key.id, per_s, "key")
+        most = self._settings.max_agents_per_key if key.max_agents is None else key.max_agents
+        return Caller(key.id, grant, most)
+
+    def permit(self, caller: Caller, operation: Operation, agent_id: str | None) -> None:
+        """Let a caller do this, with the agent that is named.
+
+        SCOPE_MISSING, KEY_NOT_FOR_AGENT, RATE_LIMITED; MISSING_KEY for who was never admitted.
+        """
+        if caller is ANYONE and self._keyring is not None and operation.needs is not Needs.NOTHING:
+            # A transport that forgot to ask who it is must not open the door.
+            raise _missing_key()
+        caller.grant.refuse_beyond(operation, agent_id)
+        per_s = self._settings.agent_requests_per_s
+        if per_s and agent_id is not None and operation.needs is Needs.AGENT:
+            self._refuse_faster(self._by_agent, agent_id, per_s, "agent")
+
+    def _refuse_faster(self, buckets: Buckets, name: str, per_s: float, whose: str) -> None:
+        wait_s = buckets.take(name, per_s, self._clock.monotonic_s())
+        if wait_s:
+            raise Exhausted(
+                f"the {whose} gets {per_s:g} requests a second",
+                reason="RATE_LIMITED",
+                metadata={"limit": whose, "requests_per_s": f"{per_s:g}"},
+                retry_after_s=wait_s,
+            )
+
+
+def _missing_key() -> Unauthenticated:
+    return Unauthenticated(
+        "this needs an API key; send it as Authorization: Bearer ebb_…", reason="MISSING_KEY"
+    )

@@ -1,0 +1,88 @@
+"""The keyring: the keys of a running daemon in memory, following their file.
+
+Finding a key is one look into a dictionary and one SHA-256. The file is looked at twice a second, so a key that was
+made or revoked counts, or does not, about a second later without a restart. At a start a file that cannot be used is
+an error; later the keys stay what they were, and the log says so, once for each version of the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ebbtide.access.grants import Grant, granting
+from ebbtide.access.key_file import KeyFile, Stamp
+from ebbtide.access.keys import NOBODY, Key, parsed
+from ebbtide.errors import EbbtideError, Precondition, Unauthenticated
+from ebbtide.telemetry import get_log
+
+LOOK_EVERY_S = 0.5
+"""How soon a changed file is noticed."""
+
+NOTHING = (NOBODY, granting((), NOBODY.reach))
+
+OnPool = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class Keyring:
+    """The keys by their ids."""
+
+    def __init__(self, file: KeyFile) -> None:
+        self._file = file
+        self._keys: dict[str, tuple[Key, Grant]] = {}
+        self._stamp: Stamp | None = None
+        self.looks = 0
+        """How often the file was looked at."""
+        self._log = get_log("access")
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def load(self) -> None:
+        """Read the file; KEY_FILE_UNUSABLE, and the keys stay what they were, when that fails."""
+        # The stamp first: what is written meanwhile is read once more, rather than never.
+        stamp = self._file.stamp()
+        self._keys = {key.id: (key, granting(key.scopes, key.reach)) for key in self._file.read()}
+        self._stamp = stamp
+        if self._file.is_open_to_others:
+            self._log.warning("others than its owner may read or write the file of keys", file="keys.json")
+
+    async def follow(self, on_pool: OnPool) -> None:
+        """Load the file again whenever it changes; for ever."""
+        told: object = None
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                if await on_pool(self._load_changed):
+                    self._log.info("keys loaded", keys=len(self._keys))
+                told = None
+            except Exception as error:
+                # Whatever it is: were this to end, a revoked key would count for ever. Told once for each fault, for
+                # a file that stays broken must not fill the log.
+                if str(error) != told:
+                    told = str(error)
+                    why = error.message if isinstance(error, EbbtideError) else type(error).__name__
+                    self._log.error("keys stay as they were", why=why)
+            self.looks += 1
+
+    def _load_changed(self) -> bool:
+        stamp = self._file.stamp()
+        if stamp == self._stamp:
+            return False
+        if stamp is None:
+            # Never written so by us: a slip must not lock everybody out, and revoking is done key by key.
+            raise Precondition(f"the file of API keys {self._file.path} is gone", reason="KEY_FILE_UNUSABLE")
+        self.load()
+        return True
+
+    def find(self, text: str, now_ms: int) -> tuple[Key, Grant]:
+        """The key that was shown, and what it grants.
+
+        INVALID_KEY alike for what is no key, and one that is unknown, revoked, expired or has another secret.
+        """
+        key_id, secret = parsed(text) or ("", "")
+        key, grant = self._keys.get(key_id, NOTHING)
+        if not (key.has_secret(secret) and key.counts_at(now_ms)):
+            raise Unauthenticated("the API key is not valid", reason="INVALID_KEY")
+        return key, grant

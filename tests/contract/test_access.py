@@ -1,0 +1,499 @@
+"""Who may ask for what: every route and every call, without a key, with a wrong one, too little, for another agent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx
+import msgspec
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc.error_details_pb2 import ErrorInfo
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_status import rpc_status
+
+from ebbtide.access.key_file import KeyFile
+from ebbtide.access.operations import OPERATIONS, Needs
+from ebbtide.errors import REASONS
+from ebbtide.rest.app import create_app
+from ebbtide.rest.routes import router
+from ebbtide.verbs.service import Service
+from tests.support.callers import SERVICE, grpc_served
+from tests.support.in_process import service_in, tell
+from tests.support.keys import KEYS_ON, bearer, id_of, new_key
+from tests.support.waiting import eventually
+
+ALLOWED = "allowed"
+MOST_SCOPES = ("read", "write", "admin")
+
+Ask = Callable[..., Any]
+
+
+class Rest:
+    """Asks for an operation by its route, with no body, and tells the reason of a refusal."""
+
+    def __init__(self, service: Service) -> None:
+        self.app = create_app(service)
+        transport = httpx.ASGITransport(self.app)
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8420")
+
+    @property
+    def names(self) -> list[str]:
+        """Every operation that it has, by the routes of the application."""
+        by_route = {operation.route: name for name, operation in OPERATIONS.items()}
+        return [by_route.get(route, route) for route in self.routes()]
+
+    def routes(self) -> list[str]:
+        """`METHOD /path` of every route there is."""
+        app: Any = self.app
+        found = [*router.routes, *(r for r in app._app.routes if getattr(r, "path", None))]
+        pairs = [(getattr(r, "methods", None) or {"GET"}, r.path) for r in found]  # type: ignore[attr-defined]
+        return sorted({f"{m} {path}" for methods, path in pairs for m in methods if m != "HEAD"})
+
+    async def __call__(self, name: str, key: str | None, agent: str = "ann", **headers: str) -> str:
+        response = await self.send(name, key, agent, **headers)
+        if response.status_code < 400:
+            return ALLOWED
+        error = response.json()["error"]
+        known = REASONS[error["reason"]]
+        assert (response.status_code, error["status"]) == (known.http, known.grpc)
+        assert ("www-authenticate" in response.headers) == (response.status_code == 401)
+        return str(error["reason"])
+
+    async def send(self, name: str, key: str | None, agent: str = "ann", **headers: str) -> httpx.Response:
+        """Ask for an operation; what comes back."""
+        method, _, path = OPERATIONS[name].route.partition(" ")
+        path = path.format(agent_id=agent, node_id="n1", batch_id="b1")
+        path += "/swagger-ui.css" if name == "DocumentationFiles" else ""
+        body = b"{}" if method in ("POST", "PUT", "PATCH") else None
+        headers = {"content-type": "application/json", **bearer(key), **headers}
+        return await self.client.request(method, path, content=body, headers=headers)
+
+
+class Grpc:
+    """Asks for an operation by its call, and tells the reason of a refusal."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self.channel = channel
+        self.names = [method.name for method in SERVICE.methods]
+
+    async def __call__(self, name: str, key: str | None, agent: str = "ann", **metadata: str) -> str:
+        request = GetMessageClass(SERVICE.methods_by_name[name].input_type)()
+        if "agent_id" in request.DESCRIPTOR.fields_by_name:
+            request.agent_id = agent  # type: ignore[attr-defined]
+        return await self.raw(f"/{SERVICE.full_name}/{name}", request.SerializeToString(), key, **metadata)
+
+    async def raw(self, method: str, body: bytes, key: str | None, **metadata: str) -> str:
+        """Call any method with any bytes."""
+        shown = tuple({**bearer(key), **metadata}.items())
+        try:
+            await self.channel.unary_unary(method)(body, metadata=shown)
+        except grpc.aio.AioRpcError as error:
+            return reason_of(error)
+        return ALLOWED
+
+
+def reason_of(error: Any) -> str:
+    """The reason of a refused call; its code is that of the table."""
+    status = rpc_status.from_call(error)
+    assert status is not None, error
+    info = ErrorInfo()
+    assert status.details[0].Unpack(info)
+    assert error.code().name == REASONS[info.reason].grpc
+    return str(info.reason)
+
+
+@contextlib.asynccontextmanager
+async def site(path: Path, **access: Any) -> AsyncIterator[tuple[Service, Rest, Grpc]]:
+    """A daemon of this process that asks for keys, over both transports."""
+    async with (
+        service_in(path, access={**KEYS_ON, **access}) as service,
+        grpc_served(service) as server,
+        grpc.aio.insecure_channel(server.target) as channel,
+    ):
+        yield service, Rest(service), Grpc(channel)
+
+
+def needing(*needs: Needs) -> list[str]:
+    """Operations that need one of these."""
+    return [name for name, operation in OPERATIONS.items() if operation.needs in needs]
+
+
+async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
+    """Nothing can be asked that the table does not name, and it names nothing that cannot be asked."""
+    async with site(tmp_path / "d") as (_, rest, rpc):
+        assert sorted(rest.routes()) == sorted(operation.route for operation in OPERATIONS.values())
+        assert set(rpc.names) <= OPERATIONS.keys()
+        rest_only = OPERATIONS.keys() - set(rpc.names)
+        assert {OPERATIONS[name].needs for name in rest_only} <= {Needs.NOTHING, Needs.KEY}
+        unscoped = needing(Needs.NOTHING, Needs.KEY)
+        assert [n for n, operation in OPERATIONS.items() if bool(operation.scopes) == (n in unscoped)] == []
+
+
+async def test_without_a_key_or_with_a_wrong_one_nothing_is_told(tmp_path: Path) -> None:
+    """No key: MISSING_KEY. Unknown, revoked, expired, another's secret, no key at all in form: INVALID_KEY alike."""
+    path = tmp_path / "d"
+    good = new_key(path, *MOST_SCOPES)
+    wrong = {
+        "secret": good[:-1] + ("0" if good[-1] != "0" else "1"),
+        "unknown": f"ebb_{'a' * 12}_{'0' * 64}",
+        "revoked": new_key(path, *MOST_SCOPES, revoked_at_ms=1),
+        "expired": new_key(path, *MOST_SCOPES, expires_at_ms=1),
+        "garbage": "letmein",
+        "long": "ebb_" + "x" * 5000,
+    }
+    async with site(path) as (_, rest, rpc):
+        for ask in (rest, rpc):
+            for name in ask.names:
+                is_open = OPERATIONS[name].needs is Needs.NOTHING
+                assert await ask(name, None) == (ALLOWED if is_open else "MISSING_KEY"), name
+                assert await ask(name, wrong["secret"]) == (ALLOWED if is_open else "INVALID_KEY"), name
+            for key in wrong.values():
+                assert await ask("GetModel", key) == "INVALID_KEY"
+            assert await ask("GetModel", None, authorization="Basic YTpi") == "MISSING_KEY"
+            assert await ask("GetModel", None, authorization=f"bearer  {good} ") == ALLOWED
+        answers = [(await rest.send("GetModel", key)).json() for key in wrong.values()]
+        assert all(answer == answers[0] for answer in answers)
+        doubled = [*bearer(good).items(), *bearer(good).items()]
+        twice = await rest.client.get("/v1/model", headers=doubled)
+        assert twice.json()["error"]["reason"] == "INVALID_KEY"
+
+
+async def test_paths_and_calls_that_do_not_exist_need_a_key_too(tmp_path: Path) -> None:
+    """Without a key nobody learns what there is; with one it is ROUTE_NOT_FOUND as ever."""
+    path = tmp_path / "d"
+    key = new_key(path, "read", agents=["ann"])
+    async with site(path) as (_, rest, rpc):
+        for shown, reason in ((None, "MISSING_KEY"), (key, "ROUTE_NOT_FOUND")):
+            response = await rest.client.get("/v1/none", headers=bearer(shown))
+            assert response.json()["error"]["reason"] == reason
+            assert await rpc.raw("/ebbtide.v1.MemoryService/None", b"", shown) == reason
+            assert await rpc.raw("/other.Service/None", b"", shown) == reason
+
+
+async def test_a_body_is_not_read_without_a_key(tmp_path: Path) -> None:
+    """Who shows no key cannot make the daemon take in what it sends: the refusal is that of the key."""
+    async with site(tmp_path / "d") as (_, rest, _):
+
+        async def pieces() -> AsyncIterator[bytes]:
+            raise AssertionError("the body was read")
+            yield b""
+
+        headers = {"content-type": "application/json"}
+        response = await rest.client.post("/v1/agents/ann/remember", content=pieces(), headers=headers)
+        assert response.json()["error"]["reason"] == "MISSING_KEY"
+
+
+@pytest.mark.parametrize("scope", MOST_SCOPES)
+async def test_a_scope_is_good_for_its_operations_only(tmp_path: Path, scope: str) -> None:
+    """A key with one scope: SCOPE_MISSING for every operation of the others, and not one thing is changed by it."""
+    path = tmp_path / "d"
+    key = new_key(path, scope)
+    async with site(path) as (service, rest, rpc):
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        before = await service.fleet.on_pool(lambda: sorted(service.fleet.data.directories()))
+        for ask in (rest, rpc):
+            for name in ask.names:
+                operation = OPERATIONS[name]
+                if not operation.scopes:
+                    continue
+                if scope not in operation.scopes:
+                    assert await ask(name, key) == "SCOPE_MISSING", name
+                    assert await ask(name, key, "nobody") == "SCOPE_MISSING", name
+                elif name not in ("DeleteAgent", "OpenAgent"):
+                    assert await ask(name, key) not in ("SCOPE_MISSING", "KEY_NOT_FOR_AGENT"), name
+        after = await service.fleet.on_pool(lambda: sorted(service.fleet.data.directories()))
+        assert after == before == ["ann"]
+
+
+async def test_another_agents_key_opens_nothing(tmp_path: Path) -> None:
+    """A key bound elsewhere: KEY_NOT_FOR_AGENT, the same whether the agent exists or not; nothing is made or lost."""
+    path = tmp_path / "d"
+    keys = [
+        new_key(path, *MOST_SCOPES, agents=["bob", "an", "Ann", "ann2"]),
+        new_key(path, *MOST_SCOPES, agent_prefixes=["annx", "b"]),
+    ]
+    async with site(path) as (service, rest, rpc):
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        for key in keys:
+            for ask in (rest, rpc):
+                for name in ask.names:
+                    expected = {
+                        Needs.AGENT: "KEY_NOT_FOR_AGENT",
+                        Needs.EVERY_AGENT: "KEY_NOT_FOR_AGENT",
+                    }.get(OPERATIONS[name].needs, ALLOWED)
+                    assert await ask(name, key, "ann") == expected, name
+                    assert await ask(name, key, "nobody") == expected, name
+            there, absent = [await rest.send("GetAgent", key, agent) for agent in ("ann", "nobody")]
+            assert there.content == absent.content
+        present = await service.fleet.on_pool(lambda: list(service.fleet.data.directories()))
+        assert present == ["ann"]
+
+
+async def test_a_bound_key_reaches_its_agents(tmp_path: Path) -> None:
+    """By name and by prefix, in any script: what is within reach is answered, and only that is listed, page by page."""
+    path = tmp_path / "d"
+    agents = ["ann", "bob", "team-1", "team-2", "team", "Team-3", "团队-林月", "林月"]
+    key = new_key(path, "read", agents=["ann", "林月"], agent_prefixes=["team-", "团队"])
+    everything = new_key(path, "read")
+    within = {"ann", "team-1", "team-2", "团队-林月", "林月"}
+    async with site(path) as (service, rest, rpc):
+        for agent in agents:
+            await tell(service, agent, "Hello.")
+        for ask in (rest, rpc):
+            reached = {agent for agent in agents if await ask("GetAgent", key, agent) == ALLOWED}
+            assert reached == within
+        assert await listed(rest, key) == within
+        assert await listed(rest, everything) == set(agents)
+
+
+async def listed(rest: Rest, key: str) -> set[str]:
+    """The agents that a key's owner is told of, two a page; no page names anyone else, nor does its token."""
+    found: set[str] = set()
+    token = ""
+    while True:
+        page = await rest.client.get(
+            "/v1/agents", params={"page_size": 2, "page_token": token}, headers=bearer(key)
+        )
+        answer = page.json()
+        found |= {agent["agent_id"] for agent in answer["agents"]}
+        assert len(answer["agents"]) == 2 or not answer["next_page_token"]
+        token = answer["next_page_token"]
+        if not token:
+            return found
+
+
+async def test_health_is_open_and_reflection_is_not(tmp_path: Path) -> None:
+    """Whoever restarts the daemon needs no key; who wants its schema does."""
+    path = tmp_path / "d"
+    key = new_key(path, "write", agents=["ann"])
+    async with site(path) as (_, _, rpc):
+        health = health_pb2_grpc.HealthStub(rpc.channel)
+        answer = await health.Check(health_pb2.HealthCheckRequest())
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        reflection = reflection_pb2_grpc.ServerReflectionStub(rpc.channel)
+        question = reflection_pb2.ServerReflectionRequest(list_services="")
+        for shown, reason in ((None, "MISSING_KEY"), (key[:-3] + "000", "INVALID_KEY")):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                [
+                    _
+                    async for _ in reflection.ServerReflectionInfo(
+                        iter([question]), metadata=(*bearer(shown).items(),)
+                    )
+                ]
+            assert reason_of(refused.value) == reason
+        told = [
+            one
+            async for one in reflection.ServerReflectionInfo(
+                iter([question]), metadata=(*bearer(key).items(),)
+            )
+        ]
+        assert SERVICE.full_name in {s.name for s in told[0].list_services_response.service}
+
+
+async def test_keys_count_and_stop_counting_while_the_daemon_runs(tmp_path: Path) -> None:
+    """A key made now is good soon, a revoked one is refused soon; a broken file changes nothing."""
+    path = tmp_path / "d"
+    first = new_key(path, "read")
+    async with site(path) as (_, rest, rpc):
+        second = new_key(path, "read")
+        await becomes(rest, second, ALLOWED)
+        KeyFile(path).change(
+            lambda known: (
+                [msgspec.structs.replace(k, revoked_at_ms=1) if k.id == id_of(first) else k for k in known],
+                None,
+            )
+        )
+        await becomes(rest, first, "INVALID_KEY")
+        assert await rpc("GetModel", first) == "INVALID_KEY"
+        assert await rpc("GetModel", second) == ALLOWED
+        content = (path / "keys.json").read_bytes()
+        for broken in (
+            b"",
+            b"{",
+            b"[]",
+            content[:-20],
+            b"\xff\xfe",
+            content.replace(b'"version": 1', b'"version": 2'),
+        ):
+            (path / "keys.json").write_bytes(broken)
+            await looked(rest)
+            assert await rest("GetModel", second) == ALLOWED
+            assert await rest("GetModel", first) == "INVALID_KEY"
+        (path / "keys.json").unlink()
+        await looked(rest)
+        assert await rest("GetModel", second) == ALLOWED
+        third = new_key(path, "read")
+        await becomes(rest, third, ALLOWED)
+        await becomes(rest, second, "INVALID_KEY")
+
+
+async def becomes(rest: Rest, key: str, expected: str) -> None:
+    """Wait until a key fares so."""
+    entrance = rest.app._entrance  # type: ignore[attr-defined]
+
+    def fares() -> bool:
+        try:
+            entrance.admit([f"Bearer {key}"])
+        except Exception as error:
+            return getattr(error, "reason", "") == expected
+        return expected == ALLOWED
+
+    await eventually(fares)
+    assert await rest("GetModel", key) == expected
+
+
+async def looked(rest: Rest) -> None:
+    """Wait until the daemon has looked at its file of keys twice from now on."""
+    keyring = rest.app._entrance._keyring  # type: ignore[attr-defined]
+    begun = keyring.looks
+    await eventually(lambda: keyring.looks >= begun + 2)
+
+
+async def test_a_key_gets_so_many_requests(tmp_path: Path) -> None:
+    """RATE_LIMITED with the seconds to wait, over both transports together; another key is not affected."""
+    path = tmp_path / "d"
+    slow, free = new_key(path, "read", requests_per_s=0.01), new_key(path, "read")
+    async with site(path, burst_s=300) as (_, rest, rpc):
+        answers = [await ask("GetModel", slow) for ask in (rest, rpc, rest, rpc, rest)]
+        assert answers == [ALLOWED] * 3 + ["RATE_LIMITED"] * 2
+        refused = await rest.send("GetModel", slow)
+        assert refused.status_code == 429
+        assert 90 <= int(refused.headers["retry-after"]) <= 100
+        assert refused.json()["error"]["metadata"] == {"limit": "key", "requests_per_s": "0.01"}
+        assert await rest("Health", slow) == ALLOWED
+        assert await rest("GetModel", free) == await rpc("GetModel", free) == ALLOWED
+
+
+async def test_an_agent_gets_so_many_requests_whoever_asks(tmp_path: Path) -> None:
+    """RATE_LIMITED for one agent leaves others alone; it holds without keys too."""
+    path = tmp_path / "d"
+    keys = [new_key(path, "read"), new_key(path, "read")]
+    async with site(path, agent_requests_per_s=0.01, burst_s=200) as (service, rest, rpc):
+        await tell(service, "ann", "Hello.")
+        await tell(service, "bob", "Hello.")
+        answers = [await ask("GetFocus", keys[i % 2], "ann") for i, ask in enumerate((rest, rpc, rest))]
+        assert answers == [ALLOWED, ALLOWED, "RATE_LIMITED"]
+        assert await rest("GetFocus", keys[0], "bob") == ALLOWED
+    async with service_in(path, access={"agent_requests_per_s": 0.01, "burst_s": 0}) as service:
+        rest = Rest(service)
+        assert [await rest("GetFocus", None), await rest("GetFocus", None)] == [ALLOWED, "RATE_LIMITED"]
+
+
+async def test_an_agent_holds_so_many_memories(tmp_path: Path) -> None:
+    """QUOTA_REACHED names the quota, the limit and what is held; nothing is stored; a replay is answered."""
+    said = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}], "idempotency_key": "k"}
+    more = {"messages": [{"role": "user", "content": "In June I moved to Porto."}]}
+    async with service_in(tmp_path / "d", access={"max_nodes_per_agent": 1}) as service:
+        client, place = Rest(service).client, "/v1/agents/ann"
+        assert (await client.post(f"{place}/remember", json=said)).status_code == 202
+        await client.post(f"{place}/flush", json={"timeout_ms": 20_000})
+        before = (await client.get(place)).json()["counts"]
+        refused = await client.post(f"{place}/remember", json=more)
+        error = refused.json()["error"]
+        assert (refused.status_code, error["reason"]) == (507, "QUOTA_REACHED")
+        assert error["metadata"] == {"quota": "nodes", "limit": "1", "held": str(before["nodes"])}
+        assert "retry-after" not in refused.headers
+        assert (await client.get(place)).json()["counts"] == before
+        assert (await client.post(f"{place}/remember", json=said)).json()["batch_id"] == "b1"
+        node = (await client.get(f"{place}/nodes")).json()["nodes"][0]["id"]
+        assert (await client.delete(f"{place}/nodes/{node}")).status_code == 200
+        assert (await client.post(f"{place}/remember", json=more)).status_code == 202
+
+
+async def test_an_agent_takes_so_much_room(tmp_path: Path) -> None:
+    """Batches are taken until the pages in use reach the quota, then QUOTA_REACHED, while another agent goes on."""
+    dice, quota = Random(1), 1 << 20
+    async with service_in(tmp_path / "d", access={"max_bytes_per_agent": quota}) as service:
+        client = Rest(service).client
+        accepted = 0
+        while accepted < 40:
+            text = dice.randbytes(50_000).hex()
+            body = {"messages": [{"role": "user", "content": text}]}
+            answer = await client.post("/v1/agents/ann/remember", json=body)
+            if answer.status_code != 202:
+                break
+            accepted += 1
+        error = answer.json()["error"]
+        assert (error["reason"], error["metadata"]["quota"]) == ("QUOTA_REACHED", "bytes")
+        assert quota <= int(error["metadata"]["held"]) < 2 * quota
+        assert 5 <= accepted < 25
+        assert (await client.get("/v1/agents/ann")).json()["counts"]["messages"] == accepted
+        assert (await client.post("/v1/agents/bob/remember", json=body)).status_code == 202
+
+
+async def test_a_key_brings_in_so_many_agents(tmp_path: Path) -> None:
+    """QUOTA_REACHED for one agent more, by its own bound or the setting, also when many come at once."""
+    path = tmp_path / "d"
+    own = new_key(path, "write", agent_prefixes=["team-"], max_agents=2)
+    usual = new_key(path, "write", agent_prefixes=["林"])
+    async with site(path, max_agents_per_key=3) as (service, rest, rpc):
+        await tell(service, "other", "Hello.")
+        await tell(service, "林0", "Hello.")
+        assert [await rest("OpenAgent", own, f"team-{n}") for n in range(3)] == [
+            ALLOWED,
+            ALLOWED,
+            "QUOTA_REACHED",
+        ]
+        assert await rest("OpenAgent", own, "team-0") == ALLOWED
+        assert await rpc("OpenAgent", own, "team-9") == "QUOTA_REACHED"
+        answers = await asyncio.gather(*(rest("OpenAgent", usual, f"林{n}") for n in range(1, 8)))
+        assert sorted(answers) == ["QUOTA_REACHED"] * 5 + [ALLOWED] * 2
+        erased = await service.fleet.on_pool(lambda: sorted(service.fleet.data.directories()))
+        assert len(erased) == 6
+
+
+async def test_the_log_names_the_key_and_never_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line of a request carries the key's id, over both transports; no secret is in the log, of whatever key."""
+    from ebbtide.telemetry import configure_log
+
+    path = tmp_path / "d"
+    key = new_key(path, "read")
+    configure_log("info", "json")
+    async with site(path) as (_, rest, rpc):
+        await rest("GetModel", key)
+        await rpc("GetModel", key)
+        await rest("GetModel", key[:-1])
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    named = [line for line in lines if line.get("event") == "request" and line.get("key") == id_of(key)]
+    assert {line["part"] for line in named} == {"rest", "rpc"}
+    assert key[20:] not in json.dumps(lines)
+
+
+async def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
+    """A page of an allowed origin may ask what it may send, Authorization included; without CORS nobody may."""
+    page = "http://localhost:3000"
+    asked = {
+        "Origin": page,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
+    async with service_in(tmp_path / "a", access=KEYS_ON, server={"cors_origins": [page]}) as service:
+        allowed = await Rest(service).client.options("/v1/agents/ann/recall", headers=asked)
+        assert allowed.status_code == 200
+        assert "authorization" in allowed.headers["access-control-allow-headers"]
+    async with service_in(tmp_path / "b", access=KEYS_ON) as service:
+        same = {**asked, "Origin": "http://127.0.0.1:8420"}
+        refused = await Rest(service).client.options("/v1/agents/ann/recall", headers=same)
+        assert refused.status_code == 401
+
+
+async def test_everything_is_open_when_authentication_is_off(tmp_path: Path) -> None:
+    """Without keys nobody is asked for one, and one that is shown is not looked at."""
+    async with service_in(tmp_path / "d") as service, grpc_served(service) as server:
+        await tell(service, "ann", "Hello.")
+        async with grpc.aio.insecure_channel(server.target) as channel:
+            for ask in (Rest(service), Grpc(channel)):
+                assert await ask("GetAgent", None) == ALLOWED
+                assert await ask("GetScheduler", "letmein") == ALLOWED

@@ -1,0 +1,282 @@
+"""Keys and certificates on a real daemon: from the command line that makes them to both ports that ask for them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+import trustme
+
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.v1 import daemon_pb2, memory_service_pb2_grpc
+from ebbtide_client import AsyncClient, Client, ConnectionFailed, Exhausted, Forbidden, Unauthenticated
+from tests.support.keys import bearer, new_key
+from tests.support.process import ROOT, Daemon, running_daemon
+from tests.support.waiting import wait_until
+
+ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys"}
+
+
+def ebbtide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One command, in an environment without variables of ours but those given."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EBBTIDE_")}
+    return subprocess.run(
+        [sys.executable, "-m", "ebbtide", *arguments],
+        capture_output=True,
+        text=True,
+        env=kept | environment,
+        cwd=ROOT,
+        timeout=100,
+        check=False,
+    )
+
+
+def made(data_dir: Path, *arguments: str) -> dict[str, Any]:
+    """A key made by the command line, as JSON."""
+    done = ebbtide("keys", "create", "--data-dir", str(data_dir), "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def model_over_grpc(target: str, credentials: grpc.ChannelCredentials | None, key: str | None) -> str:
+    """The name of the model, asked over gRPC; or the code of the refusal."""
+    channel = (
+        grpc.insecure_channel(target) if credentials is None else grpc.secure_channel(target, credentials)
+    )
+    with channel:
+        try:
+            stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
+            request, shown = daemon_pb2.GetModelRequest(), tuple(bearer(key).items())
+            return str(stub.GetModel(request, metadata=shown, timeout=20).name)
+        except grpc.RpcError as error:
+            return str(error.code().name)  # type: ignore[attr-defined]
+
+
+def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
+    """Made beside a running daemon, shown by command line and client, refused beyond its reach, revoked, refused."""
+    data = tmp_path / "data"
+    with running_daemon(data, ASKS) as daemon:
+        assert "nobody may call" in daemon.log
+        told = made(
+            data, "--scope", "read,write", "--agent", "ann", "--agent-prefix", "team-", "--name", "shop"
+        )
+        key, key_id = told["key"], told["id"]
+        wait_until(lambda: daemon.client.get("/v1/model", headers=bearer(key)).status_code == 200, 20)
+        (tmp_path / "key").write_text(f"{key}\n")
+        (tmp_path / "talk").write_text('[{"role": "user", "content": "I moved to Lisbon in May."}]')
+        at = ("--url", daemon.url)
+        shown = ("--api-key-file", str(tmp_path / "key"))
+
+        bare = ebbtide("agents", *at)
+        assert bare.returncode == ExitCode.REFUSED
+        assert "MISSING_KEY" in bare.stderr and "--api-key-file" in bare.stderr
+        remembered = ebbtide("remember", str(tmp_path / "talk"), "--agent", "ann", "--wait", *at, *shown)
+        assert remembered.returncode == 0, remembered.stderr
+        recalled = ebbtide("recall", "Lisbon", "--agent", "ann", *at, EBBTIDE_API_KEY=key)
+        assert "Lisbon" in recalled.stdout
+        listed = ebbtide("agents", "--json", *at, *shown)
+        assert [agent["agent_id"] for agent in json.loads(listed.stdout)["agents"]] == ["ann"]
+        beyond = ebbtide("recall", "Lisbon", "--agent", "bob", *at, *shown)
+        assert beyond.returncode == ExitCode.REFUSED and "KEY_NOT_FOR_AGENT" in beyond.stderr
+        assert model_over_grpc(daemon.grpc_target, None, key) == "builtin"
+
+        with Client(daemon.url, api_key=key) as client:
+            assert client.get_agent("ann").agent_id == "ann"
+            with pytest.raises(Forbidden):
+                client.get_agent("bob")
+            with pytest.raises(Forbidden):
+                client.erase("ann")
+        with Client(daemon.url) as client, pytest.raises(Unauthenticated):
+            client.get_agent("ann")
+
+        table = ebbtide("keys", "list", "--data-dir", str(data))
+        assert key_id in table.stdout and "shop" in table.stdout and "team-" in table.stdout
+        revoked = ebbtide("keys", "revoke", key_id, "--data-dir", str(data))
+        assert revoked.returncode == 0, revoked.stderr
+        wait_until(lambda: daemon.client.get("/v1/model", headers=bearer(key)).status_code == 401, 20)
+        assert model_over_grpc(daemon.grpc_target, None, key) == "UNAUTHENTICATED"
+        again = ebbtide("keys", "revoke", key_id, "--data-dir", str(data))
+        assert again.returncode == ExitCode.NOT_FOUND
+        (entry,) = json.loads(ebbtide("keys", "list", "--json", "--data-dir", str(data)).stdout)["keys"]
+        assert entry["state"] == "revoked"
+        secret = key.rpartition("_")[2]
+        assert secret not in daemon.log + table.stdout + bare.stderr + beyond.stderr
+        assert stat.S_IMODE((data / "keys.json").stat().st_mode) == 0o600
+        assert secret not in (data / "keys.json").read_text()
+
+
+def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
+    """Two command lines beside each other lose neither key."""
+    command = [sys.executable, "-m", "ebbtide", "keys", "create", "--scope", "read", "--all-agents"]
+    running = [
+        subprocess.Popen([*command, "--data-dir", str(tmp_path / "d")], stdout=subprocess.PIPE, cwd=ROOT)
+        for _ in range(4)
+    ]
+    made_keys = {process.communicate(timeout=100)[0].decode().strip() for process in running}
+    assert [process.returncode for process in running] == [0] * 4
+    listed = json.loads(ebbtide("keys", "list", "--json", "--data-dir", str(tmp_path / "d")).stdout)["keys"]
+    assert {key.split("_")[1] for key in made_keys} == {entry["id"] for entry in listed}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--scope", "read"),
+        ("--scope", "root", "--all-agents"),
+        ("--scope", "read", "--all-agents", "--agent", "ann"),
+        ("--scope", "read", "--agent-prefix", ""),
+        ("--scope", "read", "--agent", "a/b"),
+        ("--scope", "read", "--all-agents", "--expires-days", "0"),
+        ("--scope", "read", "--all-agents", "--requests-per-s", "0"),
+        ("--scope", "read", "--all-agents", "--name", "a\nb"),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_not_made(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A sentence on standard error, nothing on standard output, no file; every agent must be asked for by name."""
+    done = ebbtide("keys", "create", "--data-dir", str(tmp_path / "d"), *arguments)
+    assert done.returncode in (ExitCode.USAGE, ExitCode.REFUSED)
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_what_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    """A damaged file of keys and a certificate that is none: one sentence, a named exit code, nothing guessed."""
+    data = tmp_path / "data"
+    new_key(data, "read")
+    (data / "keys.json").write_text('{"version": 1, "keys": [{}]}')
+    place = ("serve", "--data-dir", str(data), "--rest-port", "0", "--grpc-port", "0")
+    damaged = ebbtide(*place, "--authentication", "keys")
+    assert damaged.returncode == ExitCode.DAMAGED
+    assert "keys.json" in damaged.stderr and "Traceback" not in damaged.stderr
+    listed = ebbtide("keys", "list", "--data-dir", str(data))
+    assert listed.returncode == ExitCode.DAMAGED
+    (tmp_path / "x.pem").write_text("no certificate")
+    names = {"EBBTIDE_ACCESS__TLS_CERT_FILE": str(tmp_path / "x.pem")}
+    half = ebbtide(*place, **names)
+    assert half.returncode == ExitCode.BAD_SETTING
+    bad = ebbtide(*place, **names, EBBTIDE_ACCESS__TLS_KEY_FILE=str(tmp_path / "x.pem"))
+    assert bad.returncode == ExitCode.BAD_SETTING
+    assert "tls_cert_file" in bad.stderr and "Traceback" not in bad.stderr
+
+
+def test_beyond_this_machine_with_keys(tmp_path: Path) -> None:
+    """Where callers must show a key the daemon listens anywhere, and says that keys travel in the clear."""
+    daemon = Daemon(tmp_path / "data", ASKS)
+    daemon.flags = ("--log-format", "json", "--host", "0.0.0.0")
+    try:
+        daemon.start()
+        assert "travel unencrypted" in daemon.log
+        port = daemon.url.rpartition(":")[2]
+        assert httpx.get(f"http://127.0.0.1:{port}/v1/model").status_code == 401
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+        assert daemon.stop() == 0
+    finally:
+        daemon.close()
+
+
+class Authority:
+    """Certificates made for one test, as files."""
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir()
+        self.path = path
+        self.own = trustme.CA()
+        self.own.cert_pem.write_to_path(path / "ca.pem")
+        server = self.own.issue_cert("127.0.0.1", "localhost")
+        server.private_key_pem.write_to_path(path / "server.key")
+        (path / "server.pem").write_bytes(b"".join(pem.bytes() for pem in server.cert_chain_pems))
+        client = self.own.issue_cert("shop@example.org")
+        client.private_key_and_cert_chain_pem.write_to_path(path / "client.pem")
+        client.private_key_pem.write_to_path(path / "client.key")
+        client.cert_chain_pems[0].write_to_path(path / "client.crt")
+
+    def settings(self, *, asks_for_certificates: bool) -> dict[str, str]:
+        """Settings of a daemon that speaks TLS."""
+        found = {
+            "ACCESS__TLS_CERT_FILE": str(self.path / "server.pem"),
+            "ACCESS__TLS_KEY_FILE": str(self.path / "server.key"),
+        }
+        if asks_for_certificates:
+            found["ACCESS__TLS_CLIENT_CA_FILE"] = str(self.path / "ca.pem")
+        return found
+
+    def trusting(self, *, with_certificate: bool = False) -> ssl.SSLContext:
+        """What a caller over REST holds the daemon against."""
+        context = ssl.create_default_context(cafile=str(self.path / "ca.pem"))
+        if with_certificate:
+            context.load_cert_chain(self.path / "client.pem")
+        return context
+
+    def credentials(self, *, with_certificate: bool = False) -> grpc.ChannelCredentials:
+        """What a caller over gRPC holds the daemon against."""
+        read: Callable[[str], bytes] = lambda name: (self.path / name).read_bytes()  # noqa: E731
+        if with_certificate:
+            return grpc.ssl_channel_credentials(read("ca.pem"), read("client.key"), read("client.crt"))
+        return grpc.ssl_channel_credentials(read("ca.pem"))
+
+
+def test_both_ports_speak_tls(tmp_path: Path) -> None:
+    """With certificates nothing goes in the clear; keys, clients and the command line work as ever."""
+    own = Authority(tmp_path / "certs")
+    key = new_key(tmp_path / "data", "read", "write", max_agents=1)
+    with running_daemon(tmp_path / "data", {**ASKS, **own.settings(asks_for_certificates=False)}) as daemon:
+        assert daemon.url.startswith("https://")
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{daemon.url}/healthz")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{daemon.url}/healthz".replace("https", "http"))
+        with httpx.Client(base_url=daemon.url, verify=own.trusting()) as http:
+            assert http.get("/healthz").status_code == 200
+            assert http.get("/v1/model").status_code == 401
+            assert http.get("/v1/model", headers=bearer(key)).status_code == 200
+        assert model_over_grpc(daemon.grpc_target, own.credentials(), key) == "builtin"
+        assert model_over_grpc(daemon.grpc_target, own.credentials(), None) == "UNAUTHENTICATED"
+        assert model_over_grpc(daemon.grpc_target, None, key) == "UNAVAILABLE"
+        with Client(daemon.url, api_key=key, verify=own.trusting()) as client:
+            client.initialise("ann")
+            with pytest.raises(Exhausted):
+                client.initialise("bob")
+
+        async def asked() -> str:
+            async with AsyncClient(daemon.url, api_key=key, verify=own.trusting()) as client:
+                return (await client.get_agent("ann")).agent_id
+
+        assert asyncio.run(asked()) == "ann"
+        listed = ebbtide(
+            "agents", "--url", daemon.url, "--ca-file", str(own.path / "ca.pem"), EBBTIDE_API_KEY=key
+        )
+        assert "ann" in listed.stdout, listed.stderr
+        assert daemon.stop() == 0
+
+
+def test_callers_can_be_asked_for_certificates(tmp_path: Path) -> None:
+    """With an authority for clients nobody gets as far as a request without a certificate of it, on either port."""
+    own, foreign = Authority(tmp_path / "own"), Authority(tmp_path / "foreign")
+    with running_daemon(tmp_path / "data", own.settings(asks_for_certificates=True)) as daemon:
+        stranger = own.trusting()
+        stranger.load_cert_chain(foreign.path / "client.pem")
+        for context in (own.trusting(), stranger):
+            with httpx.Client(verify=context) as http, pytest.raises(httpx.TransportError):
+                http.get(f"{daemon.url}/healthz")
+        with Client(daemon.url, verify=own.trusting()) as client, pytest.raises(ConnectionFailed):
+            client.get_model()
+        with httpx.Client(verify=own.trusting(with_certificate=True)) as http:
+            assert http.get(f"{daemon.url}/v1/model").status_code == 200
+        assert model_over_grpc(daemon.grpc_target, own.credentials(), None) == "UNAVAILABLE"
+        assert model_over_grpc(daemon.grpc_target, own.credentials(with_certificate=True), None) == "builtin"
+        trusted = ("--ca-file", str(own.path / "ca.pem"), "--client-cert", str(own.path / "client.pem"))
+        assert ebbtide("agents", "--url", daemon.url, *trusted[:2]).returncode == ExitCode.UNREACHABLE
+        assert ebbtide("agents", "--url", daemon.url, *trusted).returncode == 0
+        assert daemon.stop() == 0

@@ -1,0 +1,33 @@
+"""docs/operating.md says of every operation what access/operations.py says, and SECURITY.md names tests that exist."""
+
+from __future__ import annotations
+
+import re
+
+from ebbtide.access.operations import OPERATIONS, Needs
+from tests.tidy.pages import ROOT, read, rows
+
+WORDS = {
+    Needs.NOTHING: "no key",
+    Needs.KEY: "any key",
+    Needs.SCOPE: "any key with the scope",
+    Needs.AGENT: "bound to the agent",
+    Needs.EVERY_AGENT: "bound to no agents",
+}
+
+
+def test_the_table_of_the_page_is_that_of_the_code() -> None:
+    """Every operation stands on the page with its route, its scopes and what the key must reach, in the same order."""
+    told = [tuple(row) for row in rows(read("docs/operating.md"), "### What a key is good for")]
+    known = [
+        (name, f"`{operation.route}`", " or ".join(operation.scopes) or "–", WORDS[operation.needs])
+        for name, operation in OPERATIONS.items()
+    ]
+    assert told == known
+
+
+def test_promises_name_tests_that_exist() -> None:
+    """Each test file that SECURITY.md names is there."""
+    named = re.findall(r"`(tests/[\w/]+\.py)`", read("SECURITY.md"))
+    assert len(named) > 4
+    assert [name for name in named if not (ROOT / name).is_file()] == []

@@ -1,0 +1,86 @@
+"""The entrance, without a transport: who was never asked for a key gets nowhere; grants are what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbtide.access.entrance import Entrance
+from ebbtide.access.grants import ANYONE, Reach, granting
+from ebbtide.access.key_file import KeyFile
+from ebbtide.access.keyring import Keyring
+from ebbtide.access.operations import OPERATIONS, SCOPES, UNLISTED, Needs, Operation
+from ebbtide.clock import SystemClock
+from ebbtide.errors import Forbidden, Unauthenticated
+from ebbtide.settings import AccessSettings
+from tests.support.keys import bearer, id_of, new_key
+
+operations = st.sampled_from([*OPERATIONS.values(), UNLISTED])
+names = st.text("ab-", min_size=1, max_size=3)
+
+
+def entrance(data_dir: Path) -> Entrance:
+    """An entrance that asks for keys."""
+    keyring = Keyring(KeyFile(data_dir))
+    keyring.load()
+    return Entrance(AccessSettings(authentication="keys"), keyring, SystemClock())
+
+
+def test_who_was_never_admitted_gets_nowhere(tmp_path: Path) -> None:
+    """Where keys are asked for, a transport that forgets to ask opens nothing but health."""
+    door = entrance(tmp_path)
+    for name, operation in OPERATIONS.items():
+        if operation.needs is Needs.NOTHING:
+            door.permit(ANYONE, operation, None)
+            continue
+        with pytest.raises(Unauthenticated) as refused:
+            door.permit(ANYONE, operation, "ann")
+        assert refused.value.reason == "MISSING_KEY", name
+
+
+def test_a_caller_is_known_by_the_id_of_its_key(tmp_path: Path) -> None:
+    """Who asks has the id of the key that was shown, and what that key grants."""
+    key = new_key(tmp_path, "read", agents=["ann"])
+    caller = entrance(tmp_path).admit(list(bearer(key).values()))
+    assert caller.key_id == id_of(key)
+    assert caller.grant == granting(["read"], Reach(frozenset({"ann"})))
+
+
+@given(
+    operations,
+    st.sets(st.sampled_from(SCOPES)),
+    st.frozensets(names, max_size=2),
+    st.lists(names, max_size=2),
+    st.booleans(),
+    st.one_of(st.none(), names),
+)
+def test_a_grant_allows_what_its_words_say_and_no_more(
+    operation: Operation,
+    scopes: set[str],
+    agents: frozenset[str],
+    prefixes: list[str],
+    is_everywhere: bool,
+    agent: str | None,
+) -> None:
+    """For all grants: an operation passes if and only if one of its scopes is there and its agent is within reach."""
+    within = is_everywhere or (
+        agent is not None and (agent in agents or any(map(agent.startswith, prefixes)))
+    )
+    has_scope = bool(scopes & set(operation.scopes))
+    expected = {
+        Needs.NOTHING: True,
+        Needs.KEY: True,
+        Needs.SCOPE: has_scope,
+        Needs.AGENT: has_scope and within,
+        Needs.EVERY_AGENT: has_scope and is_everywhere,
+    }[operation.needs]
+    grant = granting(scopes, Reach(agents, tuple(prefixes), is_everywhere))
+    if expected:
+        grant.refuse_beyond(operation, agent)
+        return
+    with pytest.raises(Forbidden) as refused:
+        grant.refuse_beyond(operation, agent)
+    assert refused.value.reason == ("KEY_NOT_FOR_AGENT" if has_scope else "SCOPE_MISSING")

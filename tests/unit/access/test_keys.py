@@ -1,0 +1,69 @@
+"""The form of keys: what is written is read back, and nothing else is a key."""
+
+from __future__ import annotations
+
+import hashlib
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ebbtide.access.keys import ID_ALPHABET, Key, hash_of, new_id, new_secret, parsed, presented, written
+
+ids = st.text(ID_ALPHABET, min_size=12, max_size=12)
+secrets = st.binary(min_size=32, max_size=32).map(bytes.hex)
+anything = st.one_of(st.text(), st.from_regex(r"ebb_[a-z0-9_]*_[0-9a-f]*", fullmatch=True))
+
+
+@given(ids, secrets)
+def test_what_is_written_is_read_back(key_id: str, secret: str) -> None:
+    """Every key comes apart into its id and its secret, shown as it is or behind Bearer in any case."""
+    key = written(key_id, secret)
+    assert parsed(key) == (key_id, secret)
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert presented([f"{scheme} {key}"]) == key
+
+
+@given(anything)
+@example("")
+@example("ebb_" + "a" * 12 + "_" + "0" * 64 + "\n")
+@example("ebb_" + "a" * 12 + "_" + "٠" * 64)
+@example("EBB_" + "a" * 12 + "_" + "0" * 64)
+def test_what_is_read_is_written_the_same(text: str) -> None:
+    """Whatever text arrives, it is either no key, or exactly the key that its parts make: there is one form."""
+    found = parsed(text)
+    assert found is None or written(*found) == text
+
+
+@given(st.lists(st.text(), max_size=3))
+def test_any_header_is_taken_or_left(values: list[str]) -> None:
+    """Whatever `Authorization` holds, it is no key shown, or a text without white space; two are never one."""
+    found = presented(values)
+    assert found is None or not any(c.isspace() for c in found)
+    assert len(values) < 2 or found == ""
+    assert values or found is None
+
+
+def test_new_keys_differ_and_have_the_form() -> None:
+    """Ids and secrets never come twice, and hold as much chance as they say: 256 bits."""
+    made = [(new_id(), new_secret()) for _ in range(200)]
+    assert len({key_id for key_id, _ in made}) == len({secret for _, secret in made}) == 200
+    assert [parsed(written(*one)) for one in made] == made
+    assert {len(bytes.fromhex(secret)) for _, secret in made} == {32}
+
+
+def test_only_the_hash_is_kept_and_shown_is_less() -> None:
+    """A key knows its secret by its SHA-256; a look at it in a log or a traceback tells the id and nothing else."""
+    secret = new_secret()
+    key = Key(id="a" * 12, name="n", secret_sha256=hash_of(secret), scopes=("read",), created_at_ms=1)
+    assert key.secret_sha256 == hashlib.sha256(secret.encode()).hexdigest()
+    assert key.has_secret(secret)
+    assert not key.has_secret(new_secret()) and not key.has_secret("")
+    assert repr(key) == str(key) == f"Key({'a' * 12!r})"
+
+
+def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
+    """At the millisecond of its expiry a key does not count any more; a revoked one never does."""
+    key = Key(id="a" * 12, name="", secret_sha256="", scopes=("read",), created_at_ms=1, expires_at_ms=10)
+    assert key.counts_at(9) and not key.counts_at(10)
+    revoked = Key(id="a" * 12, name="", secret_sha256="", scopes=("read",), created_at_ms=1, revoked_at_ms=5)
+    assert not revoked.counts_at(4) and not revoked.counts_at(6)

@@ -1,0 +1,61 @@
+"""Token buckets: never more than the rate allows, never less, and never too many buckets."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbtide.access.rates import Buckets
+
+
+@given(
+    st.floats(0.1, 1000),
+    st.floats(0, 10),
+    st.lists(st.floats(0, 3), min_size=1, max_size=200),
+)
+def test_no_stretch_of_time_gets_more_than_its_share(
+    per_s: float, burst_s: float, pauses_s: list[float]
+) -> None:
+    """From any moment on, what is let through is at most the burst and what the time since brings."""
+    buckets = Buckets(burst_s)
+    let_through: list[float] = []
+    now_s = 100.0
+    for pause_s in pauses_s:
+        now_s += pause_s
+        if buckets.take("a", per_s, now_s) == 0.0:
+            let_through.append(now_s)
+    size = max(1.0, per_s * burst_s)
+    for first, begun_s in enumerate(let_through):
+        for last in range(first, len(let_through)):
+            assert last - first + 1 <= size + (let_through[last] - begun_s) * per_s + 1e-6
+
+
+@given(st.floats(0.1, 1000), st.floats(0, 10))
+def test_who_waits_as_told_gets_through(per_s: float, burst_s: float) -> None:
+    """After the seconds that a refusal names, and not before, the next request passes."""
+    buckets, now_s, wait_s = Buckets(burst_s), 5.0, 0.0
+    for _ in range(20_000):
+        wait_s = buckets.take("a", per_s, now_s)
+        if wait_s:
+            break
+    assert 0 < wait_s <= 1 / per_s + 1e-9
+    assert buckets.take("a", per_s, now_s + wait_s / 2) > 0
+    assert buckets.take("a", per_s, now_s + wait_s * 1.001 + 1e-6) == 0.0
+
+
+def test_names_do_not_share_a_bucket_and_time_may_stand_still() -> None:
+    """One name's requests cost another nothing; a clock that goes back gives nothing away."""
+    buckets = Buckets(1.0)
+    assert [buckets.take("a", 2.0, 1.0) == 0.0 for _ in range(3)] == [True, True, False]
+    assert buckets.take("b", 2.0, 1.0) == 0.0
+    assert buckets.take("a", 2.0, 0.0) > 0
+
+
+def test_buckets_are_bounded() -> None:
+    """Beyond the bound the bucket that was not used for longest goes; those in use stay empty."""
+    buckets = Buckets(0.0, most=10)
+    assert buckets.take("mine", 0.001, 1.0) == 0.0
+    for number in range(1000):
+        buckets.take(f"n{number}", 0.001, 1.0)
+        assert buckets.take("mine", 0.001, 1.0) > 0
+        assert len(buckets) <= 10
