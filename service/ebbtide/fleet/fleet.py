@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from ebbtide.actor import actor
 from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.footprint import Footprint, least_recently_used
@@ -26,6 +27,7 @@ from ebbtide.fleet.workspace import Workspace
 from ebbtide.heap import fresh_pages
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
@@ -159,7 +161,7 @@ class Fleet:
             elif agent_id in self._opening:
                 await asyncio.wait([self._opening[agent_id]])
             else:
-                opening = in_background(self._open_now(agent_id, create, dict(overrides)))
+                opening = in_background(self._open_now(agent_id, create, dict(overrides), actor()))
                 self._opening[agent_id] = opening
                 opening.add_done_callback(lambda task: self._opened(agent_id, task))
                 is_new = await asyncio.shield(opening)
@@ -176,7 +178,9 @@ class Fleet:
         if agent_id in self._erasing:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
 
-    async def _open_now(self, agent_id: AgentId, create: bool, overrides: dict[str, object]) -> bool:
+    async def _open_now(
+        self, agent_id: AgentId, create: bool, overrides: dict[str, object], asker: str
+    ) -> bool:
         """Open the agent; whether it came into being now."""
         exists = await self.on_pool(lambda: self.data.exists(agent_id))
         if not exists and not create:
@@ -185,7 +189,7 @@ class Fleet:
         try:
             async with self._loading:
                 await self.footprint.close_idle()
-                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, overrides))
+                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, overrides, asker))
             agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
             self._agents[agent_id] = agent
             self.footprint.note(agent)
@@ -195,21 +199,34 @@ class Fleet:
         return not exists
 
     def _load(
-        self, agent_id: AgentId, exists: bool, overrides: dict[str, object]
+        self, agent_id: AgentId, exists: bool, overrides: dict[str, object], asker: str
     ) -> tuple[Workspace, AgentCounts]:
         with fresh_pages():
             store = self._store(agent_id, exists)
         try:
             workspace = Workspace(store, self.defaults)
-            if not exists and overrides:
-                workspace.change_parameters(overrides)
+            if not exists:
+                entry = AuditEntry(self.needs.clock.now_ms(), asker, "created", {"parameters": overrides})
+                workspace.change_parameters(overrides, entry)
+            self._compact(workspace)
             counts = workspace.counts()
+            if workspace.is_compaction_due:
+                return workspace, counts
             if counts.pending_batches == 0 and counts.owed_passes == 0:
                 self.data.unmark(agent_id)
             return workspace, counts
         except BaseException:
             store.close()
             raise
+
+    def _compact(self, workspace: Workspace) -> None:
+        """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""
+        if workspace.is_compaction_due:
+            try:
+                workspace.compact()
+            except (Exhausted, Unavailable) as error:
+                agent_id = workspace.identity.agent_id
+                self._log.warning("compaction waits", agent_id=agent_id, reason=error.reason)
 
     def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
         if exists:
@@ -257,8 +274,8 @@ class Fleet:
         self.scheduler.ring.leave(agent.id)
         self._log.debug("agent closed", agent_id=agent.id)
 
-    async def erase(self, agent_id: AgentId) -> None:
-        """Close the agent and remove its files for good. AGENT_NOT_FOUND when there is none."""
+    async def erase(self, agent_id: AgentId) -> AuditRecord:
+        """Close the agent and remove its files for good; the record of it. AGENT_NOT_FOUND when there is none."""
         if agent_id in self._erasing:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
         self._erasing.add(agent_id)
@@ -269,7 +286,12 @@ class Fleet:
             await self.close(agent_id)
             if not await self.on_pool(lambda: self.data.exists(agent_id)):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-            await self._guarded(agent_id, self.on_pool(lambda: self.data.erase(agent_id)))
+            entry = AuditEntry(self.needs.clock.now_ms(), actor(), "agent_erased", {})
+            erased: list[AuditRecord] = []
+            await self._guarded(
+                agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
+            )
+            return erased[0]
         finally:
             self._erasing.discard(agent_id)
 

@@ -9,10 +9,12 @@ Foreign errors are translated in one table, `TRANSLATION`; a test holds it again
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +24,7 @@ import zstandard
 
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Precondition, Unavailable
 from ebbtide.store import layout
+from ebbtide.store.durable import sync_directory, sync_file
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 
@@ -80,6 +83,14 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 LARGEST_WRITE_BYTES = 1 << 20
 """LMDB writes at most this much at once; with less room left, a short write is a full disk."""
+
+
+DATA_FILE = "data.mdb"
+FRESH_FILE = "data.mdb.new"
+"""Where a compaction writes, beside the store."""
+
+COPIED_PER_COMMIT = 4000
+"""Entries that a compaction copies in one transaction, so that what it holds in memory stays small."""
 
 
 def translated(error: Exception, path: Path) -> EbbtideError:
@@ -149,6 +160,8 @@ class LmdbStore:
         self._max_map_bytes = max_map_bytes
         self._tables: dict[bytes, Any] = {}
         self._closed = False
+        self._is_shut = False
+        """Whether the environment was closed to replace its file, and could not be opened since."""
 
     @classmethod
     def create(cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
@@ -182,6 +195,9 @@ class LmdbStore:
     @classmethod
     def open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
         """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
+        with contextlib.suppress(OSError):
+            # A compaction that was cut off: what it was made of is still there, whole.
+            (path / FRESH_FILE).unlink(missing_ok=True)
         store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
         identity = store.read(lambda txn: txn.identity())
         version = layout.FORMAT_VERSION if identity is None else identity.format_version
@@ -208,13 +224,13 @@ class LmdbStore:
         return store
 
     def _open_tables(self, names: Iterable[bytes], creating: Any = None) -> None:
-        """Open tables; in a transaction that creates the store they are made, else only derived ones may be."""
+        """Open tables; in a transaction that creates the store they are made, else only later ones may be."""
         for name in names:
             duplicates = name in layout.SORTED_TABLES
             self._tables[name] = self._environment.open_db(
                 name,
                 txn=creating,
-                create=creating is not None or name in layout.DERIVED_TABLES,
+                create=creating is not None or name in layout.LATER_TABLES,
                 dupsort=duplicates,
                 dupfixed=duplicates,
             )
@@ -249,6 +265,63 @@ class LmdbStore:
             ) from error
         self._environment.set_mapsize(min(size * 2, self._max_map_bytes))
 
+    def compact(self) -> None:
+        """Write everything the store refers to into a fresh file, which takes the place of the old one.
+
+        LMDB leaves what was deleted where it was until it needs the page, and its own copying takes along what stands
+        between the entries of a page. So entries are written anew, one by one: a byte that no entry holds is in no
+        page of the new file. The old one is replaced by a rename: a kill at any moment leaves one of the two, whole.
+        """
+        self._assert_open()
+        fresh = self.path / FRESH_FILE
+        try:
+            fresh.unlink(missing_ok=True)
+            self._copy_into(fresh)
+            sync_file(fresh)
+            self._environment.close()
+            self._is_shut = True
+            fresh.replace(self.path / DATA_FILE)
+            sync_directory(self.path)
+        except FOREIGN as error:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+            raise translated(error, self.path) from error
+        finally:
+            if self._is_shut:
+                self._reopen()
+
+    def _copy_into(self, fresh: Path) -> None:
+        size: int = self._environment.info()["map_size"]
+        # Entries in order fill pages to the brim; twice the room is more than they need, and is not taken up.
+        copy = lmdb.open(
+            str(fresh),
+            subdir=False,
+            lock=False,
+            sync=False,
+            map_size=2 * size,
+            max_dbs=len(layout.TABLES) + 16,
+        )
+        try:
+            with self._environment.begin() as txn:
+                for name in layout.TABLES:
+                    duplicates = name in layout.SORTED_TABLES
+                    table = copy.open_db(name, dupsort=duplicates, dupfixed=duplicates)
+                    entries = txn.cursor(db=self._tables[name]).iternext()
+                    while several := list(islice(entries, COPIED_PER_COMMIT)):
+                        with copy.begin(write=True, db=table) as into:
+                            into.cursor().putmulti(several, append=True)
+            with copy.begin(write=True) as into:
+                into.delete(layout.COMPACTION_DUE, db=copy.open_db(layout.META, txn=into))
+            copy.sync(True)
+        finally:
+            copy.close()
+
+    def _reopen(self) -> None:
+        """Take up the store again after its file was replaced; where that fails, whoever uses it next tries again."""
+        self._environment = _environment(self.path, map_bytes=0, max_map_bytes=self._max_map_bytes, new=False)
+        self._is_shut = False
+        self._open_tables(layout.TABLES)
+
     def close(self) -> None:
         """Close the environment. Idempotent."""
         if not self._closed:
@@ -260,3 +333,5 @@ class LmdbStore:
             raise Unavailable(
                 "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
             )
+        if self._is_shut:
+            self._reopen()
