@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from ebbtide.fleet.erasure import Erasure
+from ebbtide.fleet.selection import Look, Selection
 from ebbtide.language.port import BadReply, Segment
+from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.in_process import service_in, settle, tell
 from tests.support.scanning import Traces
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
@@ -255,3 +259,27 @@ async def test_forgetting_what_is_gone_changes_nothing(tmp_path: Path, caller_in
         assert again["proof"]["last_record"] == 0 and first["proof"]["last_record"] == 2
         replay = {"messages": [{"role": "user", "content": KEPT[0]}]}
         assert (await call("POST", f"{AGENT}/remember", replay)).json()["batch_id"] == "b2"
+
+
+async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:
+    """Erased but not yet written anew when the daemon ends: the next start finds the agent and does it."""
+    directory = tmp_path / "agents" / "ann"
+    async with service_in(tmp_path, embedding={"model": "off"}) as service:
+        await tell(service, "ann", CLARA, KEPT[0])
+        await settle(service, "ann")
+    traces = Traces.noted(directory, ["Clara", "carpenter"])
+    async with (
+        service_in(tmp_path, embedding={"model": "off"}) as service,
+        service.fleet.using(AgentId("ann")) as agent,
+    ):
+        look, store = Look(Selection(messages=frozenset({1}))), agent.workspace.store
+        while not look.is_done:
+            await agent.run(lambda: store.read(lambda txn: look.step(txn, lambda: False)))
+        await agent.erase(Erasure.of(look), "-")
+        assert not agent.is_idle and service.fleet.data.marked() == ["ann"]
+    assert traces.found_in(directory)
+    async with service_in(tmp_path, embedding={"model": "off"}) as service:
+        await eventually(lambda: service.fleet.open_agents)
+        [agent] = service.fleet.open_agents
+        assert not agent.workspace.is_compaction_due and service.fleet.data.marked() == []
+    assert traces.found_in(directory) == []
