@@ -242,6 +242,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     last_error: str = ""
     digested_at_ms: int = 0
     node_ids: tuple[int, ...] = ()
+    erased_count: int = 0
+    """How often something of what it says was erased: what was read of it before is worth nothing any more."""
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):

@@ -141,6 +141,12 @@ async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
         assert (await memory.delete_node("ann", "n1")).node_id == "n1"
         gone = await memory.delete_nodes("ann", ["n1", "n2"])
         assert (gone.deleted_count, gone.results[0].reason) == (1, "NODE_NOT_FOUND")
+        looked = await memory.forget("ann", topic="Lisbon", time_range=(0, None), dry_run=True)
+        assert looked.dry_run and not looked.compacted
+        assert (await memory.forget("ann", messages=["m1"])).counts.messages == 1
+        assert [one.action async for one in memory.every_audit_record("ann", page_size=2)][-1] == "forgotten"
+        assert (await memory.list_audit("ann", page_size=1)).records[0].action == "created"
+        assert (await memory.verify_audit("ann")).intact
         assert (await memory.close_agent("ann")).closed
         assert (await memory.erase("ann")).erased
         assert (await memory.get_health()).status == "ok"
@@ -176,7 +182,7 @@ def test_both_clients_have_the_same_verbs() -> None:
         and not name.startswith("_")
         and name != "as_method"
     }
-    assert len(builders) == 25
+    assert len(builders) == 28
     for name, build in builders.items():
         wanted = list(inspect.signature(build).parameters)
         for kind in (Client, AsyncClient):
@@ -229,6 +235,8 @@ async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) ->
         "compress": "CompressCommand",
         "delete_nodes": "DeleteNodesCommand",
         "search": "SearchCommand",
+        "forget": "ForgetCommand",
+        "verify_audit": "VerifyAuditCommand",
     }.items():
         parameters = [p for p in inspect.signature(getattr(calls, verb)).parameters if p != "agent_id"]
         assert parameters == list(schemas[form]["properties"]), verb

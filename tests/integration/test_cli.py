@@ -191,3 +191,43 @@ def test_memories_are_searched_and_deleted(daemon: Daemon) -> None:
         again = run("delete", "ann", name, "--yes", url=daemon.url)
         assert again.returncode == ExitCode.NOT_FOUND and name in again.stderr
     assert answer(run("search", "Lisbon", "--agent", "ann", "--json", url=daemon.url))["memories"] == []
+
+
+def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
+    """It asks first, tells what stays, leaves a record; the log is verified over the daemon and on what it leaves."""
+    said = "Clara keeps the blue key under the third flowerpot."
+    daemon.remember("ann", said, "The harbour smells of tar.")
+    daemon.remember("ann", said)
+    daemon.flush("ann")
+    nobody = run("forget", "ann", "--topic", "Clara", url=daemon.url)
+    assert nobody.returncode == ExitCode.USAGE and "--yes" in nobody.stderr
+    dry = answer(run("forget", "ann", "m1", "--dry-run", "--json", url=daemon.url))
+    assert dry["counts"]["messages"] == 1 and "m3" in dry["also_found_in"]
+    done = run("forget", "ann", "m1", "--yes", url=daemon.url)
+    assert done.returncode == 0 and "Gone:" in done.stderr and "m3" in done.stderr
+    assert answer(run("forget", "ann", "--topic", "clara", "--yes", "--json", url=daemon.url))["compacted"]
+    held, other = tmp_path / "held.txt", tmp_path / "other.txt"
+    held.write_text(said + "\n", encoding="utf-8")
+    other.write_text("Never said.", encoding="utf-8")
+    data = ("--data-dir", str(daemon.data_dir))
+    assert run("audit", "verify", "ann", "--text", str(held), url=daemon.url).returncode == 0
+    assert (
+        run("audit", "verify", "ann", "--text", str(other), url=daemon.url).returncode == ExitCode.NOT_FOUND
+    )
+    shown = answer(run("audit", "show", "ann", "--json", url=daemon.url))["records"]
+    assert [one["action"] for one in shown] == ["created", "forgotten", "forgotten"]
+    assert run("audit", "show", url=daemon.url).returncode == ExitCode.USAGE
+    daemon.remember("bob", "Bob likes tea.")
+    assert daemon.client.delete("/v1/agents/bob").status_code == 200
+    assert run("audit", "verify", *data).returncode == ExitCode.LOCKED
+    daemon.stop()
+    assert answer(run("audit", "show", "ann", "--json", *data))["records"] == shown
+    [bob] = answer(run("audit", "show", "--json", *data))["records"]
+    assert (bob["action"], json.loads(bob["line"])["agent_id"]) == ("agent_erased", "bob")
+    assert run("audit", "verify", *data, "--text", str(held)).returncode == 0
+    files = [one for one in daemon.data_dir.rglob("*") if one.is_file()]
+    assert not any(b"flowerpot" in one.read_bytes() for one in files)
+    log = daemon.data_dir / "audit" / "erased.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"bob", b"eve"))
+    broken = run("audit", "verify", *data)
+    assert broken.returncode == ExitCode.DAMAGED and "record 1" in broken.stderr

@@ -60,6 +60,9 @@ class FailingStore:
 
         return self.store.write(fail if self.is_full else fn)
 
+    def compact(self) -> None:
+        self.store.compact()
+
     def close(self) -> None:
         self.store.close()
 

@@ -110,6 +110,9 @@ ROUTES = {
     "PATCH /v1/agents/{agent_id}/nodes/{node_id}": "UpdateNode",
     "DELETE /v1/agents/{agent_id}/nodes/{node_id}": "DeleteNode",
     "POST /v1/agents/{agent_id}/nodes/delete": "DeleteNodes",
+    "POST /v1/agents/{agent_id}/forget": "ForgetMemories",
+    "GET /v1/agents/{agent_id}/audit": "ListAuditRecords",
+    "POST /v1/agents/{agent_id}/audit/verify": "VerifyAudit",
     "GET /v1/model": "GetModel",
     "GET /v1/scheduler": "GetScheduler",
 }

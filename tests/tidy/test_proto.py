@@ -29,7 +29,7 @@ NO_CALLS = {"GET /healthz", "GET /readyz"}
 ONLY_IN_PROTO = {"OpenAgentResponse": {"created"}, "UpdateAgentRequest": {"reset"}}
 """What REST says otherwise than by a field: 201 or 200, and null."""
 
-TIMES = {"created_at", "accepted_at", "digested_at", "not_before", "timestamp", "begin", "end"}
+TIMES = {"at", "created_at", "accepted_at", "digested_at", "not_before", "timestamp", "begin", "end"}
 
 
 def buf(*arguments: str, folder: Path = PROTO) -> subprocess.CompletedProcess[str]:

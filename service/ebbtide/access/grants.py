@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from ebbtide.access.operations import SCOPES, Needs, Operation
+from ebbtide.actor import set_actor
 from ebbtide.errors import Forbidden
 
 
@@ -76,3 +77,10 @@ ANYONE = Caller("", granting(SCOPES, Reach(is_everywhere=True)))
 
 CALLER: ContextVar[Caller] = ContextVar("ebbtide_caller", default=ANYONE)
 """Who asks, within a request."""
+
+
+def let_ask(caller: Caller) -> None:
+    """Note who asks, for the rest of a request and for the audit log."""
+    CALLER.set(caller)
+    if caller.key_id:
+        set_actor(caller.key_id)

@@ -20,7 +20,7 @@ import msgspec
 from ebbtide.access.keys import ID_LENGTH, Key
 from ebbtide.access.operations import SCOPES
 from ebbtide.errors import Exhausted, Precondition
-from ebbtide.store.data_directory import sync_directory
+from ebbtide.store.durable import sync_directory
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ import typer
 
 from ebbtide import __version__
 from ebbtide.cli.agents import agents
+from ebbtide.cli.audit import audit
 from ebbtide.cli.check import check
 from ebbtide.cli.console import report, write_text
 from ebbtide.cli.curve import curve
@@ -20,6 +21,7 @@ from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, as_failure
+from ebbtide.cli.forget import forget
 from ebbtide.cli.inspect import inspect
 from ebbtide.cli.keys import keys
 from ebbtide.cli.recall import recall
@@ -48,10 +50,12 @@ app.command("remember", rich_help_panel=USE)(remember)
 app.command("recall", rich_help_panel=USE)(recall)
 app.command("search", rich_help_panel=USE)(search)
 app.command("delete", rich_help_panel=USE)(delete)
+app.command("forget", rich_help_panel=USE)(forget)
 app.command("agents", rich_help_panel=LOOK)(agents)
 app.command("inspect", rich_help_panel=LOOK)(inspect)
 app.command("check", rich_help_panel=LOOK)(check)
 app.add_typer(keys, name="keys", rich_help_panel=LOOK)
+app.add_typer(audit, name="audit", rich_help_panel=LOOK)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -22,10 +22,12 @@ from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import stamp_of
 from ebbtide.settings import Settings
+from ebbtide.store.chain import Verification
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.agents import get_agent
+from ebbtide.verbs.audit import VerifyAuditCommand, list_audit, record_info, verdict, verify_audit
 from ebbtide.verbs.batches import list_batches
 from ebbtide.verbs.inspect import get_node
 from ebbtide.verbs.service import Service
@@ -143,6 +145,35 @@ class Resting:
             token = page.next_page_token
             if not token:
                 return found
+
+    def audit(self, agent_id: str) -> list[Json]:
+        """Every record of an agent's audit log."""
+        found: list[Json] = []
+        token = ""
+        while True:
+            page = _ran(list_audit(self._service, agent_id, 1000, token))
+            found += [record.model_dump(mode="json") for record in page.records]
+            token = page.next_page_token
+            if not token:
+                return found
+
+    def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
+        """Whether an agent's audit log is whole, and whether texts were erased."""
+        command = VerifyAuditCommand(texts=texts)
+        return _ran(verify_audit(self._service, agent_id, command)).model_dump(mode="json")
+
+    def erased_agents(self) -> list[Json]:
+        """Every record of an erased agent."""
+        return [record_info(record).model_dump(mode="json") for record in self._data.erased.records()]
+
+    def verify_erased(self, texts: list[str]) -> Json:
+        """The same of the log of erased agents."""
+        chain, log = Verification(), self._data.erased
+        chain.follow(log.records())
+        chain.end(log.head())
+        numbers = range(1, chain.count + 1)
+        found = [next((n for n in numbers if log.holds(n, text)), 0) for text in texts]
+        return verdict(chain, found).model_dump(mode="json")
 
     def node(self, agent_id: str, node_id: str) -> Json:
         """One memory with its links."""

@@ -88,6 +88,26 @@ class Remote:
         """Delete memories for good."""
         return self._ask("POST", f"{_of(agent_id)}/nodes/delete", {"node_ids": node_ids})
 
+    def forget(self, agent_id: str, body: Json) -> Json:
+        """Forget a selection for good, or look it up."""
+        return self._ask("POST", f"{_of(agent_id)}/forget", body)
+
+    def audit(self, agent_id: str) -> list[Json]:
+        """Every record of an agent's audit log."""
+        return self._all(f"{_of(agent_id)}/audit", "records")
+
+    def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
+        """Whether an agent's audit log is whole, and whether texts were erased."""
+        return self._ask("POST", f"{_of(agent_id)}/audit/verify", {"texts": texts})
+
+    def erased_agents(self) -> list[Json]:
+        """Not over REST: who may ask for one agent may not ask for all."""
+        raise Failure("Name an agent, or the data directory with --data-dir.", ExitCode.USAGE)
+
+    def verify_erased(self, texts: list[str]) -> Json:
+        """Not over REST, as above."""
+        raise Failure("Name an agent, or the data directory with --data-dir.", ExitCode.USAGE)
+
     def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS) -> Json:
         """Wait until what was accepted is digested, or the time is over."""
         return self._ask("POST", f"{_of(agent_id)}/flush", {"timeout_ms": timeout_ms})

@@ -31,6 +31,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.embedding import Embedding
+from ebbtide.fleet.erasure import Erasure, ErasureStep
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.slice import JOB_BUDGET_S, Budget, Compressor
 from ebbtide.fleet.sweeper import Sweeper
@@ -40,6 +41,7 @@ from ebbtide.language.embedding import Embedder
 from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import ReadTransaction
 from ebbtide.telemetry import get_log, in_background
@@ -111,7 +113,7 @@ class Agent:
         self._is_marked = False
         self._inbox_is_empty = counts.pending_batches == 0
         """As of the latest look, which is part of every job that may fill it: False where that is not known."""
-        self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0
+        self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0 or workspace.is_compaction_due
         self.embedding: Embedding | None = None
         self._working = [in_background(self.digest.run()), in_background(self.sweeper.run())]
         if needs.embedder is not None:
@@ -227,9 +229,28 @@ class Agent:
             self._loop.call_soon_threadsafe(self.embedding.notice)
         return count
 
-    async def owe_passes(self, count: int) -> AgentCounts:
+    async def owe_passes(self, count: int, actor: str) -> AgentCounts:
         """Owe passes and ask for a turn."""
-        return await self.run(partial(self._make_busy, partial(self.workspace.passes.owe, count)))
+        entry = AuditEntry(self._needs.clock.now_ms(), actor, "passes_owed", {"passes": count})
+        return await self.run(partial(self._make_busy, partial(self.workspace.passes.owe, count, entry)))
+
+    async def erase(self, erasure: Erasure, actor: str) -> ErasureStep:
+        """Do a step of an erasure. A start would go on with the compaction that it asks for."""
+        needs = self._needs
+        job = partial(
+            self.workspace.erase,
+            erasure,
+            Budget(needs.clock, JOB_BUDGET_S, needs.courtesy.give_way),
+            needs.clock.now_ms(),
+            actor,
+        )
+        return await self.run(partial(self._make_busy, job))
+
+    async def compact(self) -> None:
+        """Leave no byte of what was erased in the agent's files; whoever waits for the agent waits for that."""
+        await self.run(partial(self._make_busy, self.workspace.compact))
+        self.digest.progressed.beat()
+        self.sweeper.notice()
 
     async def retry(self, number: int) -> Batch | None:
         """Put a parked batch back into the inbox and wake the digest."""
@@ -286,7 +307,8 @@ class Agent:
         self.counts = counts
         self._inbox_is_empty = counts.pending_batches == 0
         self.derived_bytes = self.workspace.resident_bytes
-        if counts.pending_batches == 0 and counts.owed_passes == 0:
+        is_idle = counts.pending_batches == 0 and counts.owed_passes == 0
+        if is_idle and not self.workspace.is_compaction_due:
             self._needs.data.unmark(self.id)
             self._is_marked = False
             self._has_work = False

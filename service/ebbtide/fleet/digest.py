@@ -19,7 +19,7 @@ from typing import Any
 
 from ebbtide.clock import Clock
 from ebbtide.errors import EbbtideError
-from ebbtide.fleet.inbox import DigestTask, Draftable, Retention
+from ebbtide.fleet.inbox import BatchChanged, DigestTask, Draftable, Retention
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.segments import label_of, memory_of, told_messages, utterances
@@ -36,7 +36,7 @@ from ebbtide.language.port import (
 from ebbtide.language.retry import Asking
 from ebbtide.memory.digestion import partners
 from ebbtide.telemetry import get_log, told
-from ebbtide.vocabulary import NodeId, batch_text_id
+from ebbtide.vocabulary import Batch, NodeId, batch_text_id
 
 SMOOTHING = 0.3
 """Weight of the latest digest in the running average of how long one takes."""
@@ -57,7 +57,7 @@ class DigestPolicy:
 class Progress:
     """What the model has answered about one batch so far."""
 
-    batch: int
+    batch: Batch
     heard: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
@@ -165,6 +165,8 @@ class Digest:
             raise
         except BadReply as error:
             await self._put_off(task, str(error))
+        except BatchChanged:
+            self._progress = None
         except Exception as error:
             # A fault of ours must neither stop the digest nor lose the batch.
             self._log.error("digest failed", batch_id=batch_text_id(task.batch.number), exc_info=error)
@@ -208,11 +210,11 @@ class Digest:
             progress.focus, progress.names, progress.named_count = None, {}, 0
 
     def _resume(self, task: DigestTask) -> Progress:
-        if self._progress is None or self._progress.batch != task.batch.number:
+        if self._progress is None or self._progress.batch != task.batch:
             parameters = self._workspace.parameters
             indices = told_messages(task, parameters)
             heard = utterances(task, indices, parameters)
-            self._progress = Progress(task.batch.number, heard, indices)
+            self._progress = Progress(task.batch, heard, indices)
         return self._progress
 
     async def _segment(self, progress: Progress) -> None:
@@ -296,8 +298,11 @@ class Digest:
             self._clock.now_ms() + pause_ms,
             self._policy.park_after_attempts,
         )
-        parked = await self._mailbox.run(job)
         self._progress = None
+        try:
+            parked = await self._mailbox.run(job)
+        except BatchChanged:
+            return
         self._log.warning(
             "batch parked" if parked else "batch put off",
             batch_id=batch_text_id(task.batch.number),

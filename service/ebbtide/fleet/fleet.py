@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ebbtide.actor import actor
 from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.allowance import Allowance, Newcomers, agents_within, refuse_beyond
@@ -28,6 +29,7 @@ from ebbtide.fleet.workspace import Workspace
 from ebbtide.heap import fresh_pages
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
@@ -53,6 +55,8 @@ class _Coming:
     may_be_new: bool
     overrides: Mapping[str, object]
     allowance: Allowance | None
+    asker: str
+    """Who asks for it."""
 
 
 class Fleet:
@@ -149,7 +153,7 @@ class Fleet:
         allowance: Allowance | None = None,
     ) -> AsyncIterator[tuple[Agent, bool]]:
         """The open agent and whether it came into being now, with `overrides` in force from the start."""
-        coming = _Coming(create, overrides or {}, allowance)
+        coming = _Coming(create, overrides or {}, allowance, actor())
         agent, is_new = await self._open(agent_id, coming)
         agent.users += 1
         try:
@@ -208,7 +212,7 @@ class Fleet:
         try:
             async with self._loading:
                 await self.footprint.close_idle()
-                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, coming.overrides))
+                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, coming))
             agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
             self._agents[agent_id] = agent
             self.footprint.note(agent)
@@ -217,22 +221,34 @@ class Fleet:
         self._log.debug("agent opened", agent_id=agent_id, created=not exists)
         return not exists
 
-    def _load(
-        self, agent_id: AgentId, exists: bool, overrides: Mapping[str, object]
-    ) -> tuple[Workspace, AgentCounts]:
+    def _load(self, agent_id: AgentId, exists: bool, coming: _Coming) -> tuple[Workspace, AgentCounts]:
         with fresh_pages():
             store = self._store(agent_id, exists)
         try:
             workspace = Workspace(store, self.defaults)
-            if not exists and overrides:
-                workspace.change_parameters(overrides)
+            if not exists:
+                told: dict[str, object] = {"parameters": dict(coming.overrides)}
+                entry = AuditEntry(self.needs.clock.now_ms(), coming.asker, "created", told)
+                workspace.change_parameters(coming.overrides, entry)
+            self._compact(workspace)
             counts = workspace.counts()
+            if workspace.is_compaction_due:
+                return workspace, counts
             if counts.pending_batches == 0 and counts.owed_passes == 0:
                 self.data.unmark(agent_id)
             return workspace, counts
         except BaseException:
             store.close()
             raise
+
+    def _compact(self, workspace: Workspace) -> None:
+        """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""
+        if workspace.is_compaction_due:
+            try:
+                workspace.compact()
+            except (Exhausted, Unavailable) as error:
+                agent_id = workspace.identity.agent_id
+                self._log.warning("compaction waits", agent_id=agent_id, reason=error.reason)
 
     def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
         if exists:
@@ -280,8 +296,8 @@ class Fleet:
         self.scheduler.ring.leave(agent.id)
         self._log.debug("agent closed", agent_id=agent.id)
 
-    async def erase(self, agent_id: AgentId) -> None:
-        """Close the agent and remove its files for good. AGENT_NOT_FOUND when there is none."""
+    async def erase(self, agent_id: AgentId) -> AuditRecord:
+        """Close the agent and remove its files for good; the record of it. AGENT_NOT_FOUND when there is none."""
         if agent_id in self._erasing:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
         self._erasing.add(agent_id)
@@ -292,7 +308,12 @@ class Fleet:
             await self.close(agent_id)
             if not await self.on_pool(lambda: self.data.exists(agent_id)):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-            await self._guarded(agent_id, self.on_pool(lambda: self.data.erase(agent_id)))
+            entry = AuditEntry(self.needs.clock.now_ms(), actor(), "agent_erased", {})
+            erased: list[AuditRecord] = []
+            await self._guarded(
+                agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
+            )
+            return erased[0]
         finally:
             self._erasing.discard(agent_id)
 

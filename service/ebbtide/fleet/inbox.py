@@ -19,6 +19,7 @@ from ebbtide.fleet.state import State
 from ebbtide.memory import digestion
 from ebbtide.memory.digestion import NewMemory
 from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.store.texts import is_tombstone
 from ebbtide.vocabulary import Batch, BatchState, MessageRecord, NodeId
 
 LONGEST_PAUSE_MS = 600_000
@@ -54,6 +55,10 @@ class Retention:
 
     keep: int
     older_than_ms: int
+
+
+class BatchChanged(Exception):
+    """Something of the batch in hand was erased: what was made of it is worth nothing, and it is read anew."""
 
 
 class Inbox:
@@ -143,7 +148,11 @@ class Inbox:
         now_ms: int,
         retention: Retention,
     ) -> bool:
-        """Commit what a batch became. False, and nothing done, when the focus has moved meanwhile."""
+        """Commit what a batch became. False, and nothing done, when the focus has moved meanwhile.
+
+        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        """
+        self._state.store.read(lambda txn: _refuse_changed(txn, batch))
         if tuple(expected_focus) != self._state.network.focus[: self._state.parameters.focus_limit]:
             return False
         owed = self._state.store.read(lambda txn: txn.owed_passes())
@@ -184,13 +193,17 @@ class Inbox:
         return True
 
     def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
-        """Count a failed round: to the tail with a pause, or parked; whether it is parked now."""
+        """Count a failed round: to the tail with a pause, or parked; whether it is parked now.
+
+        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        """
         failed = msgspec.structs.replace(
             batch, attempts=batch.attempts + 1, last_error=error, not_before_ms=not_before_ms
         )
         parked = failed.attempts >= park_after
 
         def write(txn: WriteTransaction) -> None:
+            _refuse_changed(txn, batch)
             if parked:
                 txn.park_batch(failed)
             else:
@@ -214,11 +227,18 @@ class Inbox:
         return self._state.store.write(write)
 
 
+def _refuse_changed(txn: ReadTransaction, batch: Batch) -> None:
+    if txn.batch(batch.number) != batch:
+        raise BatchChanged
+
+
 def _task(txn: ReadTransaction, batch: Batch) -> DigestTask:
     records, texts = [], []
     for number in range(batch.first_message, batch.first_message + batch.message_count):
         record = txn.message(number)
         assert record is not None, "an undigested batch has its messages"
+        if is_tombstone(record):
+            continue
         text = txn.message_text(record)
         assert text is not None, "an undigested message has its text"
         records.append(record)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ebbtide.fleet.archive import Archive
-from ebbtide.store.index_file import load_index, save_index
+from ebbtide.store.index_file import fresh_file, load_index, save_index
 from ebbtide.store.port import ReadTransaction
 from ebbtide.telemetry import get_log
 
@@ -84,6 +84,7 @@ class OpenArchive:
         self._kept_stamp = ""
         try:
             self._index_path.unlink(missing_ok=True)
+            fresh_file(self._index_path).unlink(missing_ok=True)
         except OSError as error:
             # Nobody will take it up, but there it lies.
             get_log("archive").error("index not removed", agent_id=self._agent_id, exc_info=error)

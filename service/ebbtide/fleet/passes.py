@@ -25,6 +25,7 @@ from ebbtide.fleet.visits import (
 from ebbtide.memory import compression
 from ebbtide.memory.compression import Shortening
 from ebbtide.memory.draft import Draft
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 from ebbtide.vocabulary import REWRITES_KEPT, AgentCounts, Change, NodeId, PassState, Rewrite
 
@@ -43,8 +44,8 @@ class Passes:
         """Bytes of memory that the order of a pass holds."""
         return 0 if self._visits is None else self._visits.order.nbytes
 
-    def owe(self, count: int) -> AgentCounts:
-        """Owe that many passes more; TOO_MANY_PASSES beyond `max_owed_passes`."""
+    def owe(self, count: int, entry: AuditEntry | None = None) -> AgentCounts:
+        """Owe that many passes more; TOO_MANY_PASSES beyond `max_owed_passes`. `entry` goes into the audit log."""
 
         def write(txn: WriteTransaction) -> AgentCounts:
             owed, most = txn.owed_passes(), self._state.parameters.max_owed_passes
@@ -54,6 +55,8 @@ class Passes:
                     reason="TOO_MANY_PASSES",
                 )
             txn.apply(Change(owed_passes=owed + count))
+            if entry is not None:
+                txn.record(entry, self._state.identity.agent_id)
             return txn.counts()
 
         return self._state.store.write(write)

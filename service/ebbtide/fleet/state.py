@@ -21,6 +21,7 @@ from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
 from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentCounts, Change
@@ -51,6 +52,8 @@ class State:
         self.open_archive: OpenArchive
         self.epoch = 0
         """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
+        self.is_compaction_due = store.read(lambda txn: txn.is_compaction_due())
+        """Whether the store's file may still hold what was erased."""
         self.load()
         store.on_reopened = self._reopened
 
@@ -90,24 +93,37 @@ class State:
     def _resolve(self, overrides: Mapping[str, object]) -> AgentParameters:
         return AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
 
-    def change_parameters(self, changes: Mapping[str, object]) -> AgentParameters:
-        """Set parameters of this agent; a null goes back to the daemon's default.
+    def change_parameters(
+        self, changes: Mapping[str, object], entry: AuditEntry | None = None
+    ) -> AgentParameters:
+        """Set parameters of this agent; a null goes back to the daemon's default. `entry` is what the audit log tells.
 
         A new `decay_rate` first re-anchors every link at its present strength, in the same transaction.
         """
         overrides = {**self.overrides, **changes}
         overrides = {name: value for name, value in overrides.items() if value is not None}
         parameters = self._resolve(overrides)
-        self._reanchor(overrides, parameters)
+        self._reanchor(overrides, parameters, entry)
         self.overrides = overrides
         self.network.parameters = parameters
         self.epoch += 1
         return parameters
 
-    def _reanchor(self, overrides: Mapping[str, object], parameters: AgentParameters) -> None:
+    def _reanchor(
+        self,
+        overrides: Mapping[str, object],
+        parameters: AgentParameters,
+        entry: AuditEntry | None = None,
+    ) -> None:
         changed = parameters.decay_rate != self.network.parameters.decay_rate
         change = Change(links=self.network.reanchored() if changed else [])
-        self.commit(change, lambda txn: txn.set_overrides(overrides, parameters.decay_rate))
+
+        def also(txn: WriteTransaction) -> None:
+            txn.set_overrides(overrides, parameters.decay_rate)
+            if entry is not None:
+                txn.record(entry, self.identity.agent_id)
+
+        self.commit(change, also)
 
     def commit(self, change: Change, also: Callable[[WriteTransaction], None] | None = None) -> None:
         """Commit a change, with whatever else belongs to it, and follow it."""
@@ -165,6 +181,14 @@ class State:
         elif retold:
             self.open_archive.drop_index_file()
             self.open_archive.follow(lambda archive: archive.retold(retold))
+
+    def compact(self) -> None:
+        """Leave no byte of what was erased in any file: unused names of links go, the store is written anew."""
+        self.open_archive.give_up()
+        self.open_archive.drop_index_file()
+        self.store.write(lambda txn: txn.drop_unused_relations())
+        self.store.compact()
+        self.is_compaction_due = False
 
     @property
     def resident_bytes(self) -> int:

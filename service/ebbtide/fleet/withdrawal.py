@@ -7,8 +7,8 @@ guarded here: **words stay only where another living memory has them as its sour
 since nobody asked for them to go, until somebody names the message that holds them: then everything in it goes that no
 living memory has as its source. A message that is not digested yet is left alone: memories may come from it.
 
-Deliberately not here: proof that no byte of it is left on the disk. What LMDB no longer refers to it overwrites when
-it needs the page.
+Deliberately not here: that no byte of it is left on the disk. What LMDB no longer refers to it overwrites when it needs
+the page; who wants more than that forgets for good (`erasure.py`).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def withdraw(txn: WriteTransaction, node: Node) -> tuple[list[Rewritten], int]:
     rewritten, byte_count = [], 0
     for message in dict.fromkeys(source.message for source in node.sources):
         spans = list(outside(_cited([node], message), _cited(mates, message)))
-        one = _blanked(txn, message, spans) if spans else None
+        one = blanked(txn, message, spans) if spans else None
         if one is not None:
             rewritten.append(one)
             byte_count += sum(end - begin for begin, end in spans)
@@ -147,7 +147,7 @@ def _withdraw_uncited(
     uncited = outside([(0, len(raw))], _cited(living, message))
     counted = {(begin, end): _said_bytes(raw[begin:end].decode()) for begin, end in uncited}
     spans = [span for span, byte_count in counted.items() if byte_count]
-    one = _blanked(txn, message, spans) if spans else None
+    one = blanked(txn, message, spans) if spans else None
     return ([], None) if one is None else ([one], Deleted(None, 0, sum(counted.values())))
 
 
@@ -179,7 +179,7 @@ def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
             yield place, end
 
 
-def _blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewritten | None:
+def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewritten | None:
     """Put spaces in place of spans of a message, in bytes; None where its text is no longer kept."""
     record = txn.message(message)
     old = None if record is None else txn.message_text(record)

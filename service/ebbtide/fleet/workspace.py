@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ebbtide.fleet.archive import Archive
+from ebbtide.fleet.erasure import Erasure, ErasureStep
 from ebbtide.fleet.inbox import Inbox
 from ebbtide.fleet.passes import Passes
 from ebbtide.fleet.recollected import Recollected, Wanted
@@ -82,6 +83,20 @@ class Workspace(State):
         if not sweep.is_done:
             self._sweep = sweep
         return not sweep.is_done
+
+    # --- erasure -----------------------------------------------------------------------------------
+
+    def erase(self, erasure: Erasure, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> ErasureStep:
+        """One step of an erasure; the store says that it is to be compacted from this commit on."""
+        agent_id = self.identity.agent_id
+        # Known before the commit, so that whoever looks meanwhile takes the agent to be busy.
+        self.is_compaction_due = True
+        try:
+            step = self.amend(lambda txn: erasure.step(txn, is_time_up, now_ms, actor, agent_id))
+        finally:
+            self.is_compaction_due = self.store.read(lambda txn: txn.is_compaction_due())
+        erasure.committed(step)
+        return step
 
     # --- recall ------------------------------------------------------------------------------------
 

@@ -18,7 +18,9 @@ from starlette.staticfiles import StaticFiles
 from ebbtide import __version__
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.problems import ErrorBody
+from ebbtide.verbs.audit import VerifyAuditCommand
 from ebbtide.verbs.batches import CompressCommand, FlushCommand
+from ebbtide.verbs.forget import ForgetCommand
 from ebbtide.verbs.memories import DeleteNodesCommand, UpdateNodeCommand
 from ebbtide.verbs.recall import RecallCommand
 from ebbtide.verbs.remember import RememberCommand
@@ -50,6 +52,11 @@ BODIES: dict[type[BaseModel], dict[str, Any]] = {
     SearchCommand: {"a question": {"value": {"text": "Where did Ann move?", "max_results": 5}}},
     UpdateNodeCommand: {"another town": {"value": {"content": "Ann: I moved to Porto in May."}}},
     DeleteNodesCommand: {"two": {"value": {"node_ids": ["n1", "n2"]}}},
+    ForgetCommand: {
+        "a topic, to look first": {"value": {"topic": "Project Heron", "dry_run": True}},
+        "a conversation": {"value": {"conversations": ["c1"]}},
+    },
+    VerifyAuditCommand: {"a text": {"value": {"texts": ["I moved to Lisbon in May."]}}},
     FlushCommand: {"default": {"value": {"timeout_ms": 30000, "passes": True}}},
     CompressCommand: {"one pass": {"value": {"passes": 1}}},
     AgentParameters: {"forgets faster": {"value": {"decay_rate": 0.9, "locale": "zh"}}},

@@ -23,8 +23,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ebbtide.access.entrance import Entrance
-from ebbtide.access.grants import CALLER
+from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPEN_ROUTES
+from ebbtide.actor import NOBODY, set_actor
 from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
 from ebbtide.rest.problems import problem
 from ebbtide.settings import Settings
@@ -82,6 +83,7 @@ class Guard:
                 await problem(Internal("unexpected"))(scope, receive, answer)
         finally:
             CALLER.reset(nobody)
+            set_actor(NOBODY)
             self._log.info(
                 "request",
                 method=scope["method"],
@@ -136,7 +138,7 @@ class Guard:
         if is_open or (is_preflight and self._origins):
             return
         caller = self._entrance.admit(headers.getlist("authorization"))
-        CALLER.set(caller)
+        let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
 

@@ -17,7 +17,7 @@ from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of
 from ebbtide.rest.problems import ErrorBody
-from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
+from ebbtide.verbs import agents, audit, batches, forget, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
@@ -310,6 +310,38 @@ async def delete_nodes(request: Request, agent_id: str) -> Response:
 async def delete_node(request: Request, agent_id: str, node_id: str) -> Response:
     """Delete one memory with its links and what it was made from. Irreversible."""
     return _json(await memories.delete_node(_service(request), agent_id, node_id))
+
+
+@router.post(
+    "/v1/agents/{agent_id}/forget",
+    response_model=forget.Forgotten,
+    openapi_extra=body_of(forget.ForgetCommand),
+    tags=["memory"],
+)
+async def forget_memories(request: Request, agent_id: str) -> Response:
+    """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible."""
+    command = await _form(request, forget.ForgetCommand)
+    return _json(await forget.forget(_service(request), agent_id, command))
+
+
+@router.get("/v1/agents/{agent_id}/audit", response_model=audit.AuditPage, tags=["inspect"])
+async def list_audit(
+    request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
+) -> Response:
+    """List the records of an agent's audit log: who, what, when, how many."""
+    return _json(await audit.list_audit(_service(request), agent_id, page_size, page_token))
+
+
+@router.post(
+    "/v1/agents/{agent_id}/audit/verify",
+    response_model=audit.AuditVerified,
+    openapi_extra=body_of(audit.VerifyAuditCommand, is_required=False),
+    tags=["inspect"],
+)
+async def verify_audit(request: Request, agent_id: str) -> Response:
+    """Whether an agent's audit log is whole, and whether texts were erased here."""
+    command = await _form(request, audit.VerifyAuditCommand, b"{}")
+    return _json(await audit.verify_audit(_service(request), agent_id, command))
 
 
 @router.get("/v1/agents/{agent_id}/links", response_model=inspect.LinkPage, tags=["inspect"])

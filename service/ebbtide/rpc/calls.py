@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ebbtide.rpc.convert import read_form
-from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
+from ebbtide.verbs import agents, audit, batches, forget, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import refuse
 from ebbtide.verbs.service import Service
 
@@ -159,6 +159,24 @@ async def delete_node(on: Service, fields: Fields) -> Answered:
     return await memories.delete_node(on, fields["agent_id"], fields["node_id"]), NOTHING
 
 
+async def forget_memories(on: Service, fields: Fields) -> Answered:
+    """Forget a selection for good."""
+    agent_id = fields.pop("agent_id")
+    return await forget.forget(on, agent_id, read_form(forget.ForgetCommand, fields)), NOTHING
+
+
+async def list_audit_records(on: Service, fields: Fields) -> Answered:
+    """List the records of an audit log."""
+    page = fields.get("page_size"), fields["page_token"]
+    return await audit.list_audit(on, fields["agent_id"], *page), NOTHING
+
+
+async def verify_audit(on: Service, fields: Fields) -> Answered:
+    """Follow the chain of an audit log."""
+    agent_id = fields.pop("agent_id")
+    return await audit.verify_audit(on, agent_id, read_form(audit.VerifyAuditCommand, fields)), NOTHING
+
+
 # --- the daemon --------------------------------------------------------------------------------------------
 
 
@@ -194,6 +212,9 @@ CALLS: Mapping[str, Call] = {
     "UpdateNode": update_node,
     "DeleteNode": delete_node,
     "DeleteNodes": delete_nodes,
+    "ForgetMemories": forget_memories,
+    "ListAuditRecords": list_audit_records,
+    "VerifyAudit": verify_audit,
     "GetModel": get_model,
     "GetScheduler": get_scheduler,
 }

@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
-from ebbtide.access.grants import CALLER
+from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPERATIONS, UNLISTED, Operation
 from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, Call
@@ -133,7 +133,7 @@ class Servicer:
     def admit(self, context: Context) -> None:
         """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED."""
         caller = self._service.entrance.admit(_metadata(context, AUTHORIZATION_KEY))
-        CALLER.set(caller)
+        let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
 

@@ -17,6 +17,7 @@ import msgspec
 import zstandard
 
 from ebbtide.store import layout
+from ebbtide.store.chain import AuditRecord, Verification
 from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.transaction import LmdbReading
@@ -74,6 +75,7 @@ class _Check:
         self._check_references()
         self._check_queues()
         self._check_receipts()
+        self._check_audit()
         return self.found
 
     def _note(self, table: bytes, key: str, problem: str, *, is_repairable: bool = False) -> None:
@@ -292,6 +294,20 @@ class _Check:
             receipt = self._decoded(layout.RECEIPTS, key, value, Receipt)
             if receipt is not None and receipt.batch not in self.batches:
                 self._note(layout.RECEIPTS, key.hex(), "names a batch that is gone")
+
+    def _check_audit(self) -> None:
+        identity = self._txn.identity()
+        chain = Verification(None if identity is None else identity.agent_id)
+        for key, value in self._txn.items(layout.AUDIT):
+            record = self._decoded(layout.AUDIT, key, value, AuditRecord)
+            if record is None:
+                return
+            if layout.from_u64(key) != record.number:
+                self._note(layout.AUDIT, str(record.number), "stands under another key")
+            chain.follow([record])
+        chain.end(self._txn.audit_head())
+        if chain.broken_at is not None:
+            self._note(layout.AUDIT, str(chain.broken_at), chain.problem)
 
 
 def _slice(text: bytes, offset: int, length: int) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ebbtide.store.chain import AuditRecord
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import (
     Batch,
@@ -28,6 +29,7 @@ encode = msgspec.msgpack.encode
 decode = msgspec.msgpack.decode
 
 KNOWN: tuple[Any, ...] = (
+    AuditRecord,
     Batch,
     EmbeddedMessage,
     EmbeddingState,

@@ -3,6 +3,7 @@
     DATA_DIR/lock                      held (flock) for the life of the process
     DATA_DIR/agents/<directory>/       data.mdb lock.mdb meta.json
     DATA_DIR/work/<directory>          empty marker: this agent may have work in hand
+    DATA_DIR/audit/                    what is left of erased agents: see erased_agents.py
 
 A marker is made, and its directory synced, before an agent goes from idle to busy; so a start looks at one
 directory and opens only agents with work, however many there are. A stale marker is harmless, a missing one is
@@ -28,13 +29,21 @@ import msgspec
 
 from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.codec import make_known
+from ebbtide.store.durable import sync_directory
+from ebbtide.store.erased_agents import ErasedAgents, is_told, last_words
 from ebbtide.store.lmdb_store import LmdbStore, translated
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import AgentCounts, AgentId
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ERASING = ".erasing-"
+"""What the directory of an agent is called from the moment it is erased until it is told in the log."""
+_ERASED = ".erased-"
+"""What it is called from then on until it is gone."""
+_LAST_WILL = "erasing.json"
+"""Who erased an agent and when, in its directory: what a start tells where the process ended too soon."""
 
 
 class AgentMeta(msgspec.Struct, frozen=True):
@@ -47,7 +56,16 @@ class AgentMeta(msgspec.Struct, frozen=True):
     counts: AgentCounts = AgentCounts()
 
 
-make_known(AgentMeta)
+class LastWill(msgspec.Struct, frozen=True):
+    """Who erased an agent, and when."""
+
+    agent_id: str
+    at_ms: int
+    actor: str
+    action: str
+
+
+make_known(AgentMeta, LastWill)
 
 
 def directory_name(agent_id: AgentId) -> str:
@@ -58,13 +76,15 @@ def directory_name(agent_id: AgentId) -> str:
     return "~" + base64.b32encode(digest).decode().rstrip("=").lower()
 
 
-def sync_directory(path: Path) -> None:
-    """Make what was created in, renamed in or removed from a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _write_durably(directory: Path, name: str, content: bytes) -> None:
+    """Replace a file of a directory, atomically and durably."""
+    fresh = directory / f"{name}.new"
+    with fresh.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(directory / name)
+    sync_directory(directory)
 
 
 class DataDirectory:
@@ -76,6 +96,7 @@ class DataDirectory:
         self.work = root / "work"
         self._initial_map_bytes = initial_map_bytes
         self._max_map_bytes = max_map_bytes
+        self.erased = ErasedAgents(root)
         self._lock: int | None = None
 
     # --- the lock ----------------------------------------------------------------------------------
@@ -117,8 +138,10 @@ class DataDirectory:
 
     def _sweep(self) -> None:
         """Finish erasures that were cut off."""
-        for entry in os.scandir(self.agents):
+        for entry in list(os.scandir(self.agents)):
             if entry.name.startswith(_ERASING):
+                self._finish_erasure(Path(entry.path))
+            elif entry.name.startswith(_ERASED):
                 shutil.rmtree(entry.path)
 
     # --- agents ------------------------------------------------------------------------------------
@@ -202,13 +225,7 @@ class DataDirectory:
             identity.created_at_ms,
             counts,
         )
-        fresh = path / "meta.json.new"
-        with fresh.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(meta), indent=2))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path / "meta.json")
-        sync_directory(path)
+        _write_durably(path, "meta.json", msgspec.json.format(msgspec.json.encode(meta), indent=2))
 
     def meta(self, directory: str) -> AgentMeta | None:
         """What is told of the agent in `directory`; None when nothing readable is."""
@@ -225,18 +242,53 @@ class DataDirectory:
         names = (e.name for e in os.scandir(self.agents) if not e.name.startswith("."))
         return iter(sorted(name for name in names if name > after))
 
-    def erase(self, agent_id: AgentId) -> None:
-        """Remove an agent's files. Once this returns they do not come back, also after a crash."""
+    def erase(self, agent_id: AgentId, entry: AuditEntry) -> AuditRecord:
+        """Remove an agent's files; the record of it. They do not come back, also after a crash.
+
+        The rename is what erases; a start tells and finishes what a crash cut off behind it.
+        """
         name = directory_name(agent_id)
         doomed = self.agents / f"{_ERASING}{name}"
+        will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action)
         try:
+            _write_durably(self.agents / name, _LAST_WILL, msgspec.json.encode(will))
             (self.agents / name).rename(doomed)
             sync_directory(self.agents)
-            shutil.rmtree(doomed)
-            sync_directory(self.agents)
+            record = self._finish_erasure(doomed)
         except OSError as error:
             raise translated(error, self.agents) from error
         self.unmark(agent_id)
+        assert record is not None, "who erases has said so"
+        return record
+
+    def _finish_erasure(self, doomed: Path) -> AuditRecord | None:
+        """Tell in the log of erased agents what goes, then let it go. None where nobody said who erased it."""
+        record = None
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+            content = (doomed / _LAST_WILL).read_bytes()
+            record = self._tell(doomed, msgspec.json.decode(content, type=LastWill))
+        erased = doomed.with_name(doomed.name.replace(_ERASING, _ERASED, 1))
+        if erased.exists():
+            shutil.rmtree(erased)
+        doomed.rename(erased)
+        sync_directory(self.agents)
+        shutil.rmtree(erased)
+        sync_directory(self.agents)
+        return record
+
+    def _tell(self, doomed: Path, will: LastWill) -> AuditRecord:
+        entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
+        # A damaged store is erased as any other; then nobody can tell what it held.
+        with contextlib.suppress(EbbtideError):
+            store = LmdbStore.open(doomed, map_bytes=0, max_map_bytes=self._max_map_bytes)
+            try:
+                entry, key = last_words(store, entry)
+            finally:
+                store.close()
+        told = list(self.erased.records())
+        if told and is_told(told[-1:], entry, will.agent_id):
+            return told[-1]
+        return self.erased.append(entry, will.agent_id, key)
 
     # --- work markers ------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ What the messages of a batch say is not here, and neither is why one is parked o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 
 import msgspec
@@ -116,5 +116,32 @@ class InboxWriting(InboxReading, TableWriting):
             by_age -= 1
             self.delete(layout.DIGESTED, key)
             self.delete(layout.BATCHES, value)
-            if batch.idempotency_key:
-                self.delete(layout.RECEIPTS, layout.text_key(batch.idempotency_key))
+            self._drop_receipt(batch)
+
+    def erase_batches(self, batches: Collection[Batch]) -> None:
+        """Take batches out of wherever they stand, with their statuses and receipts."""
+        numbers = {batch.number for batch in batches if batch.state == BatchState.DIGESTED.value}
+        if numbers:
+            for key, value in list(self.items(layout.DIGESTED)):
+                if layout.from_u64(value) in numbers:
+                    self.delete(layout.DIGESTED, key)
+        for batch in batches:
+            if batch.state == BatchState.PARKED.value:
+                self.delete(layout.PARKED, layout.u64(batch.number))
+            elif batch.state != BatchState.DIGESTED.value:
+                self.delete(layout.INBOX, layout.u64(batch.position))
+            self._drop_receipt(batch)
+            self.delete(layout.BATCHES, layout.u64(batch.number))
+
+    def note_erasure(self, batch: Batch) -> None:
+        """Something of what a batch says is erased: its receipt, which holds a hash of all of it, goes too."""
+        self._drop_receipt(batch)
+        self._put_batch(
+            msgspec.structs.replace(
+                batch, idempotency_key="", last_error="", erased_count=batch.erased_count + 1
+            )
+        )
+
+    def _drop_receipt(self, batch: Batch) -> None:
+        if batch.idempotency_key:
+            self.delete(layout.RECEIPTS, layout.text_key(batch.idempotency_key))

@@ -16,7 +16,7 @@ import struct
 from pathlib import Path
 from typing import Protocol
 
-from ebbtide.store.data_directory import sync_directory
+from ebbtide.store.durable import sync_directory
 
 _MAGIC = b"ebbtide index 1\n"
 _HEAD = struct.Struct("<16s32sQQ")
@@ -37,6 +37,11 @@ class Indexed(Protocol):
         """Goes on with an index from its image; whether it was taken."""
 
 
+def fresh_file(path: Path) -> Path:
+    """Where the index is written until it is whole; a write that was cut off may have left it."""
+    return path.with_name(path.name + ".new")
+
+
 def save_index(path: Path, stamp: str, indexed: Indexed) -> None:
     """Keeps the index, atomically and durably, readable by its owner only; without one, the file goes.
 
@@ -48,7 +53,7 @@ def save_index(path: Path, stamp: str, indexed: Indexed) -> None:
         return
     name = _name(stamp, indexed)
     head = _HEAD.pack(_MAGIC, _digest(name, image), len(name), len(image))
-    fresh = path.with_name(path.name + ".new")
+    fresh = fresh_file(path)
     try:
         fresh.unlink(missing_ok=True)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:

@@ -39,6 +39,7 @@ INBOX = b"inbox"  # u64 position -> u64 batch: waiting, in order
 PARKED = b"parked"  # u64 batch -> empty
 DIGESTED = b"digested"  # u64 sequence -> u64 batch: for retention
 RECEIPTS = b"receipts"  # text key of the idempotency key -> Receipt
+AUDIT = b"audit"  # u64 number -> AuditRecord
 META = b"meta"  # name -> value
 
 TABLES: Final = (
@@ -58,11 +59,17 @@ TABLES: Final = (
     PARKED,
     DIGESTED,
     RECEIPTS,
+    AUDIT,
     META,
 )
 SORTED_TABLES: Final = frozenset({LINKS, BACKLINKS})
 DERIVED_TABLES: Final = frozenset({PASSAGES, VECTORS})
 """Made anew from the others where they are missing, as in a store that was written before there were any."""
+LATER_TABLES: Final = DERIVED_TABLES | {AUDIT}
+"""Made where they are missing: a store that was written before there were any is opened as it is."""
+
+COMPACTION_DUE: Final = b"compaction_due"
+"""The name in META under which it stands that the file may hold what was erased."""
 
 SCANS_PER_BLOCK: Final = 1024
 

@@ -17,6 +17,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ import zstandard
 
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Precondition, Unavailable
 from ebbtide.store import layout
+from ebbtide.store.durable import sync_directory, sync_file
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 
@@ -84,6 +86,14 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 LARGEST_WRITE_BYTES = 1 << 20
 """LMDB writes at most this much at once; with less room left, a short write is a full disk."""
+
+
+DATA_FILE = "data.mdb"
+FRESH_FILE = "data.mdb.new"
+"""Where a compaction writes, beside the store."""
+
+COPIED_PER_COMMIT = 4000
+"""Entries that a compaction copies in one transaction, so that what it holds in memory stays small."""
 
 
 def translated(error: Exception, path: Path) -> EbbtideError:
@@ -155,7 +165,7 @@ class LmdbStore:
         self._tables: dict[bytes, Any] = {}
         self._closed = False
         self._is_lost = False
-        """Whether the environment was given up, and could not be opened anew yet."""
+        """Whether the environment was given up, or closed to replace its file, and not opened anew since."""
         self.on_reopened: Callable[[], None] = lambda: None
 
     @classmethod
@@ -190,6 +200,9 @@ class LmdbStore:
     @classmethod
     def open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
         """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
+        with contextlib.suppress(OSError):
+            # A compaction that was cut off: what it was made of is still there, whole.
+            (path / FRESH_FILE).unlink(missing_ok=True)
         store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
         identity = store.read(lambda txn: txn.identity())
         version = layout.FORMAT_VERSION if identity is None else identity.format_version
@@ -216,13 +229,13 @@ class LmdbStore:
         return store
 
     def _open_tables(self, names: Iterable[bytes], creating: Any = None) -> None:
-        """Open tables; in a transaction that creates the store they are made, else only derived ones may be."""
+        """Open tables; in a transaction that creates the store they are made, else only later ones may be."""
         for name in names:
             duplicates = name in layout.SORTED_TABLES
             self._tables[name] = self._environment.open_db(
                 name,
                 txn=creating,
-                create=creating is not None or name in layout.DERIVED_TABLES,
+                create=creating is not None or name in layout.LATER_TABLES,
                 dupsort=duplicates,
                 dupfixed=duplicates,
             )
@@ -265,12 +278,12 @@ class LmdbStore:
             return
 
     def _reopen(self) -> None:
-        map_bytes = self._map_bytes
+        """Take up the store again; where that fails, whoever uses it next tries again."""
         self._environment.close()
-        environment = _environment(
-            self.path, map_bytes=map_bytes, max_map_bytes=self._max_map_bytes, new=False
+        self._environment = _environment(
+            self.path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes, new=False
         )
-        self._environment, self._is_lost = environment, False
+        self._map_bytes, self._is_lost = self._environment.info()["map_size"], False
         try:
             self._open_tables(layout.TABLES)
         except (lmdb.Error, OSError) as error:
@@ -286,6 +299,58 @@ class LmdbStore:
             ) from error
         self._map_bytes = min(size * 2, self._max_map_bytes)
         self._environment.set_mapsize(self._map_bytes)
+
+    def compact(self) -> None:
+        """Write everything the store refers to into a fresh file, which takes the place of the old one.
+
+        LMDB leaves what was deleted where it was until it needs the page, and its own copying takes along what stands
+        between the entries of a page. So entries are written anew, one by one: a byte that no entry holds is in no
+        page of the new file. The old one is replaced by a rename: a kill at any moment leaves one of the two, whole.
+        """
+        self._assert_open()
+        fresh = self.path / FRESH_FILE
+        try:
+            fresh.unlink(missing_ok=True)
+            self._copy_into(fresh)
+            sync_file(fresh)
+            self._environment.close()
+            # The map begins anew with the size of the fresh file.
+            self._is_lost, self._map_bytes = True, 0
+            fresh.replace(self.path / DATA_FILE)
+            sync_directory(self.path)
+        except FOREIGN as error:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+            raise translated(error, self.path) from error
+        finally:
+            if self._is_lost:
+                self._reopen()
+
+    def _copy_into(self, fresh: Path) -> None:
+        size: int = self._environment.info()["map_size"]
+        # Entries in order fill pages to the brim; twice the room is more than they need, and is not taken up.
+        copy = lmdb.open(
+            str(fresh),
+            subdir=False,
+            lock=False,
+            sync=False,
+            map_size=2 * size,
+            max_dbs=len(layout.TABLES) + 16,
+        )
+        try:
+            with self._environment.begin() as txn:
+                for name in layout.TABLES:
+                    duplicates = name in layout.SORTED_TABLES
+                    table = copy.open_db(name, dupsort=duplicates, dupfixed=duplicates)
+                    entries = txn.cursor(db=self._tables[name]).iternext()
+                    while several := list(islice(entries, COPIED_PER_COMMIT)):
+                        with copy.begin(write=True, db=table) as into:
+                            into.cursor().putmulti(several, append=True)
+            with copy.begin(write=True) as into:
+                into.delete(layout.COMPACTION_DUE, db=copy.open_db(layout.META, txn=into))
+            copy.sync(True)
+        finally:
+            copy.close()
 
     def close(self) -> None:
         """Close the environment. Idempotent."""

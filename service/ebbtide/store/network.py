@@ -213,6 +213,15 @@ class NetworkWriting(NetworkReading, TextWriting):
         self.put(layout.RELATIONS, layout.u32(relation_id), name.encode())
         return relation_id
 
+    def drop_unused_relations(self) -> None:
+        """Let go of the names of relations that no link has: they may tell of what was erased."""
+        used = set(self.link_columns().names)
+        for key, value in list(self.items(layout.RELATIONS)):
+            name = bytes(value).decode()
+            if name not in used:
+                self.delete(layout.RELATIONS, key)
+                self.delete(layout.RELATION_IDS, layout.text_key(name))
+
     def put_scans(self, scans: Mapping[int, ScanState]) -> None:
         """Write scan states as they stand."""
         for node_id, scan in scans.items():

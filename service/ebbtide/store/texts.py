@@ -19,6 +19,11 @@ from ebbtide.store.tables import TableReading, TableWriting
 from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 
 
+def is_tombstone(record: MessageRecord) -> bool:
+    """Whether the message was erased: its number and when it was accepted are told, nothing else, not even a role."""
+    return not record.role
+
+
 class TextReading(TableReading):
     """What was said to one agent."""
 
@@ -133,6 +138,18 @@ class TextWriting(TextReading, TableWriting):
         self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(gone))
         self.put_passages(record.number, passages)
         self.put(layout.META, b"withdrawn", b"1")
+
+    def erase_message(self, record: MessageRecord) -> None:
+        """Take a message with all that is told of it out of the archive; a tombstone holds its number."""
+        if not record.is_withdrawn:
+            self.drop_chunk(record.text_key)
+        if record.metadata_key:
+            self.drop_chunk(record.metadata_key)
+        tombstone = MessageRecord(
+            record.number, record.batch, record.index, "", "", "", None, record.accepted_at_ms, "", b"", b""
+        )
+        self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(tombstone))
+        self.put_passages(record.number, [])
 
     def set_texts_from(self, message: int) -> None:
         """Note that every message before this one has lost its text."""

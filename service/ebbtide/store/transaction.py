@@ -14,13 +14,14 @@ from types import MappingProxyType
 import msgspec
 
 from ebbtide.store import layout
+from ebbtide.store.audit import AuditReading, AuditWriting
 from ebbtide.store.inbox import InboxReading, InboxWriting
 from ebbtide.store.network import NetworkReading, NetworkWriting
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import AgentCounts, Batch, Change, MessageRecord, PassageEntry, PassState, Receipt
 
 
-class LmdbReading(NetworkReading, InboxReading):
+class LmdbReading(NetworkReading, InboxReading, AuditReading):
     """A consistent view of one agent's ground state."""
 
     def identity(self) -> Identity | None:
@@ -85,7 +86,7 @@ class LmdbReading(NetworkReading, InboxReading):
         return msgspec.json.decode(text, type=dict[str, object]) if text else {}
 
 
-class LmdbWriting(LmdbReading, NetworkWriting, InboxWriting):
+class LmdbWriting(LmdbReading, NetworkWriting, InboxWriting, AuditWriting):
     """A change of one agent's ground state."""
 
     def create(self, identity: Identity) -> None:

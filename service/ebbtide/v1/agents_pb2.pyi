@@ -795,19 +795,27 @@ class DeleteAgentResponse(_message.Message):
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
     ERASED_FIELD_NUMBER: _builtins.int
+    RECORD_NUMBER_FIELD_NUMBER: _builtins.int
+    RECORD_HASH_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it was."""
     erased: _builtins.bool
     """Always true."""
+    record_number: _builtins.int
+    """The record of it in the log of erased agents."""
+    record_hash: _builtins.str
+    """The hash of that record, hexadecimal: it vouches for all before it."""
     def __init__(
         self,
         *,
         agent_id: _builtins.str = ...,
         erased: _builtins.bool = ...,
+        record_number: _builtins.int = ...,
+        record_hash: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "erased", b"erased"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "erased", b"erased", "record_hash", b"record_hash", "record_number", b"record_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

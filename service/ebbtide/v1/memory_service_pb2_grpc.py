@@ -6,6 +6,7 @@ import warnings
 from ebbtide.v1 import agents_pb2 as ebbtide_dot_v1_dot_agents__pb2
 from ebbtide.v1 import batches_pb2 as ebbtide_dot_v1_dot_batches__pb2
 from ebbtide.v1 import daemon_pb2 as ebbtide_dot_v1_dot_daemon__pb2
+from ebbtide.v1 import forget_pb2 as ebbtide_dot_v1_dot_forget__pb2
 from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
 from ebbtide.v1 import memories_pb2 as ebbtide_dot_v1_dot_memories__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
@@ -149,6 +150,21 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/DeleteNode',
                 request_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.FromString,
+                _registered_method=True)
+        self.ForgetMemories = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ForgetMemories',
+                request_serializer=ebbtide_dot_v1_dot_forget__pb2.ForgetMemoriesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_forget__pb2.ForgetMemoriesResponse.FromString,
+                _registered_method=True)
+        self.ListAuditRecords = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListAuditRecords',
+                request_serializer=ebbtide_dot_v1_dot_forget__pb2.ListAuditRecordsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_forget__pb2.ListAuditRecordsResponse.FromString,
+                _registered_method=True)
+        self.VerifyAudit = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/VerifyAudit',
+                request_serializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.FromString,
                 _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetModel',
@@ -320,6 +336,28 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetMemories(self, request, context):
+        """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
+        MISSING_FIELD when nothing is selected.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAuditRecords(self, request, context):
+        """List the records of an agent's audit log: who, what, when, how many.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyAudit(self, request, context):
+        """Tell whether an agent's audit log is whole, and whether texts were erased here.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Tell which language model is in force, whether it answers, and how its replies parse.
         """
@@ -441,6 +479,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.DeleteNode,
                     request_deserializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.SerializeToString,
+            ),
+            'ForgetMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetMemories,
+                    request_deserializer=ebbtide_dot_v1_dot_forget__pb2.ForgetMemoriesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_forget__pb2.ForgetMemoriesResponse.SerializeToString,
+            ),
+            'ListAuditRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditRecords,
+                    request_deserializer=ebbtide_dot_v1_dot_forget__pb2.ListAuditRecordsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_forget__pb2.ListAuditRecordsResponse.SerializeToString,
+            ),
+            'VerifyAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyAudit,
+                    request_deserializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -1024,6 +1077,87 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/DeleteNode',
             ebbtide_dot_v1_dot_memories__pb2.DeleteNodeRequest.SerializeToString,
             ebbtide_dot_v1_dot_memories__pb2.DeleteNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ForgetMemories',
+            ebbtide_dot_v1_dot_forget__pb2.ForgetMemoriesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_forget__pb2.ForgetMemoriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAuditRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListAuditRecords',
+            ebbtide_dot_v1_dot_forget__pb2.ListAuditRecordsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_forget__pb2.ListAuditRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/VerifyAudit',
+            ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.SerializeToString,
+            ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from ebbtide.v1 import agents_pb2 as _agents_pb2
 from ebbtide.v1 import batches_pb2 as _batches_pb2
 from ebbtide.v1 import daemon_pb2 as _daemon_pb2
+from ebbtide.v1 import forget_pb2 as _forget_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from ebbtide.v1 import memories_pb2 as _memories_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
@@ -94,6 +95,14 @@ class MemoryServiceStub:
     """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
     Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
     """
+    ForgetMemories: _grpc.UnaryUnaryMultiCallable[_forget_pb2.ForgetMemoriesRequest, _forget_pb2.ForgetMemoriesResponse]
+    """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
+    MISSING_FIELD when nothing is selected.
+    """
+    ListAuditRecords: _grpc.UnaryUnaryMultiCallable[_forget_pb2.ListAuditRecordsRequest, _forget_pb2.ListAuditRecordsResponse]
+    """List the records of an agent's audit log: who, what, when, how many."""
+    VerifyAudit: _grpc.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]
+    """Tell whether an agent's audit log is whole, and whether texts were erased here."""
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -158,6 +167,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
     Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
     """
+    ForgetMemories: _aio.UnaryUnaryMultiCallable[_forget_pb2.ForgetMemoriesRequest, _forget_pb2.ForgetMemoriesResponse]  # type: ignore[assignment]
+    """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
+    MISSING_FIELD when nothing is selected.
+    """
+    ListAuditRecords: _aio.UnaryUnaryMultiCallable[_forget_pb2.ListAuditRecordsRequest, _forget_pb2.ListAuditRecordsResponse]  # type: ignore[assignment]
+    """List the records of an agent's audit log: who, what, when, how many."""
+    VerifyAudit: _aio.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]  # type: ignore[assignment]
+    """Tell whether an agent's audit log is whole, and whether texts were erased here."""
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]  # type: ignore[assignment]
@@ -345,6 +362,32 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
         Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
         """
+
+    @_abc_1.abstractmethod
+    def ForgetMemories(
+        self,
+        request: _forget_pb2.ForgetMemoriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_forget_pb2.ForgetMemoriesResponse, _abc.Awaitable[_forget_pb2.ForgetMemoriesResponse]]:
+        """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
+        MISSING_FIELD when nothing is selected.
+        """
+
+    @_abc_1.abstractmethod
+    def ListAuditRecords(
+        self,
+        request: _forget_pb2.ListAuditRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_forget_pb2.ListAuditRecordsResponse, _abc.Awaitable[_forget_pb2.ListAuditRecordsResponse]]:
+        """List the records of an agent's audit log: who, what, when, how many."""
+
+    @_abc_1.abstractmethod
+    def VerifyAudit(
+        self,
+        request: _forget_pb2.VerifyAuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_forget_pb2.VerifyAuditResponse, _abc.Awaitable[_forget_pb2.VerifyAuditResponse]]:
+        """Tell whether an agent's audit log is whole, and whether texts were erased here."""
 
     @_abc_1.abstractmethod
     def GetModel(

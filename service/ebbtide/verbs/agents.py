@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pydantic import Field, ValidationError
 
 from ebbtide.access.grants import CALLER
+from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest, NotFound
 from ebbtide.fleet.agent import Agent
 from ebbtide.parameters import AgentParameters
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer, read_json, refusal, without_surplus
 from ebbtide.verbs.paging import check_page_size, from_token, to_token
@@ -63,6 +65,10 @@ class Erased(Answer):
 
     agent_id: str
     erased: bool = True
+    record_number: int = Field(description="The record of it in the log of erased agents.")
+    record_hash: str = Field(
+        description="The hash of that record, hexadecimal: it vouches for all before it."
+    )
 
 
 def read_parameters(body: bytes) -> dict[str, object]:
@@ -111,14 +117,15 @@ def _refuse_differences(parameters: AgentParameters, given: Mapping[str, object]
 
 async def update(service: Service, agent_id: str, given: Mapping[str, object]) -> AgentInfo:
     """Change parameters of an agent; null goes back to the daemon's default."""
-    owner = parse_agent_id(agent_id)
+    owner, asker = parse_agent_id(agent_id), actor()
     async with service.fleet.using(owner) as agent:
 
         def change() -> None:
             known = {k: v for k, v in {**agent.workspace.overrides, **given}.items() if v is not None}
             unset = {k: None for k, v in given.items() if v is None and k not in _NAMES}
             _checked(service.fleet.defaults, {**known, **unset})
-            agent.workspace.change_parameters(given)
+            entry = AuditEntry(service.clock.now_ms(), asker, "parameters_changed", dict(given))
+            agent.workspace.change_parameters(given, entry)
 
         await agent.run(change)
         agent.sweeper.notice()
@@ -178,8 +185,8 @@ async def list_agents(service: Service, page_size: int | None, page_token: str) 
 
 async def erase(service: Service, agent_id: str) -> Erased:
     """Erase an agent with everything it holds. Irreversible."""
-    await service.fleet.erase(parse_agent_id(agent_id))
-    return Erased(agent_id=agent_id)
+    record = await service.fleet.erase(parse_agent_id(agent_id))
+    return Erased(agent_id=agent_id, record_number=record.number, record_hash=record.hash.hex())
 
 
 class Closed(Answer):

@@ -6,6 +6,7 @@ from itertools import islice
 
 from pydantic import Field
 
+from ebbtide.actor import actor
 from ebbtide.errors import NotFound
 from ebbtide.fleet.agent import Agent
 from ebbtide.store.port import ReadTransaction
@@ -185,5 +186,5 @@ async def compress(service: Service, agent_id: str, command: CompressCommand) ->
     if command.passes < 1:
         refuse("passes", command.passes, "at least 1")
     async with service.fleet.using(owner) as agent:
-        counts = await agent.owe_passes(command.passes)
+        counts = await agent.owe_passes(command.passes, actor())
     return Compressing(owed_passes=counts.owed_passes)

@@ -18,19 +18,30 @@ from typing import Any
 
 from pydantic import Field
 
+from ebbtide.actor import actor
 from ebbtide.clock import Clock
 from ebbtide.errors import NotFound, Precondition
 from ebbtide.fleet import correction, withdrawal
 from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.correction import Correction
+from ebbtide.fleet.correction import Corrected, Correction
 from ebbtide.fleet.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.settings import LimitSettings
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.port import WriteTransaction
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import NodeDetail, node_detail
 from ebbtide.verbs.metadata import check_flat, merged_json
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import NodeId, batch_text_id, message_number, parse_agent_id, parse_node_id
+from ebbtide.vocabulary import (
+    NodeId,
+    batch_text_id,
+    message_number,
+    message_text_id,
+    node_text_id,
+    parse_agent_id,
+    parse_node_id,
+)
 
 STEP_S = 0.02
 """Longest one step of a deletion keeps the agent's turn; one memory goes in any case."""
@@ -98,7 +109,16 @@ async def update_node(
     check_update(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
         wanted = await _worked_out(agent, parse_node_id(node_id), command)
-        return await agent.amend(partial(_correct, agent.workspace, wanted))
+        # An empty list of keywords is how gRPC says that none were given.
+        given = {
+            "content": command.content,
+            "keywords": command.keywords or None,
+            "metadata": command.metadata,
+        }
+        changed = [name for name, value in given.items() if value is not None]
+        details: dict[str, object] = {"node": node_id, "fields": changed}
+        entry = AuditEntry(service.clock.now_ms(), actor(), "corrected", details)
+        return await agent.amend(partial(_correct, agent.workspace, wanted, entry))
 
 
 async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand) -> Correction:
@@ -113,8 +133,13 @@ async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand)
     return Correction(node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata)
 
 
-def _correct(workspace: Workspace, wanted: Correction) -> NodeDetail:
-    node = workspace.amend(lambda txn: correction.correct(txn, wanted)).node
+def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry) -> NodeDetail:
+    def write(txn: WriteTransaction) -> Corrected:
+        corrected = correction.correct(txn, wanted)
+        txn.record(entry, workspace.identity.agent_id)
+        return corrected
+
+    node = workspace.amend(write).node
     return workspace.store.read(lambda txn: node_detail(txn, workspace, node))
 
 
@@ -145,7 +170,7 @@ async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedN
     async with service.fleet.using(parse_agent_id(agent_id)) as agent:
         message = message_number(node_id)
         wanted = parse_node_id(node_id) if message is None else Said(message)
-        done = await agent.amend(partial(_delete, agent.workspace, [wanted]))
+        done = await agent.amend(partial(_delete, agent.workspace, [wanted], service.clock.now_ms(), actor()))
         [outcome] = done.outcomes
         if outcome is None:
             raise _not_there(wanted, node_id, agent.workspace.network.next_node_id)
@@ -188,7 +213,7 @@ async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesComm
     async with service.fleet.using(owner) as agent:
         while len(outcomes) < len(wanted):
             left = wanted[len(outcomes) :]
-            done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock))
+            done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock, actor()))
             outcomes += done.outcomes
     results = [_told(text, outcome) for text, outcome in zip(command.node_ids, outcomes, strict=True)]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
@@ -218,16 +243,41 @@ def _told(text: str, outcome: Outcome) -> NodeDeletion:
     return NodeDeletion(node_id=text, links_removed=0, bytes_withdrawn=0, deleted=False, reason=reason)
 
 
-def _delete_some(workspace: Workspace, wanted: Sequence[NodeId | Said], clock: Clock) -> Deletion:
+def _delete_some(workspace: Workspace, wanted: Sequence[NodeId | Said], clock: Clock, asker: str) -> Deletion:
     end_s = clock.monotonic_s() + STEP_S
-    return _delete(workspace, wanted, lambda: clock.monotonic_s() >= end_s)
+    return _delete(workspace, wanted, clock.now_ms(), asker, lambda: clock.monotonic_s() >= end_s)
 
 
 def _delete(
-    workspace: Workspace, wanted: Sequence[NodeId | Said], is_time_up: Callable[[], bool] = lambda: False
+    workspace: Workspace,
+    wanted: Sequence[NodeId | Said],
+    now_ms: int,
+    asker: str,
+    is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
     # Loaded before the change, not within it: it would outlive one that fails.
     archive = (
         workspace.store.read(workspace.archive) if any(isinstance(one, Said) for one in wanted) else None
     )
-    return workspace.amend(lambda txn: withdrawal.delete(txn, wanted, archive, is_time_up))
+
+    def write(txn: WriteTransaction) -> Deletion:
+        deletion = withdrawal.delete(txn, wanted, archive, is_time_up)
+        details = _in_short(wanted, deletion.outcomes)
+        if details:
+            txn.record(AuditEntry(now_ms, asker, "deleted", details), workspace.identity.agent_id)
+        return deletion
+
+    return workspace.amend(write)
+
+
+def _in_short(wanted: Sequence[NodeId | Said], outcomes: Sequence[Outcome]) -> dict[str, object]:
+    """What the audit log tells of a deletion; nothing where nothing was there."""
+    gone = [(one, done) for one, done in zip(wanted, outcomes, strict=False) if isinstance(done, Deleted)]
+    if not gone:
+        return {}
+    ids = [message_text_id(one.message) if isinstance(one, Said) else node_text_id(one) for one, _ in gone]
+    return {
+        "ids": ids,
+        "links": sum(done.links_removed for _, done in gone),
+        "bytes": sum(done.bytes_withdrawn for _, done in gone),
+    }

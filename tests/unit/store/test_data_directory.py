@@ -10,6 +10,7 @@ import pytest
 
 from ebbtide.errors import Corrupted, Precondition
 from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.data_directory import DataDirectory, directory_name
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import AgentId
@@ -73,7 +74,7 @@ def test_an_agent_exists_from_creation_to_erasure(data: DataDirectory) -> None:
     assert data.exists(ANN)
     assert data.marked() == [ANN]
     data.open_store(ANN).close()
-    data.erase(ANN)
+    assert data.erase(ANN, AuditEntry(1, "-", "agent_erased", {})).number == 1
     assert not data.exists(ANN)
     assert data.marked() == []
     assert list(data.agents.iterdir()) == []

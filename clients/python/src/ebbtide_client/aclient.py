@@ -111,6 +111,10 @@ class AsyncClient:
     update_node = _verb(calls.update_node)
     delete_nodes = _verb(calls.delete_nodes)
     delete_node = _verb(calls.delete_node)
+    forget = _verb(calls.forget)
+
+    list_audit = _verb(calls.list_audit)
+    verify_audit = _verb(calls.verify_audit)
 
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)
@@ -121,6 +125,7 @@ class AsyncClient:
     every_batch = _every(calls.list_batches)
     every_node = _every(calls.list_nodes)
     every_link = _every(calls.list_links)
+    every_audit_record = _every(calls.list_audit)
 
     # --- sending -----------------------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ from ebbtide_client.models import (
     AgentInfo,
     AgentPage,
     ArchiveUse,
+    AuditPage,
+    AuditVerified,
     BatchInfo,
     BatchPage,
     BatchState,
@@ -31,6 +33,7 @@ from ebbtide_client.models import (
     Erased,
     Flushed,
     FocusInfo,
+    Forgotten,
     Found,
     Health,
     Initialised,
@@ -420,6 +423,46 @@ def delete_node(agent_id: str, node_id: str) -> Call[DeletedNode]:
     Irreversible.
     """
     return Call("DELETE", _of(agent_id, "nodes", node_id), _reads(DeletedNode))
+
+
+def forget(
+    agent_id: str,
+    *,
+    nodes: Sequence[str] = (),
+    messages: Sequence[str] = (),
+    topic: str | None = None,
+    time_range: tuple[int | None, int | None] | None = None,
+    conversations: Sequence[str] = (),
+    speakers: Sequence[str] = (),
+    dry_run: bool = False,
+) -> Call[Forgotten]:
+    """Forget a selection for good, bytes on disk included, or with `dry_run` tell what would go. Irreversible.
+
+    What narrows (topic, time_range, conversations, speakers) holds together; nodes and messages come on top.
+    `time_range` is (from, before) in ms since the epoch.
+    """
+    several = {"nodes": nodes, "messages": messages, "conversations": conversations, "speakers": speakers}
+    span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
+    form = {
+        **{name: _words(name, words) if words else None for name, words in several.items()},
+        "topic": topic,
+        "time_range": None if span is None else _given(span),
+        "dry_run": dry_run or None,
+    }
+    return Call("POST", _of(agent_id, "forget"), _reads(Forgotten), body=_body(_given(form)), is_safe=dry_run)
+
+
+def list_audit(agent_id: str, *, page_size: int | None = None, page_token: str = "") -> Call[AuditPage]:
+    """A page of an agent's audit log: who did what to it, when, to how much."""
+    return _get(_of(agent_id, "audit"), AuditPage, page_size=page_size, page_token=page_token)
+
+
+def verify_audit(agent_id: str, texts: Sequence[str] = ()) -> Call[AuditVerified]:
+    """Whether an agent's audit log is whole, and whether texts that you hold were erased there."""
+    form = {"texts": _words("texts", texts)}
+    return Call(
+        "POST", _of(agent_id, "audit", "verify"), _reads(AuditVerified), body=_body(form), is_safe=True
+    )
 
 
 # --- the daemon ----------------------------------------------------------------------------------------

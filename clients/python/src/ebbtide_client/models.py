@@ -123,6 +123,8 @@ class Erased:
 
     agent_id: str
     erased: bool
+    record_number: int
+    record_hash: str
 
 
 # --- remember, recall, batches -------------------------------------------------------------------------
@@ -371,6 +373,78 @@ class DeletedNodes:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetCounts:
+    """How much goes, or went; links and batches are 0 in a dry run."""
+
+    nodes: int
+    links: int
+    messages: int
+    batches: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetProof:
+    """What vouches for it: records of the audit log, and keyed hashes of the texts, hexadecimal."""
+
+    first_record: int
+    last_record: int
+    record_hash: str
+    hmacs: tuple[str, ...]
+    hmac_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What is gone for good, or in a dry run would go."""
+
+    dry_run: bool
+    counts: ForgetCounts
+    nodes: tuple[str, ...]
+    messages: tuple[str, ...]
+    partly: tuple[str, ...]
+    also_found_in: tuple[str, ...]
+    also_found_count: int
+    proof: ForgetProof
+    compacted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecordInfo:
+    """One record of an audit log: who, what, when, how many; `line` is what was hashed."""
+
+    number: int
+    at: int
+    actor: str
+    action: str
+    details: dict[str, Any]
+    proof_count: int
+    previous_hash: str
+    record_hash: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextVerdict:
+    """Whether a text was erased, and the record that vouches for it (0: none)."""
+
+    erased: bool
+    record: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditVerified:
+    """Whether an audit log is whole, and the first record that does not fit (0: none)."""
+
+    intact: bool
+    records: int
+    record_hash: str
+    broken_record: int
+    problem: str
+    texts: tuple[TextVerdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LinkInfo:
     """A live link; whether its target is forgotten."""
 
@@ -436,6 +510,14 @@ class LinkPage(Page[LinkInfo]):
     """A page of links."""
 
     links: tuple[LinkInfo, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage(Page[AuditRecordInfo]):
+    """A page of an audit log."""
+
+    records: tuple[AuditRecordInfo, ...]
     next_page_token: str
 
 

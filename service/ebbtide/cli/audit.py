@@ -1,0 +1,113 @@
+"""`ebbtide audit show` and `ebbtide audit verify`: what was done to memories, and whether the log of it is whole.
+
+Both ask a running daemon, or look at a data directory that no daemon holds. There they tell of erased agents as well,
+whose log lies beside all agents.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ebbtide.cli.console import counted, local_time, out, say, write_json
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.options import DEFAULT_URL, DataDir, Json, Url
+from ebbtide.cli.source import source
+
+audit = typer.Typer(help="What was done to memories, by whom, when; and whether the log of it is whole.")
+
+
+@audit.command()
+def show(
+    agent: Annotated[
+        str | None, typer.Argument(metavar="[AGENT]", help="Whose; none: erased agents (with --data-dir).")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show an agent's audit log."""
+    with source(url, data_dir) as where:
+        records = where.erased_agents() if agent is None else where.audit(agent)
+    if as_json:
+        write_json({"records": records})
+        return
+    if not records:
+        say("No records.", "dim")
+        return
+    out().print(_table(records))
+
+
+@audit.command()
+def verify(
+    agent: Annotated[
+        str | None, typer.Argument(metavar="[AGENT]", help="Whose; none: every agent's.")
+    ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            "--text", metavar="FILE", exists=True, dir_okay=False, help="Was the text of this file erased?"
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Follow the chain of an audit log. Exit code 7 when it is broken, 6 when a --text was not erased."""
+    texts = [] if text is None else [_read(text)]
+    with source(url, data_dir) as where:
+        agents = [one["agent_id"] for one in where.agents()] if agent is None else [agent]
+        found = {name: where.verify_audit(name, texts) for name in agents}
+        if agent is None and data_dir is not None:
+            found["(erased agents)"] = where.verify_erased(texts)
+    if as_json:
+        write_json({"logs": found})
+    else:
+        for name, one in found.items():
+            _tell(name, one)
+    broken = [name for name, one in found.items() if not one["intact"]]
+    if broken:
+        raise Failure(f"The audit log is broken: {', '.join(broken)}.", ExitCode.DAMAGED)
+    if text is not None and not any(one["texts"][0]["erased"] for one in found.values()):
+        raise Failure(f"No record says that the text of {text} was erased.", ExitCode.NOT_FOUND)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"{path}: cannot be read as UTF-8 text.", ExitCode.BAD_INPUT) from error
+
+
+def _tell(name: str, found: dict[str, Any]) -> None:
+    if found["intact"]:
+        last = f", last {found['record_hash']}" if found["records"] else ""
+        say(f"{name}: {counted(found['records'], 'record')} follow each other{last}.")
+    else:
+        say(f"{name}: record {found['broken_record']} {found['problem']}.", "red")
+    for one in found["texts"]:
+        if one["erased"]:
+            say(f"{name}: the text was erased, says record {one['record']}.")
+
+
+def _table(records: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    table.add_column("record", justify="right")
+    table.add_column("when", no_wrap=True)
+    table.add_column("who")
+    table.add_column("what")
+    table.add_column("details", overflow="fold")
+    for record in records:
+        details = "  ".join(f"{name}={_short(value)}" for name, value in record["details"].items())
+        cells = (str(record["number"]), local_time(record["at"]), record["actor"], record["action"], details)
+        table.add_row(*cells)
+    return table
+
+
+def _short(value: Any) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 60 else text[:59] + "…"

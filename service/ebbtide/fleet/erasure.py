@@ -1,0 +1,264 @@
+"""Erasure: what a selection found is taken away for good, in small steps that each are whole.
+
+The rules guarded here. **What is erased leaves nothing that was made of it**: memories with their links at both ends,
+their place in focus and their rewrites; texts, passages, vectors, metadata and names of messages, of which a tombstone
+with a number stays; batches with receipts once all their messages are gone. **Nothing comes back**: a batch of which
+something was erased is not the batch any more that a digest has read, so what the digest made of it is refused.
+**Every step says so**: its record, with a keyed hash of each erased text, is in its own transaction.
+
+The store still has the bytes where nothing refers to them; the compaction that follows (`State.compact`) leaves them
+behind, and a note in the store asks for it, should the process end before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ebbtide.fleet.archive import Archive, passage_of
+from ebbtide.fleet.retention import Retold, citing, retell
+from ebbtide.fleet.selection import Look
+from ebbtide.fleet.withdrawal import Rewritten, blanked, withdraw
+from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
+from ebbtide.store.port import WriteTransaction
+from ebbtide.store.texts import is_tombstone
+from ebbtide.vocabulary import Change, MessageRecord, Node, NodeId
+
+MOST_PROOFS = 200
+"""Texts erased in one step, so that no record grows without a bound; those of one message stay together."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How much was erased."""
+
+    node_count: int = 0
+    link_count: int = 0
+    message_count: int = 0
+    batch_count: int = 0
+    byte_count: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Count what another step erased."""
+        self.node_count += other.node_count
+        self.link_count += other.link_count
+        self.message_count += other.message_count
+        self.batch_count += other.batch_count
+        self.byte_count += other.byte_count
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureStep:
+    """What one step erased, how the state follows it, and what is left to do."""
+
+    change: Change
+    retold: Retold | None
+    rewritten: list[Rewritten]
+    tombstones: Retold
+    tally: Tally
+    record: AuditRecord | None
+    messages_left: Sequence[int]
+    nodes_left: Sequence[NodeId]
+
+    def shelve(self, archive: Archive) -> None:
+        """Let the archive follow."""
+        for one in self.rewritten:
+            archive.rewritten(one.message, one.passages)
+        archive.retold(self.tombstones)
+
+
+@dataclass(slots=True)
+class Erasure:
+    """What is left to erase of a selection."""
+
+    look: Look
+    messages: Sequence[int] = ()
+    nodes: Sequence[NodeId] = ()
+
+    @classmethod
+    def of(cls, look: Look) -> Erasure:
+        """All that a look found."""
+        return cls(look, sorted([*look.whole, *look.spans]), list(look.nodes))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return not self.messages and not self.nodes
+
+    def step(
+        self, txn: WriteTransaction, is_time_up: Callable[[], bool], now_ms: int, actor: str, agent_id: str
+    ) -> ErasureStep:
+        """Erase some; nothing here changes before it is committed, since it may be tried twice."""
+        step = _Step(txn, self.look, txn.make_proof_key())
+        messages, nodes = iter(self.messages), iter(self.nodes)
+        message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
+        # Memories that are named come when the messages are through: they went with them, most of them.
+        node_count = 0
+        if message_count == len(self.messages):
+            node_count = sum(1 for _ in step.erase(nodes, step.node, is_time_up))
+        left = self.messages[message_count:], self.nodes[node_count:]
+        return step.end(AuditEntry(now_ms, actor, "forgotten", {}), self.look.wanted.kinds, agent_id, left)
+
+    def committed(self, step: ErasureStep) -> None:
+        """Go on behind a step."""
+        self.messages, self.nodes = step.messages_left, step.nodes_left
+
+
+@dataclass(slots=True)
+class _Step:
+    """One step in its transaction."""
+
+    txn: WriteTransaction
+    look: Look
+    key: bytes
+    tally: Tally = field(default_factory=Tally)
+    proofs: dict[bytes, None] = field(default_factory=dict)
+    rewritten: dict[int, Rewritten] = field(default_factory=dict)
+    tombstones: Retold = field(default_factory=dict)
+    gone: list[NodeId] = field(default_factory=list)
+    without_text: set[int] = field(default_factory=set)
+    batches: set[int] = field(default_factory=set)
+    since: dict[int, list[Node]] | None = None
+
+    def erase(
+        self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
+    ) -> Iterator[int]:
+        """Erase one after the other while there is time, one at least; those that are erased."""
+        for name in names:
+            erase(name)
+            yield name
+            if len(self.proofs) >= MOST_PROOFS or is_time_up():
+                return
+
+    def message(self, number: int) -> None:
+        """Erase a message, or the stretches of it that are selected, with the memories made from them."""
+        record = self.txn.message(number)
+        if record is None or is_tombstone(record):
+            return
+        is_whole = number in self.look.whole
+        for node in self._citing(number):
+            self._take(node, also_words=not is_whole or node.id in self.look.named)
+        text = self.txn.message_text(record)
+        if is_whole:
+            self._prove(text or "")
+            self.tally.byte_count += len((text or "").encode())
+            self._bury(record)
+        elif text is not None:
+            self._blank(number, text)
+
+    def _blank(self, number: int, before: str) -> None:
+        record = self.txn.message(number)
+        text = None if record is None else self.txn.message_text(record)
+        if record is None or text is None:
+            return
+        raw, spans = text.encode(), self.look.spans[number]
+        for begin, end in spans:
+            self._prove(raw[begin:end].decode())
+            self.tally.byte_count += len(raw[begin:end].strip())
+        one = blanked(self.txn, number, spans)
+        if one is not None:
+            self._rewrote(one)
+
+    def node(self, node_id: NodeId) -> None:
+        """Erase a memory with what it was made from."""
+        node = self.txn.node(node_id)
+        if node is not None:
+            self._take(node, also_words=node_id in self.look.named)
+
+    def _citing(self, message: int) -> list[Node]:
+        """The memories that go along with a message; of those made since it was selected, too."""
+        if self.since is None:
+            self.since = {}
+            for node in self.txn.nodes(self.look.next_node_id):
+                for number in self.look.along(node):
+                    self.since.setdefault(number, []).append(node)
+        known = map(self.txn.node, self.look.citing.get(message, ()))
+        made_since = (self.txn.node(node.id) for node in self.since.get(message, ()))
+        return [node for node in (*known, *made_since) if node is not None]
+
+    def _take(self, node: Node, *, also_words: bool) -> None:
+        txn = self.txn
+        self.without_text |= citing(txn, Change(deleted=[node.id]))
+        self._prove(node.content)
+        self._prove(node.content.removeprefix(node.prefix))
+        first = txn.first_content(node)
+        self._prove("" if first is None else first.removeprefix(node.prefix))
+        if also_words:
+            rewritten, byte_count = withdraw(txn, node)
+            self.tally.byte_count += byte_count
+            for one in rewritten:
+                self._rewrote(one)
+        self.tally.link_count += txn.link_count_at(node.id)
+        self.tally.node_count += 1
+        txn.apply(Change(deleted=[node.id]))
+        self.gone.append(node.id)
+
+    def _rewrote(self, one: Rewritten) -> None:
+        record = self.txn.message(one.message)
+        assert record is not None, "what was rewritten is there"
+        self.rewritten[one.message] = one
+        self.batches.add(record.batch)
+        if not (self.txn.message_text(record) or "").strip():
+            self._bury(record)
+
+    def _bury(self, record: MessageRecord) -> None:
+        """Leave a tombstone of a message."""
+        kept = self.txn.passages_of(record.number) or []
+        self.rewritten.pop(record.number, None)
+        self.without_text.discard(record.number)
+        self.tombstones[record.number] = [passage_of("", "", one.begin) for one in kept]
+        self.txn.erase_message(record)
+        self.batches.add(record.batch)
+        self.tally.message_count += 1
+
+    def _prove(self, text: str) -> None:
+        if text.strip():
+            self.proofs[proof_of(self.key, text)] = None
+
+    def end(
+        self, entry: AuditEntry, kinds: list[str], agent_id: str, left: tuple[Sequence[int], Sequence[NodeId]]
+    ) -> ErasureStep:
+        """What belongs to the step as a whole: focus, batches, passages of messages without text, its record."""
+        txn, tally = self.txn, self.tally
+        focus = tuple(node_id for node_id in txn.focus() if node_id not in self.gone)
+        change = Change(deleted=self.gone, focus=focus)
+        txn.apply(Change(focus=focus))
+        self._settle_batches()
+        retold = retell(txn, self.without_text - self.tombstones.keys(), change)
+        record = None
+        if tally.node_count or tally.message_count or self.rewritten:
+            details: dict[str, object] = {
+                "by": kinds,
+                "nodes": tally.node_count,
+                "links": tally.link_count,
+                "messages": tally.message_count,
+                "batches": tally.batch_count,
+                "bytes": tally.byte_count,
+            }
+            whole = AuditEntry(entry.at_ms, entry.actor, entry.action, details, tuple(self.proofs))
+            record = txn.record(whole, agent_id)
+            txn.set_compaction_due()
+        rewritten = list(self.rewritten.values())
+        return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, *left)
+
+    def _settle_batches(self) -> None:
+        """Batches of which nothing is left go; others are not any more what a digest has read of them."""
+        empty = []
+        for number in sorted(self.batches):
+            batch = self.txn.batch(number)
+            if batch is None:
+                continue
+            numbers = range(batch.first_message, batch.first_message + batch.message_count)
+            if _are_erased(self.txn, numbers):
+                empty.append(batch)
+            else:
+                self.txn.note_erasure(batch)
+        self.txn.erase_batches(empty)
+        self.tally.batch_count += len(empty)
+
+
+def _are_erased(txn: WriteTransaction, numbers: Collection[int]) -> bool:
+    first = next(iter(numbers), 0)
+    records = islice(txn.messages(first), len(numbers))
+    return all(is_tombstone(record) for record in records)

@@ -1,0 +1,232 @@
+"""A selection: what of an agent is to be forgotten for good, found in small steps before anything is erased.
+
+What narrows (a time, conversations, speakers, a topic) holds together; memories and messages that are named come on
+top. A message that is selected goes whole, with every memory made from it. A topic takes of each message the sentences
+that name it, and every memory that names it or was made from such a sentence. A memory that is selected goes with what
+it was made from, as a deleted one does.
+
+The same words may have been said elsewhere. They stay, since nobody selected them, and are told: `also_found_in`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ebbtide.retrieval.sentences import sentences_of
+from ebbtide.retrieval.topic import Topic
+from ebbtide.store.port import ReadTransaction
+from ebbtide.store.texts import is_tombstone
+from ebbtide.vocabulary import MessageRecord, Node, NodeId
+
+MOST_LOOKED_AT = 1000
+"""Messages or nodes looked at in one step, unless its time is over sooner."""
+
+LEAST_TOLD_BYTES = 12
+"""A sentence shorter than this is no clue to anything when it was said elsewhere too: "Yes, please."."""
+
+MOST_TOLD = 1000
+"""Places named where the same words were said; further ones are counted."""
+
+Span = tuple[int, int]
+"""(begin, end) of a stretch of a message, in UTF-8 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is to be forgotten."""
+
+    nodes: frozenset[NodeId] = frozenset()
+    messages: frozenset[int] = frozenset()
+    conversations: frozenset[str] = frozenset()
+    speakers: frozenset[str] = frozenset()
+    begin_ms: int | None = None
+    end_ms: int | None = None
+    topic: Topic | None = None
+
+    @property
+    def is_filtering(self) -> bool:
+        """Whether only some messages count."""
+        return bool(self.conversations or self.speakers) or (self.begin_ms, self.end_ms) != (None, None)
+
+    @property
+    def kinds(self) -> list[str]:
+        """By what is selected, without the words: what the audit log may tell."""
+        given = {
+            "nodes": self.nodes,
+            "messages": self.messages,
+            "topic": self.topic,
+            "time_range": (self.begin_ms, self.end_ms) != (None, None),
+            "conversations": self.conversations,
+            "speakers": self.speakers,
+        }
+        return [name for name, value in given.items() if value]
+
+    def picks(self, record: MessageRecord) -> bool:
+        """Whether everything that narrows holds for a message; the topic apart."""
+        time_ms = record.time_ms
+        return (
+            (not self.conversations or record.conversation_id in self.conversations)
+            and (not self.speakers or record.speaker in self.speakers)
+            and (self.begin_ms is None or time_ms >= self.begin_ms)
+            and (self.end_ms is None or time_ms < self.end_ms)
+        )
+
+
+@dataclass(slots=True)
+class Look:
+    """A selection looked up; what it found so far."""
+
+    wanted: Selection
+    nodes: dict[NodeId, None] = field(default_factory=dict)
+    """Memories that go."""
+    whole: dict[int, None] = field(default_factory=dict)
+    """Messages that go as a whole."""
+    spans: dict[int, list[Span]] = field(default_factory=dict)
+    """Of these messages only some stretches go."""
+    citing: dict[int, list[NodeId]] = field(default_factory=dict)
+    """The memories that go along with a message."""
+    byte_count: int = 0
+    named: set[NodeId] = field(default_factory=set)
+    """Of the memories that go, those that take what they were made from along."""
+    next_node_id: NodeId = 0
+    """Memories from here on came into being since the look at them was over."""
+    also: list[str] = field(default_factory=list)
+    also_count: int = 0
+    is_done: bool = False
+    _stage: int = 0
+    _begin: int = 0
+    _picked: set[int] = field(default_factory=set)
+    _erased: dict[int, list[Span]] = field(default_factory=dict)
+    """Stretches that go with memories, by message."""
+    _said: set[int] = field(default_factory=set)
+    """Hashes of the sentences that go: there may be very many."""
+
+    def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
+        """Look at some more. The stages: messages, memories, then the same words elsewhere in both."""
+        stages = (self._messages, self._nodes, self._messages_alike, self._nodes_alike)
+        numbers = stages[self._stage](txn)
+        for count, number in enumerate(numbers, 1):
+            self._begin = number + 1
+            if count == MOST_LOOKED_AT or is_time_up():
+                return
+        self._stage, self._begin = self._stage + 1, 0
+        self.is_done = self._stage == len(stages)
+
+    # --- what goes ---------------------------------------------------------------------------------
+
+    def _messages(self, txn: ReadTransaction) -> Iterator[int]:
+        for record in txn.messages(self._begin):
+            if not is_tombstone(record):
+                self._look_at(txn, record)
+            yield record.number
+
+    def _look_at(self, txn: ReadTransaction, record: MessageRecord) -> None:
+        wanted, number = self.wanted, record.number
+        is_picked = wanted.picks(record)
+        if is_picked and wanted.is_filtering:
+            self._picked.add(number)
+        if number in wanted.messages or (is_picked and wanted.is_filtering and wanted.topic is None):
+            self.whole[number] = None
+            text = txn.message_text(record) or ""
+            self.byte_count += len(text.encode())
+            self._note(text)
+        elif is_picked and wanted.topic is not None:
+            said = txn.message_text(record) or ""
+            spans = wanted.topic.stretches(said)
+            if spans:
+                self.spans[number] = spans
+                self._goes(number, said, spans)
+
+    def _nodes(self, txn: ReadTransaction) -> Iterator[int]:
+        self.next_node_id = txn.next_node_id()
+        for node in txn.nodes(self._begin):
+            self._look_at_node(txn, node)
+            yield node.id
+
+    def _look_at_node(self, txn: ReadTransaction, node: Node) -> None:
+        along = self.along(node)
+        for message in along:
+            self.citing.setdefault(message, []).append(node.id)
+        is_named = node.id in self.wanted.nodes or self._is_about(node)
+        if is_named:
+            self.named.add(node.id)
+        if not along and not is_named:
+            return
+        self.nodes.setdefault(node.id)
+        self._note(node.content.removeprefix(node.prefix))
+        if not is_named and all(message in self.whole for message in along):
+            return
+        for source in node.sources:
+            record = txn.message(source.message)
+            text = None if record is None else txn.message_text(record)
+            if text is not None and source.message not in self.whole:
+                self._goes(source.message, text, [(source.offset, source.offset + source.length)])
+
+    @property
+    def partly(self) -> list[int]:
+        """Messages of which only stretches go."""
+        return sorted(self._erased.keys() | self.spans.keys())
+
+    def along(self, node: Node) -> list[int]:
+        """The selected messages, or messages of which something is selected, that take a memory along."""
+        return list(
+            dict.fromkeys(
+                source.message
+                for source in node.sources
+                if source.message in self.whole
+                or any(
+                    begin < source.offset + source.length and end > source.offset
+                    for begin, end in self.spans.get(source.message, ())
+                )
+            )
+        )
+
+    def _is_about(self, node: Node) -> bool:
+        topic = self.wanted.topic
+        if topic is None or not any(map(topic.is_named_in, (node.content, node.phrase, *node.keywords))):
+            return False
+        return not self.wanted.is_filtering or any(one.message in self._picked for one in node.sources)
+
+    def _goes(self, message: int, text: str, spans: Iterable[Span]) -> None:
+        known, raw = self._erased.setdefault(message, []), text.encode()
+        for span in spans:
+            if span not in known:
+                known.append(span)
+                self.byte_count += span[1] - span[0]
+                self._note(raw[span[0] : span[1]].decode(errors="replace"))
+
+    def _note(self, text: str) -> None:
+        self._said.update(map(hash, _telling(text)))
+
+    # --- what was said elsewhere too ---------------------------------------------------------------
+
+    def _messages_alike(self, txn: ReadTransaction) -> Iterator[int]:
+        for record in txn.messages(self._begin) if self._said else ():
+            if record.number not in self.whole and record.number not in self._erased:
+                text = txn.message_text(record)
+                if text is not None and self._is_said_in(text):
+                    self._tell(f"m{record.number}")
+            yield record.number
+
+    def _nodes_alike(self, txn: ReadTransaction) -> Iterator[int]:
+        for node in txn.nodes(self._begin) if self._said else ():
+            if node.id not in self.nodes and self._is_said_in(node.content.removeprefix(node.prefix)):
+                self._tell(f"n{node.id}")
+            yield node.id
+
+    def _is_said_in(self, text: str) -> bool:
+        return any(hash(sentence) in self._said for sentence in _telling(text))
+
+    def _tell(self, name: str) -> None:
+        self.also_count += 1
+        if len(self.also) < MOST_TOLD:
+            self.also.append(name)
+
+
+def _telling(text: str) -> Iterator[str]:
+    """The sentences of a text that are long enough to tell something."""
+    for sentence in sentences_of(text):
+        told = sentence.strip()
+        if len(told.encode()) >= LEAST_TOLD_BYTES:
+            yield told

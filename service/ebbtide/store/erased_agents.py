@@ -1,0 +1,169 @@
+"""The log of erased agents: what is left of an agent when its directory is gone, beside all directories.
+
+    DATA_DIR/audit/erased.jsonl        a chain of records, one line each, of all agents that were erased
+    DATA_DIR/audit/<number>.proofs     of one record: a key, and a keyed hash of each text that the agent held
+
+Records are sealed as in an agent's own log (`chain.py`); the hash of the proofs stands in the record. A line that was
+cut off while it was written was never told to anybody, and makes room for the next. Files block; who calls is on a
+thread, holds the lock of the data directory, and is alone.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ebbtide.store.chain import (
+    KEY_BYTES,
+    NONE_BEFORE,
+    AuditEntry,
+    AuditRecord,
+    ChainHead,
+    line_of,
+    proof_of,
+    sealed,
+)
+from ebbtide.store.durable import sync_directory
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import ReadTransaction
+
+LOG = "erased.jsonl"
+
+
+class LoggedLine(msgspec.Struct, frozen=True):
+    """A record as a line of the file."""
+
+    text: str
+    hash: str
+
+
+_LINES = msgspec.json.Decoder(LoggedLine)
+"""Made on import: see codec.py."""
+
+
+class ErasedAgents:
+    """The log of one data directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / "audit"
+
+    def records(self) -> Iterator[AuditRecord]:
+        """Every record in order; what cannot be read is told as a record of nothing."""
+        for place, line in enumerate(self._whole_lines(), 1):
+            try:
+                logged = _LINES.decode(line)
+                text, own = logged.text, bytes.fromhex(logged.hash)
+            except (msgspec.DecodeError, ValueError):
+                text, own = "", b""
+            told = AuditRecord(place, text, own)
+            said = line_of(told)
+            proofs = self.proofs(place) if said is not None and said.proof_count else ()
+            yield AuditRecord(place if said is None else said.number, text, own, proofs)
+
+    def head(self) -> ChainHead:
+        """The latest record."""
+        lines = self._whole_lines()
+        if not lines:
+            return ChainHead()
+        with suppress(msgspec.DecodeError, ValueError):
+            return ChainHead(len(lines), bytes.fromhex(_LINES.decode(lines[-1]).hash))
+        return ChainHead(len(lines), NONE_BEFORE)
+
+    def proofs(self, number: int) -> tuple[bytes, ...]:
+        """The keyed hashes of a record; none where the file is gone."""
+        return self._kept(number)[1]
+
+    def holds(self, number: int, text: str) -> bool:
+        """Whether a text is among those that were erased with a record."""
+        key, proofs = self._kept(number)
+        return bool(key) and proof_of(key, text) in proofs
+
+    def _kept(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
+        try:
+            content = (self.path / f"{number}.proofs").read_bytes()
+        except OSError:
+            return b"", ()
+        pieces = [content[at : at + KEY_BYTES] for at in range(0, len(content), KEY_BYTES)]
+        return (pieces[0], tuple(pieces[1:])) if pieces else (b"", ())
+
+    def append(self, entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
+        """Add a record, durably: its proofs first, so that no record names proofs that are not there."""
+        self.path.mkdir(exist_ok=True, mode=0o700)
+        sync_directory(self.path.parent)
+        head = self.head()
+        record = sealed(entry, agent_id, head)
+        if record.proofs:
+            _write(self.path / f"{record.number}.proofs", b"".join((key, *record.proofs)))
+        line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"
+        whole = sum(len(one) + 1 for one in self._whole_lines())
+        with open(os.open(self.path / LOG, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
+            file.truncate(whole)
+            file.seek(whole)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(self.path)
+        return record
+
+    def _whole_lines(self) -> list[bytes]:
+        try:
+            content = (self.path / LOG).read_bytes()
+        except FileNotFoundError:
+            return []
+        return content.split(b"\n")[:-1]
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
+    """What is told of an agent whose store is about to go, and the key of its proofs.
+
+    Proofs of earlier erasures are among them, under the same key: that a text was erased can still be told.
+    """
+
+    def read(txn: ReadTransaction) -> tuple[AuditEntry, bytes]:
+        key = txn.proof_key() or secrets.token_bytes(KEY_BYTES)
+        proofs = {proof for record in txn.audit_records() for proof in record.proofs}
+        proofs.update(proof_of(key, text) for text in _texts(txn))
+        counts, head, identity = txn.counts(), txn.audit_head(), txn.identity()
+        details: dict[str, object] = {
+            "created_at": 0 if identity is None else identity.created_at_ms,
+            "nodes": counts.node_count,
+            "links": counts.link_count,
+            "messages": counts.message_count,
+            "batches": counts.pending_batches + counts.parked_batches,
+            "records": head.number,
+            "last_record": head.hash.hex(),
+        }
+        return msgspec.structs.replace(entry, details=details, proofs=tuple(sorted(proofs))), key
+
+    return store.read(read)
+
+
+def _texts(txn: ReadTransaction) -> Iterator[str]:
+    for record in txn.messages():
+        text = txn.message_text(record)
+        if text is not None and text.strip():
+            yield text
+    for node in txn.nodes():
+        yield node.content
+        yield node.content.removeprefix(node.prefix)
+
+
+def is_told(records: Sequence[AuditRecord], entry: AuditEntry, agent_id: str) -> bool:
+    """Whether the log has this very erasure already: the process ended before it could go on."""
+    lines = (line_of(record) for record in records)
+    return any(
+        line is not None and (line.agent_id, line.at, line.action) == (agent_id, entry.at_ms, entry.action)
+        for line in lines
+    )

@@ -1,0 +1,164 @@
+"""audit: what was done to an agent's memory, by whom, when, and to how much; and whether the log is whole.
+
+Reading the log tells its records in pages. Verifying it follows the chain of hashes from the first record, a few
+milliseconds at a time, and answers for texts that somebody holds whether they were erased here. Nothing is changed, and
+reading leaves no record.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+
+from pydantic import Field
+
+from ebbtide.fleet.agent import Agent
+from ebbtide.settings import LimitSettings
+from ebbtide.store.chain import AuditRecord, Verification, line_of, proof_of
+from ebbtide.store.port import ReadTransaction
+from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text
+from ebbtide.verbs.paging import check_page_size, number_from_token, to_token
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import parse_agent_id
+
+VERIFIED_AT_ONCE = 500
+"""Records followed in one job: a few milliseconds."""
+
+MOST_TEXTS = 100
+"""Texts that one request may ask about."""
+
+
+class AuditRecordInfo(Answer):
+    """One record of an audit log."""
+
+    number: int = Field(description="Its place in the chain, from 1.")
+    at: int = Field(description="When, ms since the epoch.")
+    actor: str = Field(description="Who: the id of a key; - where nobody knows.")
+    action: str = Field(
+        description="created, parameters_changed, corrected, deleted, forgotten, passes_owed.",
+        examples=["forgotten"],
+    )
+    details: dict[str, object] = Field(description="Ids, names and counts; never content.")
+    proof_count: int = Field(description="Keyed hashes of erased texts that belong to it.")
+    previous_hash: str = Field(description="Hash of the record before it, hexadecimal.")
+    record_hash: str = Field(description="SHA-256 of `line`, hexadecimal.")
+    line: str = Field(description="The record as it was hashed.")
+
+
+class AuditPage(Answer):
+    """A page of an audit log."""
+
+    records: list[AuditRecordInfo]
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class VerifyAuditCommand(Form):
+    """What else to tell, beside whether the log is whole."""
+
+    texts: Several[str] = Field(
+        default_factory=list, description="Texts of which to tell whether they were erased here; at most 100."
+    )
+
+
+class TextVerdict(Answer):
+    """Whether a text was erased."""
+
+    erased: bool
+    record: int = Field(description="The record that vouches for it; 0 for none.")
+
+
+class AuditVerified(Answer):
+    """Whether an audit log is whole."""
+
+    intact: bool
+    records: int = Field(description="Records that follow each other from the first on.")
+    record_hash: str = Field(description="Hash of the last of them, hexadecimal; empty without any.")
+    broken_record: int = Field(description="The first record that does not fit; 0 for none.")
+    problem: str = Field(description="What is wrong with it.")
+    texts: list[TextVerdict] = Field(description="One for each text, in the order asked.")
+
+
+async def list_audit(service: Service, agent_id: str, page_size: int | None, page_token: str) -> AuditPage:
+    """List the records of an agent's audit log by number."""
+    owner = parse_agent_id(agent_id)
+    size = check_page_size(page_size, service.settings.limits)
+    begin = number_from_token(page_token, "audit") + 1
+
+    def read(txn: ReadTransaction) -> tuple[list[AuditRecord], bool]:
+        found = list(islice(txn.audit_records(begin), size + 1))
+        return found[:size], len(found) > size
+
+    async with service.fleet.using(owner) as agent:
+        store = agent.workspace.store
+        records, has_more = await agent.run(lambda: store.read(read))
+    token = to_token(str(records[-1].number), "audit") if has_more else ""
+    return AuditPage(records=list(map(record_info, records)), next_page_token=token)
+
+
+def record_info(record: AuditRecord) -> AuditRecordInfo:
+    """A record as it is told; of one that cannot be read, as much as there is."""
+    line = line_of(record)
+    return AuditRecordInfo(
+        number=record.number,
+        at=0 if line is None else line.at,
+        actor="" if line is None else line.actor,
+        action="" if line is None else line.action,
+        details={} if line is None else line.details,
+        proof_count=len(record.proofs),
+        previous_hash="" if line is None else line.previous,
+        record_hash=record.hash.hex(),
+        line=record.text,
+    )
+
+
+async def verify_audit(service: Service, agent_id: str, command: VerifyAuditCommand) -> AuditVerified:
+    """Follow the chain of an agent's audit log, and look for texts among what was erased."""
+    owner = parse_agent_id(agent_id)
+    check_texts(command, service.settings.limits)
+    async with service.fleet.using(owner) as agent:
+        return await _verified(agent, command.texts)
+
+
+def check_texts(command: VerifyAuditCommand, limits: LimitSettings) -> None:
+    """Refuse too many texts, and any that no message could have been."""
+    check_count("texts", len(command.texts), MOST_TEXTS)
+    for index, text in enumerate(command.texts):
+        check_text(f"texts[{index}]", text, limits.max_message_chars)
+
+
+async def _verified(agent: Agent, texts: list[str]) -> AuditVerified:
+    store = agent.workspace.store
+    chain, found, head = Verification(agent.id), dict[bytes, int](), None
+    key = await agent.run(lambda: store.read(lambda txn: txn.proof_key()))
+    sought = [] if key is None else [proof_of(key, text) for text in texts]
+
+    def follow(txn: ReadTransaction, end: int) -> None:
+        for record in islice(txn.audit_records(chain.count + 1), VERIFIED_AT_ONCE):
+            if record.number > end:
+                return
+            chain.follow([record])
+            for proof in set(sought).intersection(record.proofs):
+                found.setdefault(proof, record.number)
+            if chain.broken_at is not None:
+                return
+
+    head = await agent.run(lambda: store.read(lambda txn: txn.audit_head()))
+    while True:
+        before = chain.count
+        await agent.run(lambda: store.read(partial(follow, end=head.number)))
+        if chain.broken_at is not None or chain.count == before:
+            break
+    chain.end(head)
+    return verdict(chain, [found.get(proof, 0) for proof in sought] or [0] * len(texts))
+
+
+def verdict(chain: Verification, records: list[int]) -> AuditVerified:
+    """What a verification came to; `records` are those that vouch for the texts asked about."""
+    return AuditVerified(
+        intact=chain.broken_at is None,
+        records=chain.count,
+        record_hash=chain.hash.hex() if chain.count else "",
+        broken_record=chain.broken_at or 0,
+        problem=chain.problem,
+        texts=[TextVerdict(erased=record > 0, record=record) for record in records],
+    )

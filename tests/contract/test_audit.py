@@ -1,0 +1,216 @@
+"""The audit log over every transport: who did what to a memory, when, to how much; and that it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.actor import acting
+from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.check import check_store
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.verbs import batches, memories
+from ebbtide.vocabulary import AgentId
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.in_process import service_in, settle, tell
+
+AGENT = "/v1/agents/ann"
+MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 28}
+SAID = "My sister Clara is a carpenter."
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return partial(CALLERS[request.param], embedding={"model": "off"})
+
+
+async def told(call: Caller, *contents: str) -> None:
+    messages = [{"role": "user", "content": one} for one in contents]
+    assert (await call("POST", f"{AGENT}/remember", {"messages": messages})).status_code == 202
+    await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000, "passes": True})
+
+
+async def records(call: Caller) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await call("GET", f"{AGENT}/audit")).json()["records"]
+    return found
+
+
+async def verified(call: Caller, *texts: str) -> dict[str, Any]:
+    answer = await call("POST", f"{AGENT}/audit/verify", {"texts": list(texts)})
+    assert answer.status_code == 200, answer.json()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_what_is_done_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each act leaves one record with what and how many; reading leaves none; no record holds content."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"segment_max_chars": 80})
+        await told(call, SAID, "The harbour smells of tar.", "Project Heron is late.")
+        await call("PATCH", AGENT, {"decay_rate": 0.9})
+        await call("PATCH", f"{AGENT}/nodes/n2", {"content": "The harbour smells of oranges."})
+        await call("DELETE", f"{AGENT}/nodes/n2")
+        await call("POST", f"{AGENT}/nodes/delete", {"node_ids": ["n2", "n77"]})
+        await call("POST", f"{AGENT}/compress", {"passes": 2})
+        await call("POST", f"{AGENT}/forget", {"topic": "Clara"})
+        await call("POST", f"{AGENT}/recall", {"keywords": ["tar"]})
+        found = await records(call)
+        actions = ["created", "parameters_changed", "corrected", "deleted", "passes_owed", "forgotten"]
+        assert [one["action"] for one in found] == actions
+        assert [one["number"] for one in found] == [1, 2, 3, 4, 5, 6]
+        assert {one["actor"] for one in found} == {"-"} and all(one["at"] > 0 for one in found)
+        details = [one["details"] for one in found]
+        assert details[0] == {"parameters": {"segment_max_chars": 80}} and details[1] == {"decay_rate": 0.9}
+        assert details[2] == {"node": "n2", "fields": ["content"]} and details[3]["ids"] == ["n2"]
+        assert details[4] == {"passes": 2} and (details[5]["by"], details[5]["nodes"]) == (["topic"], 1)
+        assert not any(word in str(found) for word in ("Clara", "harbour", "oranges", "Heron"))
+        before = "0" * 64
+        for one in found:
+            assert hashlib.sha256(one["line"].encode()).hexdigest() == one["record_hash"]
+            assert json.loads(one["line"])["previous"] == one["previous_hash"] == before
+            before = one["record_hash"]
+        whole = await verified(call)
+        assert whole["intact"] and (whole["records"], whole["record_hash"]) == (6, before)
+
+
+async def test_the_log_comes_in_pages(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Pages put together are the log; a bad page is refused."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT)
+        for value in (0.5, 0.6, 0.7, 0.8):
+            await call("PATCH", AGENT, {"decay_rate": value})
+        found, token = [], ""
+        while True:
+            page = (await call("GET", f"{AGENT}/audit", params={"page_size": 2, "page_token": token})).json()
+            found += page["records"]
+            token = page["next_page_token"]
+            if not token:
+                break
+        assert found == await records(call) and len(found) == 5
+        assert await call.refused("GET", f"{AGENT}/audit", params={"page_size": 0}) == "INVALID_PAGE"
+        assert await call.refused("GET", f"{AGENT}/audit", params={"page_token": "x"}) == "INVALID_PAGE"
+        assert await call.refused("GET", "/v1/agents/bob/audit") == "AGENT_NOT_FOUND"
+
+
+async def test_a_text_that_was_erased_is_known_by_whoever_holds_it(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """The record is named that vouches for it, also after a restart; other texts are not known."""
+    async with caller_in(tmp_path) as call:
+        await told(call, SAID, "The harbour smells of tar.")
+        await call("POST", f"{AGENT}/forget", {"messages": ["m1"]})
+    async with caller_in(tmp_path) as call:
+        found = await verified(call, SAID, f"  {SAID}\n", "The harbour smells of tar.", "")
+        assert [one["erased"] for one in found["texts"]] == [True, True, False, False]
+        assert found["texts"][0]["record"] == 2
+        many = {"texts": ["x"] * 101}
+        assert await call.refused("POST", f"{AGENT}/audit/verify", many) == "TOO_MANY_ITEMS"
+        long = {"texts": ["x" * 100_001]}
+        assert await call.refused("POST", f"{AGENT}/audit/verify", long) == "TEXT_TOO_LONG"
+        assert await call.refused("POST", "/v1/agents/bob/audit/verify", {}) == "AGENT_NOT_FOUND"
+
+
+async def test_a_changed_record_is_named(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Whoever changes a record of the store breaks the chain there; the checker sees it too."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT)
+        for value in (0.5, 0.6, 0.7):
+            await call("PATCH", AGENT, {"decay_rate": value})
+    store = LmdbStore.open(tmp_path / "agents" / "ann", **MAP)
+
+    def tamper(txn: Any) -> bytes:
+        before = bytes(txn.get(layout.AUDIT, layout.u64(3)))
+        assert b"0.6" in before
+        txn.put(layout.AUDIT, layout.u64(3), before.replace(b"0.6", b"0.9"))
+        return before
+
+    before = store.write(tamper)
+    assert [(one.table, one.key) for one in check_store(store)] == [("audit", "3")]
+    store.close()
+    context = caller_in(tmp_path)
+    call = await context.__aenter__()
+    found = await verified(call)
+    assert (found["intact"], found["broken_record"], found["records"]) == (False, 3, 2) and found["problem"]
+    await call("POST", f"{AGENT}/close")
+    store = LmdbStore.open(tmp_path / "agents" / "ann", **MAP)
+    store.write(lambda txn: txn.put(layout.AUDIT, layout.u64(3), before))  # type: ignore[attr-defined]
+    store.close()
+    assert (await verified(call))["intact"]
+    await context.__aexit__(None, None, None)
+
+
+async def test_an_erased_agent_is_told_outside_its_directory(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The answer names the record; nothing of the agent is left but that, and texts it held are known by it."""
+    async with caller_in(tmp_path) as call:
+        await told(call, SAID, "我外婆住在青岛。")
+        answer = (await call("DELETE", AGENT)).json()
+        assert answer["erased"] and answer["record_number"] == 1
+        await told(call, "Begun anew.")
+        assert [one["action"] for one in await records(call)] == ["created"]
+    check_last_traces(tmp_path, answer["record_hash"])
+
+
+def check_last_traces(root: Path, record_hash: str) -> None:
+    """The record is there, and no file holds a word of what the agent knew."""
+    data = DataDirectory(root, initial_map_bytes=1 << 20, max_map_bytes=1 << 28)
+    [record] = data.erased.records()
+    assert record.hash.hex() == record_hash and '"agent_id":"ann"' in record.text
+    assert data.erased.holds(1, SAID) and data.erased.holds(1, "我外婆住在青岛。")
+    assert not data.erased.holds(1, "Begun anew.")
+    for path in (one for one in root.rglob("*") if one.is_file()):
+        content = path.read_bytes()
+        assert b"Clara" not in content and "青岛".encode() not in content, path
+
+
+async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
+    """A start finishes what a kill left of it, with one record, whether or not the first one was written."""
+    for when in ("before the record", "after the record"):
+        root = tmp_path / when.replace(" ", "-")
+        async with rest_in(root) as call:
+            await told(call, SAID)
+        data = DataDirectory(root, initial_map_bytes=1 << 20, max_map_bytes=1 << 28)
+        data.acquire()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                data,
+                "_finish_erasure",
+                (lambda doomed: None) if when == "before the record" else partial(tells_and_dies, data),
+            )
+            with pytest.raises((AssertionError, KeyboardInterrupt)):
+                data.erase(AgentId("ann"), AuditEntry(5, "key1", "agent_erased", {}))
+        data.release()
+        assert [one.name for one in (root / "agents").iterdir()] == [".erasing-ann"]
+        data.acquire()
+        [record] = data.erased.records()
+        assert '"actor":"key1"' in record.text and '"at":5' in record.text and data.erased.holds(1, SAID)
+        assert list((root / "agents").iterdir()) == []
+        data.release()
+
+
+def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
+    from ebbtide.store.data_directory import LastWill
+
+    data._tell(doomed, LastWill("ann", 5, "key1", "agent_erased"))
+    raise KeyboardInterrupt
+
+
+async def test_the_caller_is_named_where_one_is_known(tmp_path: Path) -> None:
+    """What the access layer says of who asks stands in the record, also of an agent that comes into being."""
+    async with service_in(tmp_path, embedding={"model": "off"}) as service:
+        with acting("key7"):
+            await tell(service, "ann", SAID)
+            await settle(service, "ann")
+            await batches.compress(service, "ann", batches.CompressCommand(passes=1))
+            await memories.delete_node(service, "ann", "n1")
+        async with service.fleet.using(AgentId("ann")) as agent:
+            store = agent.workspace.store
+            found = await agent.run(lambda: store.read(lambda txn: list(txn.audit_records())))
+    assert [json.loads(one.text)["actor"] for one in found] == ["key7"] * 3

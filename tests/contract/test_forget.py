@@ -1,0 +1,285 @@
+"""The right to be forgotten over every transport: what is selected is gone from answers and from every file."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.fleet.erasure import Erasure
+from ebbtide.fleet.selection import Look, Selection
+from ebbtide.language.port import BadReply, Segment
+from ebbtide.vocabulary import AgentId
+from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.in_process import service_in, settle, tell
+from tests.support.scanning import Traces
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
+
+AGENT = "/v1/agents/ann"
+SENTENCES = {"segment_max_chars": 80}
+
+KEPT = (
+    "My cat Miso sleeps on the warm windowsill every single afternoon.",
+    "我外婆住在青岛，她每天早上都要去海边散步。",
+)
+CLARA = "My sister Clara is a carpenter and she builds wooden boats in Porto."
+HERON = "Project Heron ships its first prototype to Lisbon in October."
+XIAOWEN = "小雯上个月在杭州开了一家很小的陶艺工作室。"
+SECRETS = (CLARA, HERON, XIAOWEN)
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return partial(CALLERS[request.param], embedding={"model": "off"})
+
+
+async def told(call: Caller, *contents: str, **fields: Any) -> str:
+    """Remember messages, each with a speaker and a time of its own, and wait for their memories."""
+    said = {"role": "user", "speaker": "Ann", **fields.pop("message", {})}
+    messages = [{**said, "content": one} for one in contents]
+    answer = await call("POST", f"{AGENT}/remember", {"messages": messages, **fields})
+    assert answer.status_code == 202, answer.json()
+    flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000, "passes": True})
+    assert flushed.json()["passes_done"]
+    batch_id: str = answer.json()["batch_id"]
+    return batch_id
+
+
+async def forgotten(call: Caller, **selection: Any) -> dict[str, Any]:
+    answer = await call("POST", f"{AGENT}/forget", selection)
+    assert answer.status_code == 200, answer.json()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def nodes(call: Caller) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+    return found
+
+
+async def found_by(call: Caller, query: str) -> str:
+    answer = await call("POST", f"{AGENT}/search", {"text": query, "max_results": 100})
+    assert answer.status_code == 200, answer.json()
+    return str(answer.json())
+
+
+async def filled(call: Caller) -> None:
+    """An agent that was told what shall stay and what shall go, in conversations of their own."""
+    await call("PUT", AGENT, SENTENCES)
+    await told(call, *KEPT, conversation_id="daily")
+    await told(
+        call,
+        *SECRETS,
+        conversation_id="secret-talk",
+        idempotency_key="once-only",
+        metadata={"topic": "confidential"},
+        message={"speaker": "Ann", "timestamp": 1_700_000_000_000},
+    )
+    await told(call, "The harbour smells of tar and oranges in the morning.", conversation_id="daily")
+
+
+async def selections(call: Caller, kind: str) -> dict[str, Any]:
+    """A selection of all that shall go, of one kind."""
+    if kind == "nodes":
+        return {"nodes": [one["id"] for one in await nodes(call) if says_secret(one["content"])]}
+    return {
+        "messages": {"messages": ["m3", "m4", "m5"]},
+        "conversations": {"conversations": ["secret-talk"]},
+        "time_range": {"time_range": {"begin": 1_690_000_000_000, "end": 1_710_000_000_000}},
+    }[kind]
+
+
+def says_secret(text: str) -> bool:
+    return any(word in text for word in ("Clara", "Heron", "小雯"))
+
+
+SECRET_WORDS = ("Clara", "carpenter", "wooden boats", "Heron", "prototype", "小雯", "陶艺工作室", "杭州")
+
+
+@pytest.mark.parametrize("kind", ["nodes", "messages", "conversations", "time_range"])
+async def test_no_file_holds_what_is_forgotten(tmp_path: Path, caller_in: CallerIn, kind: str) -> None:
+    """Neither plain bytes nor compressed frames nor keys nor any decoded value tell it; all else is found as before."""
+    directory = tmp_path / "agents" / "ann"
+    async with caller_in(tmp_path) as call:
+        await filled(call)
+        selection = await selections(call, kind)
+    traces = Traces.noted(directory, SECRET_WORDS)
+    assert traces.found_in(directory)
+    async with caller_in(tmp_path) as call:
+        await found_by(call, "anything at all")
+        before = [one for one in await nodes(call) if not says_secret(one["content"])]
+        dry = await forgotten(call, **selection, dry_run=True)
+        assert dry["dry_run"] and not dry["compacted"] and dry["counts"]["nodes"] == 3
+        assert any("Clara" in one["content"] for one in await nodes(call))
+
+        gone = await forgotten(call, **selection)
+        assert gone["compacted"] and gone["counts"]["messages"] == 3 and gone["counts"]["batches"] == 1
+        assert gone["nodes"] == dry["nodes"] and gone["counts"]["bytes"] == dry["counts"]["bytes"]
+        assert gone["proof"]["hmac_count"] >= 3 and gone["proof"]["record_hash"]
+        for query in ("Clara carpenter boats", "Heron prototype", "小雯 陶艺", "杭州", "secret-talk"):
+            assert not says_secret(await found_by(call, query)), query
+        after = await nodes(call)
+        assert [one["content"] for one in after] == [one["content"] for one in before]
+        assert "Miso" in await found_by(call, "Miso windowsill") and "青岛" in await found_by(call, "青岛")
+        assert (await call("GET", f"{AGENT}/batches/b2")).status_code == 404
+    names = Traces([*SECRET_WORDS, "secret-talk", "confidential"], traces.frames, traces.keys)
+    assert names.found_in(directory) == []
+    async with caller_in(tmp_path) as call:
+        assert [one["content"] for one in await nodes(call)] == [one["content"] for one in before]
+
+
+async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Of a message that says three things two stay, at their places; a word within a word is not the topic."""
+    directory = tmp_path / "agents" / "ann"
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, f"{KEPT[0]} {CLARA} {KEPT[1]}", "The declarative style is what Claralike tools use.")
+        await told(call, f"小雯说她喜欢喝茶。{KEPT[1]}")
+    traces = Traces.noted(directory, ["Clara is a carpenter", "wooden boats", "小雯", "喜欢喝茶"])
+    async with caller_in(tmp_path) as call:
+        for topic in ("clara", "小雯"):
+            dry = await forgotten(call, topic=topic, dry_run=True)
+            assert dry["counts"]["messages"] == 0 and len(dry["partly"]) == 1
+            assert (await forgotten(call, topic=topic))["partly"] == dry["partly"]
+        assert (await forgotten(call, topic="clara"))["counts"]["nodes"] == 0
+        text = str([one["content"] for one in await nodes(call)])
+        assert "Miso" in text and "青岛" in text and "Claralike" in text
+        assert "Clara is" not in text and "喝茶" not in text
+        for node in await nodes(call):
+            for source in node["sources"]:
+                assert source["length"] > 0
+    assert traces.found_in(directory) == []
+
+
+async def test_speakers_narrow_what_a_topic_takes(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What narrows holds together: only what Ben said of it goes."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, "Project Heron is late again, says Ann.", message={"speaker": "Ann"})
+        await told(call, "Project Heron will be a great success.", message={"speaker": "Ben"})
+        gone = await forgotten(call, topic="project  HERON", speakers=["Ben"])
+        assert gone["counts"]["nodes"] == 1
+        [left] = await nodes(call)
+        assert "late again" in left["content"]
+
+
+async def test_equal_words_elsewhere_are_told_and_stay(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A message that says the same stays unless it is selected, and the answer names it."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, CLARA)
+        await told(call, f"{KEPT[0]} {CLARA}")
+        dry = await forgotten(call, messages=["m1"], dry_run=True)
+        assert "m2" in dry["also_found_in"] and dry["also_found_count"] == len(dry["also_found_in"])
+        await forgotten(call, messages=["m1"])
+        assert "Clara" in await found_by(call, "Clara carpenter")
+
+
+async def test_nothing_selected_is_refused(tmp_path: Path, caller_in: CallerIn) -> None:
+    """An empty selection, an empty stretch of time and ids that are none are refused, and lose nothing."""
+    async with caller_in(tmp_path) as call:
+        await told(call, CLARA)
+        refusals = {
+            "MISSING_FIELD": [{}, {"dry_run": True}],
+            "INVALID_VALUE": [
+                {"time_range": {}},
+                {"time_range": {"begin": 5, "end": 5}},
+                {"messages": ["n1"]},
+                {"topic": "  "},
+            ],
+            "NODE_NOT_FOUND": [{"nodes": ["m1"]}],
+            "TOO_MANY_ITEMS": [{"messages": ["m1"] * 1001}],
+            "TEXT_TOO_LONG": [{"topic": "x" * 300}, {"speakers": ["x" * 300]}],
+        }
+        for reason, bodies in refusals.items():
+            for body in bodies:
+                assert await call.refused("POST", f"{AGENT}/forget", body) == reason, body
+        assert await call.refused("POST", "/v1/agents/nobody/forget", {"topic": "x"}) == "AGENT_NOT_FOUND"
+        assert len(await nodes(call)) == 1
+
+
+async def test_what_is_in_the_hands_of_the_model_does_not_come_back(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A digest that has read what is erased meanwhile is refused; what is left of its batch is digested anew."""
+    model, going_on = ScriptedModel(), asyncio.Event()
+
+    async def waits() -> Any:
+        await going_on.wait()
+
+        return [Segment(f"{CLARA} Indeed.", (0,)), Segment(KEPT[0], (1,))]
+
+    model.script["segment"].append(waits)
+    async with caller_in(tmp_path, model) as call:
+        await call("PUT", AGENT, SENTENCES)
+        body = {
+            "messages": [{"role": "user", "content": CLARA}, {"role": "user", "content": KEPT[0]}],
+            "idempotency_key": "k",
+        }
+        assert (await call("POST", f"{AGENT}/remember", body)).status_code == 202
+        await eventually(lambda: model.calls["segment"] > 0)
+        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": HERON}]})
+        gone = await forgotten(call, messages=["m1"])
+        assert gone["counts"]["messages"] == 1 and gone["compacted"]
+        assert (await forgotten(call, messages=["m3"]))["counts"]["batches"] == 1
+        going_on.set()
+        flushed = await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000, "passes": True})
+        assert flushed.json()["digested"] and flushed.json()["parked_batches"] == 0
+        [left] = await nodes(call)
+        assert "Miso" in left["content"]
+        assert "Clara" not in await found_by(call, "Clara carpenter boats")
+    assert Traces(["Clara", "carpenter", "Heron"]).found_in(tmp_path / "agents" / "ann") == []
+
+
+async def test_a_parked_batch_can_be_forgotten(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What the model could not digest goes like anything else, with what it said about it."""
+    model = ScriptedModel()
+    model.always["segment"] = BadReply(f"no JSON: {CLARA}")
+    async with caller_in(tmp_path, model, language={"park_after_attempts": 1, "max_bad_replies": 1}) as call:
+        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": CLARA}]})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+        assert (await call("GET", AGENT)).json()["parked_batches"] == 1
+        assert (await forgotten(call, topic="Clara"))["counts"]["batches"] == 1
+        assert (await call("GET", AGENT)).json()["parked_batches"] == 0
+    assert Traces(["Clara", "carpenter"]).found_in(tmp_path / "agents" / "ann") == []
+
+
+async def test_forgetting_what_is_gone_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Asked again, a selection finds nothing, leaves no record and is no error."""
+    async with caller_in(tmp_path) as call:
+        await told(call, CLARA)
+        first = await forgotten(call, messages=["m1"])
+        again = await forgotten(call, messages=["m1"], nodes=["n1", "n77"])
+        assert again["counts"] == dict.fromkeys(("nodes", "links", "messages", "batches", "bytes"), 0)
+        assert again["proof"]["last_record"] == 0 and first["proof"]["last_record"] == 2
+        replay = {"messages": [{"role": "user", "content": KEPT[0]}]}
+        assert (await call("POST", f"{AGENT}/remember", replay)).json()["batch_id"] == "b2"
+
+
+async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:
+    """Erased but not yet written anew when the daemon ends: the next start finds the agent and does it."""
+    directory = tmp_path / "agents" / "ann"
+    async with service_in(tmp_path, embedding={"model": "off"}) as service:
+        await tell(service, "ann", CLARA, KEPT[0])
+        await settle(service, "ann")
+    traces = Traces.noted(directory, ["Clara", "carpenter"])
+    async with (
+        service_in(tmp_path, embedding={"model": "off"}) as service,
+        service.fleet.using(AgentId("ann")) as agent,
+    ):
+        look, store = Look(Selection(messages=frozenset({1}))), agent.workspace.store
+        while not look.is_done:
+            await agent.run(lambda: store.read(lambda txn: look.step(txn, lambda: False)))
+        await agent.erase(Erasure.of(look), "-")
+        assert not agent.is_idle and service.fleet.data.marked() == ["ann"]
+    assert traces.found_in(directory)
+    async with service_in(tmp_path, embedding={"model": "off"}) as service:
+        await eventually(lambda: service.fleet.open_agents)
+        [agent] = service.fleet.open_agents
+        assert not agent.workspace.is_compaction_due and service.fleet.data.marked() == []
+    assert traces.found_in(directory) == []

@@ -1,0 +1,126 @@
+"""Whatever is selected of whatever was said is gone from store and answers; all else is there, and holds together."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from ebbtide.fleet.erasure import Erasure
+from ebbtide.fleet.recollected import Wanted
+from ebbtide.fleet.selection import Look, Selection
+from ebbtide.language.port import Segment
+from ebbtide.memory.digestion import partners
+from ebbtide.retrieval.sentences import sentences_of
+from ebbtide.retrieval.topic import Topic
+from tests.property.homes import Home
+
+WORDS = (
+    "harbour",
+    "carpenter",
+    "青岛",
+    "oranges",
+    "prototype",
+    "外婆",
+    "lighthouse",
+    "陶艺",
+    "violin",
+    "market",
+)
+"""Each sentence is about one of them, and bears a number that no other has."""
+
+
+def sentence(dice: Random, number: int) -> str:
+    word = dice.choice(WORDS)
+    if word.isascii():
+        return f"The {word} of zq{number}zq is old and well known. "
+    return f"{word}的编号是zq{number}zq，大家都知道。"
+
+
+def tell(home: Home, texts: list[str]) -> None:
+    """Remember messages; each sentence becomes a memory, linked to those before it."""
+    home.accept(texts)
+    task = home.task()
+    placed = []
+    for index, text in enumerate(texts):
+        begin = 0
+        for one in sentences_of(text):
+            placed.append(Segment(one.strip(), (index,), begin))
+            begin += len(one)
+    focus = home.workspace.inbox.focus_texts()
+    everyone = partners([node_id for node_id, _ in focus], len(placed), home.workspace.parameters.focus_limit)
+    names = {(i, one.position): f"r{i}" for i, some in enumerate(everyone) for one in some}
+    home.digest(task, home.drafts(task, placed, [["zq"]] * len(placed)), names)
+
+
+def selection(dice: Random, home: Home) -> Selection:
+    """Something of each kind, now and then of several."""
+    nodes, messages = home.store.read(
+        lambda txn: ([node.id for node in txn.nodes()], [record.number for record in txn.messages()])
+    )
+    kind = dice.randrange(4)
+    if kind == 0:
+        return Selection(nodes=frozenset(dice.sample(nodes, min(3, len(nodes)))))
+    if kind == 1:
+        return Selection(messages=frozenset(dice.sample(messages, min(3, len(messages)))))
+    if kind == 2:
+        return Selection(topic=Topic(dice.choice(WORDS)))
+    return Selection(topic=Topic(dice.choice(WORDS)), nodes=frozenset(dice.sample(nodes, min(2, len(nodes)))))
+
+
+def erased(home: Home, wanted: Selection) -> Look:
+    """Forget it, one thing a step, and compact."""
+    look = Look(wanted)
+    while not look.is_done:
+        home.store.read(lambda txn: look.step(txn, lambda: True))
+    erasure = Erasure.of(look)
+    while not erasure.is_done:
+        home.workspace.erase(erasure, lambda: True, 10, "-")
+    home.workspace.compact()
+    return look
+
+
+def numbers_left(home: Home) -> set[str]:
+    """The numbers that some text or memory still bears."""
+
+    def read(txn: Any) -> str:
+        texts = [txn.message_text(record) or "" for record in txn.messages()]
+        return " ".join([*texts, *(node.content for node in txn.nodes())])
+
+    return {part for part in home.store.read(read).replace("编号是", " ").split("zq") if part.isdigit()}
+
+
+def found(home: Home, number: str) -> bool:
+    recollected, _ = home.workspace.recollect(Wanted(f"zq{number}zq", 50), 10, len)
+    return any(f"zq{number}zq" in one.content for one in recollected.memories)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_selected_goes_and_nothing_else(seed: int) -> None:
+    """What no store text bears any more nobody finds; what is left is found; files hold what is left and no more."""
+    dice, home, said = Random(seed), Home({}), 0
+    try:
+        for _ in range(6):
+            texts = []
+            for _ in range(dice.randrange(1, 4)):
+                count = dice.randrange(1, 4)
+                texts.append("".join(sentence(dice, said + i) for i in range(count)).strip())
+                said += count
+            tell(home, texts)
+            if dice.random() < 0.5:
+                found(home, "0")
+        before = numbers_left(home)
+        look = erased(home, selection(dice, home))
+        assert home.faults() == []
+        after = numbers_left(home)
+        assert after <= before and (look.nodes or look.whole or look.spans or after == before)
+        for number in sorted(before, key=int):
+            assert found(home, number) == (number in after), number
+        content = b"".join(path.read_bytes() for path in home.store.path.iterdir() if path.is_file())
+        for number in before - after:
+            assert f"zq{number}zq".encode() not in content
+        home.reopen()
+        assert home.faults() == [] and all(found(home, number) for number in after)
+    finally:
+        home.close()

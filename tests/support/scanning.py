@@ -1,0 +1,95 @@
+"""Every byte an agent left on disk, looked at as whoever holds the disk would: as it lies there, and decoded."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+from ebbtide.store import layout
+from ebbtide.store.lmdb_store import LmdbStore
+
+MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 30}
+
+
+@dataclass
+class Traces:
+    """What texts leave in a store: the texts themselves, their compressed frames, and the keys made from them."""
+
+    texts: list[str]
+    frames: list[bytes] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+
+    @classmethod
+    def noted(cls, directory: Path, texts: Iterable[str]) -> Traces:
+        """Note frames and keys of every chunk that holds one of the texts; the store must be closed."""
+        traces = cls(list(texts))
+        store = LmdbStore.open(directory, **MAP)
+        try:
+            for key, value in store.read(lambda txn: list(_items(txn, layout.CHUNKS))):
+                text = _decompressed(value)
+                if any(one in text for one in traces.texts):
+                    traces.frames.append(value)
+                    traces.keys.append(key)
+        finally:
+            store.close()
+        assert traces.frames, "nothing was there to be noted"
+        return traces
+
+    def found_in(self, directory: Path) -> list[str]:
+        """Where any of it still is: in the bytes of a file, or in a value once it is decoded."""
+        found = []
+        for path in sorted(one for one in directory.rglob("*") if one.is_file()):
+            content = path.read_bytes()
+            found += [f"{path.name}: {text}" for text in self.texts if text.encode() in content]
+            found += [f"{path.name}: a frame" for frame in self.frames if frame in content]
+            found += [f"{path.name}: a key" for key in self.keys if key in content]
+        return found + self._decoded(directory)
+
+    def _decoded(self, directory: Path) -> list[str]:
+        store = LmdbStore.open(directory, **MAP)
+        try:
+            told = store.read(lambda txn: [(n, k, v) for n in layout.TABLES for k, v in _items(txn, n)])
+        finally:
+            store.close()
+        found = []
+        for name, key, value in told:
+            for text in self.texts:
+                if any(text in one for one in (*_strings(key), *_strings(value))):
+                    found.append(f"{name.decode()} {key.hex()}: {text}")
+        return found
+
+
+def _items(txn: Any, table: bytes) -> list[tuple[bytes, bytes]]:
+    return [(bytes(key), bytes(value)) for key, value in txn.items(table)]
+
+
+def _decompressed(value: bytes) -> str:
+    return zstandard.ZstdDecompressor().decompress(value).decode()
+
+
+def _strings(value: bytes) -> list[str]:
+    """Every text that bytes may stand for."""
+    found = [value.decode(errors="replace")]
+    with contextlib.suppress(zstandard.ZstdError, UnicodeDecodeError):
+        found.append(_decompressed(value))
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        found += _texts_in(msgspec.msgpack.decode(value))
+    return found
+
+
+def _texts_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, bytes):
+        return [value.decode(errors="replace")]
+    if isinstance(value, dict):
+        return [text for pair in value.items() for part in pair for text in _texts_in(part)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts_in(item)]
+    return []

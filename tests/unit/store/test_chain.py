@@ -1,0 +1,107 @@
+"""A chain of audit records shows whatever was changed, dropped, swapped or put in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead, Verification, line_of, proof_of, sealed
+from ebbtide.store.erased_agents import LOG, ErasedAgents
+
+KEY = b"k" * 32
+
+
+def chain(count: int, agent_id: str = "ann") -> list[AuditRecord]:
+    records: list[AuditRecord] = []
+    head = ChainHead()
+    for number in range(count):
+        proofs = (proof_of(KEY, f"text {number}"),) if number % 2 else ()
+        records.append(
+            sealed(AuditEntry(number, "-", "forgotten", {"nodes": number}, proofs), agent_id, head)
+        )
+        head = ChainHead(records[-1].number, records[-1].hash)
+    return records
+
+
+def verified(records: list[AuditRecord], head: AuditRecord) -> Verification:
+    found = Verification("ann")
+    found.follow(records)
+    found.end(ChainHead(head.number, head.hash))
+    return found
+
+
+def test_anybody_can_follow_a_chain() -> None:
+    """With nothing but lines and hashes: SHA-256 of each line is its hash, and the next line names it."""
+    records = chain(5)
+    assert verified(records, records[-1]).broken_at is None
+    for record in records:
+        assert hashlib.sha256(record.text.encode()).hexdigest() == record.hash.hex()
+    for before, after in pairwise(records):
+        assert json.loads(after.text)["previous"] == before.hash.hex()
+    assert "text" not in records[1].text.replace("nodes", "")
+
+
+def resealed(record: AuditRecord) -> AuditRecord:
+    text = record.text.replace('"actor":"-"', '"actor":"x"')
+    return AuditRecord(record.number, text, hashlib.sha256(text.encode()).digest(), record.proofs)
+
+
+TAMPERED: dict[str, tuple[Callable[[list[AuditRecord]], object], int]] = {
+    "changed": (
+        lambda r: r.__setitem__(
+            2, msgspec.structs.replace(r[2], text=r[2].text.replace('"nodes":2', '"nodes":1'))
+        ),
+        3,
+    ),
+    "changed and hashed anew": (lambda r: r.__setitem__(2, resealed(r[2])), 4),
+    "dropped": (lambda r: r.pop(1), 2),
+    "swapped": (lambda r: r.reverse(), 1),
+    "cut short": (lambda r: r.pop(), 5),
+    "other proofs": (lambda r: r.__setitem__(3, msgspec.structs.replace(r[3], proofs=(KEY,))), 4),
+    "no line": (lambda r: r.__setitem__(0, msgspec.structs.replace(r[0], text="{}")), 1),
+    "of another agent": (lambda r: r.__setitem__(slice(None), chain(5, "bob")), 1),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_what_was_tampered_with_is_named(how: str) -> None:
+    """The first record that does not fit is named."""
+    records = chain(5)
+    head = records[-1]
+    tamper, broken = TAMPERED[how]
+    tamper(records)
+    found = verified(records, head)
+    assert (found.broken_at, bool(found.problem)) == (broken, True)
+
+
+def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
+    """Each erased agent is a line with proofs beside it; a line that was cut off makes room, a changed one shows."""
+    log = ErasedAgents(tmp_path)
+    assert list(log.records()) == [] and log.head() == ChainHead()
+    first = log.append(AuditEntry(1, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),)), "ann", KEY)
+    with (tmp_path / "audit" / LOG).open("ab") as file:
+        file.write(b'{"text": "half a li')
+    second = log.append(AuditEntry(2, "-", "agent_erased", {}), "记忆", b"")
+    assert [first.number, second.number] == [1, 2]
+
+    def verification() -> Verification:
+        found = Verification()
+        found.follow(log.records())
+        found.end(log.head())
+        return found
+
+    assert verification().broken_at is None and verification().count == 2
+    assert log.holds(1, " one ") and not log.holds(1, "two") and not log.holds(2, "one")
+    assert [line_of(record).agent_id for record in log.records()] == ["ann", "记忆"]  # type: ignore[union-attr]
+    content = (tmp_path / "audit" / LOG).read_bytes()
+    (tmp_path / "audit" / LOG).write_bytes(content.replace(b'nodes\\":1', b'nodes\\":2'))
+    assert verification().broken_at == 1
+    (tmp_path / "audit" / LOG).write_bytes(content)
+    (tmp_path / "audit" / "1.proofs").unlink()
+    assert verification().broken_at == 1

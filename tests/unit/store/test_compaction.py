@@ -1,0 +1,175 @@
+"""A compaction leaves no byte that nothing refers to, loses nothing, and can be cut off at any moment."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+
+from ebbtide.errors import Exhausted
+from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.check import check_store
+from ebbtide.store.lmdb_store import FRESH_FILE, LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import Change, Link, Node
+from tests.support.process import ROOT
+from tests.support.scanning import Traces
+
+MAPS = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 28}
+SECRET = "Clara keeps the blue key under the third flowerpot"
+KEPT = "The harbour smells of tar and oranges in the morning"
+
+
+def filled(path: Path) -> LmdbStore:
+    """A store in which texts of many sizes were kept and erased among others: pages were split, shared and freed."""
+    path.mkdir(exist_ok=True)
+    store = LmdbStore.create(path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **MAPS)
+    for number in range(1, 120):
+        node = Node(number, f"{KEPT} {number}", KEPT, ("tar",), 1, 100)
+        links = [Link(number, number - 1, f"r{number % 7}", 1.0, 0)] if number > 1 else []
+        store.write(
+            lambda txn, n=node, some=links: txn.apply(Change(nodes=[n], links=some, next_node_id=n.id + 1))  # type: ignore[misc]
+        )
+    keys = []
+    for size in (1, 5, 30, 40, 60, 80, 120, 400):
+        # What compresses well takes little room: these do not.
+        noise = "".join(hashlib.sha256(b"%d %d" % (size, i)).hexdigest() for i in range(size))
+        keys.append(store.write(lambda txn, text=f"{SECRET} {noise}": txn.put_chunk(text)))  # type: ignore[misc]
+    for name in (b"secret-1", b"secret-2"):
+        store.write(lambda txn, name=name: txn.put(layout.META, name, SECRET.encode() * 20))  # type: ignore
+    for key in keys:
+        store.write(lambda txn, key=key: txn.drop_chunk(key))  # type: ignore[misc]
+    for name in (b"secret-1", b"secret-2"):
+        store.write(lambda txn, name=name: txn.delete(layout.META, name))  # type: ignore
+    store.write(
+        lambda txn: (txn.set_compaction_due(), txn.record(AuditEntry(1, "-", "forgotten", {}), "ann"))
+    )
+    return store
+
+
+def contents(store: LmdbStore) -> dict[bytes, list[tuple[bytes, bytes]]]:
+    """Every entry of every table, but for the note that asks for a compaction."""
+
+    def read(txn: Any) -> dict[bytes, list[tuple[bytes, bytes]]]:
+        return {
+            name: [(bytes(k), bytes(v)) for k, v in txn.items(name) if k != layout.COMPACTION_DUE]
+            for name in layout.TABLES
+        }
+
+    return store.read(read)
+
+
+def holds_secret(path: Path) -> bool:
+    return any(SECRET.encode() in file.read_bytes() for file in path.iterdir())
+
+
+def test_nothing_is_lost_and_nothing_stays_behind(tmp_path: Path) -> None:
+    """Entries are the same as before; the bytes of what was deleted are gone from the file."""
+    store = filled(tmp_path)
+    before = contents(store)
+    assert holds_secret(tmp_path) and store.read(lambda txn: txn.is_compaction_due())
+    size = (tmp_path / "data.mdb").stat().st_size
+    store.compact()
+    assert not holds_secret(tmp_path) and not store.read(lambda txn: txn.is_compaction_due())
+    assert contents(store) == before and check_store(store) == []
+    assert (tmp_path / "data.mdb").stat().st_size < size
+    store.write(lambda txn: txn.put_chunk(KEPT))
+    store.close()
+    again = LmdbStore.open(tmp_path, **MAPS)
+    assert len(contents(again)[layout.CHUNKS]) == 1
+    again.close()
+    assert Traces([SECRET]).found_in(tmp_path) == []
+
+
+def test_a_compacted_store_grows_again(tmp_path: Path) -> None:
+    """Its map is as large as its file at first, and grows with what is written."""
+    store = filled(tmp_path)
+    store.compact()
+    for number in range(40):
+        noise = "".join(hashlib.sha256(b"%d %d" % (number, i)).hexdigest() for i in range(2000))
+        store.write(lambda txn, text=noise: txn.put_chunk(text))  # type: ignore[misc]
+    assert len(contents(store)[layout.CHUNKS]) == 40
+    store.close()
+
+
+def test_without_room_the_store_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk refuses the compaction; the store goes on, says that it is due, and no half file stays."""
+    store = filled(tmp_path)
+    before = contents(store)
+
+    def refuse(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ebbtide.store.lmdb_store.sync_file", refuse)
+        with pytest.raises(Exhausted):
+            store.compact()
+    assert contents(store) == before and not (tmp_path / FRESH_FILE).exists()
+    assert store.read(lambda txn: txn.is_compaction_due())
+    store.compact()
+    assert not holds_secret(tmp_path)
+    store.close()
+
+
+CUT_OFF = """
+import os, signal, sys
+from pathlib import Path
+from ebbtide.store.lmdb_store import LmdbStore
+store = LmdbStore.open(Path(sys.argv[1]), map_bytes=1 << 20, max_map_bytes=1 << 28)
+left = int(sys.argv[2])
+def hook(event, arguments):
+    global left
+    if event in ("open", "os.remove", "os.rename", "os.truncate"):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+store.compact()
+os._exit(0)
+"""
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
+    """Killed before each touch of a file, the store has every entry, and a second try leaves nothing behind."""
+    store = filled(tmp_path / "made")
+    before = contents(store)
+    store.close()
+    for moment in count():
+        path = tmp_path / f"cut-{moment}"
+        shutil.copytree(tmp_path / "made", path)
+        command = [sys.executable, "-c", CUT_OFF, str(path), str(moment)]
+        done = subprocess.run(command, cwd=ROOT, timeout=60, check=False)
+        assert done.returncode in (0, -signal.SIGKILL)
+        left = LmdbStore.open(path, **MAPS)
+        assert contents(left) == before and check_store(left) == [], moment
+        assert not (path / FRESH_FILE).exists()
+        if left.read(lambda txn: txn.is_compaction_due()):
+            left.compact()
+        left.close()
+        assert not holds_secret(path), moment
+        if done.returncode == 0:
+            break
+    assert moment >= 4
+
+
+def test_a_store_without_the_table_opens(tmp_path: Path) -> None:
+    """A store that was written before there was an audit log is opened as it is, and has an empty one."""
+    filled(tmp_path).close()
+    environment = lmdb.open(str(tmp_path), max_dbs=40, map_size=1 << 24)
+    with environment.begin(write=True) as txn:
+        txn.drop(environment.open_db(layout.AUDIT, txn=txn))
+        txn.delete(b"audit_head", db=environment.open_db(layout.META, txn=txn))
+    environment.close()
+    store = LmdbStore.open(tmp_path, **MAPS)
+    assert check_store(store) == [] and list(store.read(lambda txn: list(txn.audit_records()))) == []
+    assert store.write(lambda txn: txn.record(AuditEntry(1, "-", "x", {}), "ann")).number == 1
+    store.close()
