@@ -154,6 +154,7 @@ async def opened(
             mailbox_size=settings.fleet.mailbox_size,
             slice_s=settings.fleet.time_slice_ms / 1000,
             request_timeout_s=settings.server.request_timeout_ms / 1000,
+            events_keep=settings.store.events_keep,
             embedder=embedder,
         )
         fleet = Fleet(
@@ -162,6 +163,7 @@ async def opened(
             max_open=open_agent_limit(settings.fleet.max_open_agents),
             max_resident_bytes=settings.fleet.max_resident_bytes,
             compression_concurrency=settings.fleet.compression_concurrency,
+            max_event_streams=settings.limits.max_event_streams,
         )
         fleet.start()
         life.push_async_callback(fleet.stop)

@@ -111,6 +111,9 @@ class StoreSettings(_Section):
     batch_status_keep_h: Annotated[int, Field(ge=1, le=87_600)] = Field(
         168, description="Statuses and receipts are kept for this many hours."
     )
+    events_keep: Annotated[int, Field(ge=100, le=100_000_000)] = Field(
+        100_000, description="Events kept of each agent, so that a watcher that was away can go on."
+    )
 
 
 class FleetSettings(_Section):
@@ -262,6 +265,9 @@ class LimitSettings(_Section):
     )
     max_page_size: Annotated[int, Field(ge=1, le=1000)] = Field(
         1000, description="Largest page of a listing."
+    )
+    max_event_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        100, description="Most event streams open at once."
     )
 
 

@@ -58,7 +58,7 @@ def of_error(reason: str, status: int) -> ExitCode:
     """The exit code for a reason and the HTTP status it stands for."""
     if reason in OF_REASON:
         return OF_REASON[reason]
-    if status == 404:
+    if status in (404, 410):
         return ExitCode.NOT_FOUND
     if status in (503, 504):
         return ExitCode.UNAVAILABLE

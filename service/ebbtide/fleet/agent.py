@@ -31,6 +31,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.embedding import Embedding
+from ebbtide.fleet.happenings import EVENTS_KEEP
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.slice import JOB_BUDGET_S, Budget, Compressor
 from ebbtide.fleet.sweeper import Sweeper
@@ -62,6 +63,7 @@ class AgentNeeds:
     mailbox_size: int
     slice_s: float
     request_timeout_s: float
+    events_keep: int = EVENTS_KEEP
     embedder: Embedder | None = None
     embedding_gate: Gate = field(default_factory=lambda: Gate(1))
 

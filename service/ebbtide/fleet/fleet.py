@@ -13,15 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
+from ebbtide.events import EventRun
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.footprint import Footprint, least_recently_used
+from ebbtide.fleet.happenings import EventLog
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.scheduler import Scheduler
+from ebbtide.fleet.watching import MAX_EVENT_STREAMS, Watching
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.heap import fresh_pages
 from ebbtide.parameters import AgentParameters
@@ -55,6 +59,7 @@ class Fleet:
         max_open: int,
         max_resident_bytes: int,
         compression_concurrency: int,
+        max_event_streams: int = MAX_EVENT_STREAMS,
     ) -> None:
         self.needs = needs
         self.data: DataDirectory = needs.data
@@ -70,6 +75,8 @@ class Fleet:
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
+        self.watching = Watching(max_event_streams)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
         self._is_stopping = False
         self._log = get_log("fleet")
@@ -78,6 +85,7 @@ class Fleet:
 
     def start(self) -> None:
         """Begin to give turns, and take up work left by an earlier life."""
+        self._loop = asyncio.get_running_loop()
         self.scheduler.start()
         self._background = [in_background(self._resume()), in_background(self.footprint.keep_small())]
 
@@ -100,7 +108,8 @@ class Fleet:
                 return
 
     def wake_waiters(self) -> None:
-        """Let requests that wait for a digest look again, so that a stop does not wait for them."""
+        """Let requests that wait for a digest or an event look again, so that a stop does not wait for them."""
+        self.watching.beat_all()
         for agent in self._agents.values():
             agent.digest.progressed.beat()
 
@@ -200,7 +209,7 @@ class Fleet:
         with fresh_pages():
             store = self._store(agent_id, exists)
         try:
-            workspace = Workspace(store, self.defaults)
+            workspace = Workspace(store, self.defaults, self._log_of(agent_id))
             if not exists and overrides:
                 workspace.change_parameters(overrides)
             counts = workspace.counts()
@@ -210,6 +219,14 @@ class Fleet:
         except BaseException:
             store.close()
             raise
+
+    def _log_of(self, agent_id: AgentId) -> EventLog:
+        return EventLog(self.needs.clock.now_ms, self.needs.events_keep, partial(self._told, agent_id))
+
+    def _told(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
+        """Wake who watches; runs on the pool, after the commit."""
+        if self.watching.is_watched(agent_id) and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.watching.beat, agent_id)
 
     def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
         if exists:
@@ -272,6 +289,7 @@ class Fleet:
             await self._guarded(agent_id, self.on_pool(lambda: self.data.erase(agent_id)))
         finally:
             self._erasing.discard(agent_id)
+            self.watching.beat(agent_id)
 
     async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
         """Run work that must end, also when whoever asked for it goes away; others wait for it."""

@@ -13,9 +13,10 @@ from starlette.responses import Response
 from ebbtide import __version__
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.parameters import AgentParameters
-from ebbtide.rest.documents import body_of
+from ebbtide.rest.documents import body_of, stream_of
 from ebbtide.rest.problems import ErrorBody
-from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
+from ebbtide.rest.streams import ServerSentEvents, position
+from ebbtide.verbs import agents, batches, events, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
@@ -310,6 +311,30 @@ async def list_links(
 ) -> Response:
     """List live links by source."""
     return _json(await inspect.list_links(_service(request), agent_id, page_size, page_token))
+
+
+# --- events ------------------------------------------------------------------------------------------
+
+
+@router.get(
+    "/v1/agents/{agent_id}/events",
+    response_model=events.EventInfo,
+    response_class=Response,
+    openapi_extra=stream_of(events.EventInfo),
+    tags=["events"],
+)
+async def watch_events(
+    request: Request,
+    agent_id: str,
+    after: Annotated[
+        int | None,
+        Query(description="Number of the last event that was seen; -1: only what is to come."),
+    ] = None,
+    follow: Annotated[bool | None, Query(description="false: end with what is there.")] = None,
+) -> Response:
+    """Watch what happens to an agent's memory, as text/event-stream; `Last-Event-ID` goes before `after`."""
+    begin = position(after, request.headers.get("last-event-id"))
+    return ServerSentEvents(await events.watch_events(_service(request), agent_id, begin, follow))
 
 
 # --- the daemon --------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The verbs as calls: what a request gives is handed to the verb, its answer becomes the response.
 
-No default, limit or check of its own stands here. `CALLS` is the whole service; a test compares it with the
-schema, whose request and response types it takes from there.
+No default, limit or check of its own stands here. `CALLS` and `STREAMS` are the whole service; a test compares them
+with the schema, whose request and response types it takes from there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ebbtide.rpc.convert import read_form
-from ebbtide.verbs import agents, batches, inspect, memories, recall, remember, search, service
+from ebbtide.verbs import agents, batches, events, inspect, memories, recall, remember, search, service
 from ebbtide.verbs.forms import refuse
 from ebbtide.verbs.service import Service
 
@@ -20,6 +20,7 @@ Fields = dict[str, Any]
 Answered = tuple[BaseModel, Mapping[str, Any]]
 """An answer, and fields that REST says otherwise than in its body."""
 Call = Callable[[Service, Fields], Awaitable[Answered]]
+Stream = Callable[[Service, Fields], Awaitable[events.EventStream]]
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -159,6 +160,14 @@ async def delete_node(on: Service, fields: Fields) -> Answered:
     return await memories.delete_node(on, fields["agent_id"], fields["node_id"]), NOTHING
 
 
+# --- events ------------------------------------------------------------------------------------------------
+
+
+async def watch_events(on: Service, fields: Fields) -> events.EventStream:
+    """Watch what happens to an agent's memory."""
+    return await events.watch_events(on, fields["agent_id"], fields.get("after"), fields.get("follow"))
+
+
 # --- the daemon --------------------------------------------------------------------------------------------
 
 
@@ -197,4 +206,7 @@ CALLS: Mapping[str, Call] = {
     "GetModel": get_model,
     "GetScheduler": get_scheduler,
 }
-"""Every call of the service by its name in the schema."""
+"""Every call of the service that has one answer, by its name in the schema."""
+
+STREAMS: Mapping[str, Stream] = {"WatchEvents": watch_events}
+"""Those that are answered again and again."""

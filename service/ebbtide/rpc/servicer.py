@@ -22,7 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
 from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
-from ebbtide.rpc.calls import CALLS, Call
+from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
 from ebbtide.rpc.convert import answered, decoded, given
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
 from ebbtide.telemetry import get_log, request_id_from
@@ -63,8 +63,10 @@ class Servicer:
         return [_Fallback(self)]
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
-        call = CALLS[method.name]
         request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+        if method.server_streaming:
+            return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
+        call = CALLS[method.name]
 
         async def handle(body: bytes, context: Context) -> bytes:
             async def work() -> bytes:
@@ -73,6 +75,24 @@ class Servicer:
             return await self.answer(method.name, context, work)
 
         return grpc.unary_unary_rpc_method_handler(handle)
+
+    def _stream_handler(
+        self, name: str, call: Stream, request_kind: type[Message], answer_kind: type[Message]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        async def handle(body: bytes, context: Context) -> None:
+            async def work() -> bytes:
+                stream = await call(self._service, given(decoded(request_kind, body)))
+                try:
+                    async for page in stream.pages():
+                        for item in page:
+                            await context.write(answered(answer_kind, item).SerializeToString())
+                finally:
+                    stream.close()
+                return b""
+
+            await self.answer(name, context, work)
+
+        return grpc.unary_stream_rpc_method_handler(handle)
 
     async def _work(
         self, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes

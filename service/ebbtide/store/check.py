@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import zstandard
 
+from ebbtide.events import EventRecord, fits
 from ebbtide.store import layout
 from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
@@ -74,6 +75,7 @@ class _Check:
         self._check_references()
         self._check_queues()
         self._check_receipts()
+        self._check_events()
         return self.found
 
     def _note(self, table: bytes, key: str, problem: str, *, is_repairable: bool = False) -> None:
@@ -292,6 +294,22 @@ class _Check:
             receipt = self._decoded(layout.RECEIPTS, key, value, Receipt)
             if receipt is not None and receipt.batch not in self.batches:
                 self._note(layout.RECEIPTS, key.hex(), "names a batch that is gone")
+
+    def _check_events(self) -> None:
+        """Records follow each other without a gap, up to the number that the next event gets."""
+        expected: int | None = None
+        for key, value in self._txn.items(layout.EVENTS):
+            first = layout.from_u64(key)
+            record = self._decoded(layout.EVENTS, key, value, EventRecord)
+            if record is None or not fits(record):
+                self._note(layout.EVENTS, str(first), "cannot be read as events")
+                expected = None
+                continue
+            if expected is not None and first != expected:
+                self._note(layout.EVENTS, str(first), "does not follow the record before it")
+            expected = first + record.count
+        if expected is not None and expected != self._txn.next_event():
+            self._note(layout.META, "next_event", "is not the number after the last event")
 
 
 def _slice(text: bytes, offset: int, length: int) -> str | None:

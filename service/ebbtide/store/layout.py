@@ -39,6 +39,7 @@ INBOX = b"inbox"  # u64 position -> u64 batch: waiting, in order
 PARKED = b"parked"  # u64 batch -> empty
 DIGESTED = b"digested"  # u64 sequence -> u64 batch: for retention
 RECEIPTS = b"receipts"  # text key of the idempotency key -> Receipt
+EVENTS = b"events"  # u64 number of the first event -> EventRecord: what one commit did
 META = b"meta"  # name -> value
 
 TABLES: Final = (
@@ -58,11 +59,14 @@ TABLES: Final = (
     PARKED,
     DIGESTED,
     RECEIPTS,
+    EVENTS,
     META,
 )
 SORTED_TABLES: Final = frozenset({LINKS, BACKLINKS})
 DERIVED_TABLES: Final = frozenset({PASSAGES, VECTORS})
 """Made anew from the others where they are missing, as in a store that was written before there were any."""
+LATER_TABLES: Final = frozenset({EVENTS})
+"""Ground state of later versions: begun empty in a store that was written before there were any."""
 
 SCANS_PER_BLOCK: Final = 1024
 

@@ -208,13 +208,14 @@ class LmdbStore:
         return store
 
     def _open_tables(self, names: Iterable[bytes], creating: Any = None) -> None:
-        """Open tables; in a transaction that creates the store they are made, else only derived ones may be."""
+        """Open tables; in a transaction that creates the store they are made, else only those it may lack are."""
+        may_lack = layout.DERIVED_TABLES | layout.LATER_TABLES
         for name in names:
             duplicates = name in layout.SORTED_TABLES
             self._tables[name] = self._environment.open_db(
                 name,
                 txn=creating,
-                create=creating is not None or name in layout.DERIVED_TABLES,
+                create=creating is not None or name in may_lack,
                 dupsort=duplicates,
                 dupfixed=duplicates,
             )

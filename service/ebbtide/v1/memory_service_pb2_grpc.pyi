@@ -7,6 +7,7 @@ from collections import abc as _abc
 from ebbtide.v1 import agents_pb2 as _agents_pb2
 from ebbtide.v1 import batches_pb2 as _batches_pb2
 from ebbtide.v1 import daemon_pb2 as _daemon_pb2
+from ebbtide.v1 import events_pb2 as _events_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from ebbtide.v1 import memories_pb2 as _memories_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
@@ -94,6 +95,10 @@ class MemoryServiceStub:
     """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
     Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
     """
+    WatchEvents: _grpc.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]
+    """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
+    kept any more, at the beginning or later: nothing is skipped silently.
+    """
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -157,6 +162,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     DeleteNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]  # type: ignore[assignment]
     """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
     Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+    """
+    WatchEvents: _aio.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]  # type: ignore[assignment]
+    """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
+    kept any more, at the beginning or later: nothing is skipped silently.
     """
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
@@ -344,6 +353,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memories_pb2.DeleteNodeResponse, _abc.Awaitable[_memories_pb2.DeleteNodeResponse]]:
         """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
         Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+        """
+
+    @_abc_1.abstractmethod
+    def WatchEvents(
+        self,
+        request: _events_pb2.WatchEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_events_pb2.WatchEventsResponse], _abc.AsyncIterator[_events_pb2.WatchEventsResponse]]:
+        """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
+        kept any more, at the beginning or later: nothing is skipped silently.
         """
 
     @_abc_1.abstractmethod

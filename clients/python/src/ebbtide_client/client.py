@@ -12,7 +12,8 @@ import httpx
 from ebbtide_client import calls, wire
 from ebbtide_client.calls import Call, as_method
 from ebbtide_client.errors import EbbtideError, from_httpx
-from ebbtide_client.models import Page
+from ebbtide_client.models import EventInfo, Page
+from ebbtide_client.reading import LEAST_TIMEOUT_S, Reading
 from ebbtide_client.retries import Retries, Tries
 
 P = ParamSpec("P")
@@ -41,6 +42,23 @@ def _every(build: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[Client, P]
 
     every.__doc__ = f"Page by page: {build.__doc__}"
     return every
+
+
+def _stream(build: Callable[P, Call[EventInfo]]) -> Callable[Concatenate[Client, P], Iterator[EventInfo]]:
+    @as_method(build)
+    def stream(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[EventInfo]:
+        reading = Reading(build(*args, **kwargs), self._retries)
+        while True:
+            lost: EbbtideError | None = None
+            try:
+                yield from self.read(reading)
+            except EbbtideError as error:
+                lost = error
+            if lost is None and not reading.is_following:
+                return
+            time.sleep(reading.pause_s(lost))
+
+    return stream
 
 
 class Client:
@@ -108,6 +126,8 @@ class Client:
     delete_nodes = _verb(calls.delete_nodes)
     delete_node = _verb(calls.delete_node)
 
+    events = _stream(calls.events)
+
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)
     get_model = _verb(calls.get_model)
@@ -138,3 +158,18 @@ class Client:
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
         return call.read(wire.reply_of(response))
+
+    def read(self, reading: Reading) -> Iterator[EventInfo]:
+        """The events of one connection."""
+        asked = self._wire.streaming(reading.call, LEAST_TIMEOUT_S)
+        try:
+            with self._http.stream(**asked) as response:
+                if response.status_code != 200:
+                    response.read()
+                    reading.call.read(wire.reply_of(response))
+                for line in response.iter_lines():
+                    event = reading.line(line)
+                    if event is not None:
+                        yield event
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error
