@@ -129,6 +129,12 @@ REASONS: dict[str, Reason] = {
         "Precondition",
         "Listening beyond this machine without authentication was not allowed explicitly.",
     ),
+    "MISSING_EXTRA": Reason(
+        409,
+        "FAILED_PRECONDITION",
+        "Precondition",
+        "A setting asks for an optional package that is not installed.",
+    ),
     "QUEUE_FULL": Reason(
         429, "RESOURCE_EXHAUSTED", "Exhausted", "The agent's inbox holds max_queue_size batches."
     ),

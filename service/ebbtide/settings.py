@@ -283,6 +283,39 @@ class LogSettings(_Section):
     )
 
 
+class MetricsSettings(_Section):
+    """What /metrics tells."""
+
+    per_agent: bool = Field(
+        False, description="Tell open agents apart by their ids, which whoever reads the metrics then sees."
+    )
+    max_agents: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        100, description="Most agents told apart: those that lag most."
+    )
+
+
+class TelemetrySettings(_Section):
+    """Where traces go."""
+
+    otlp_endpoint: str = Field(
+        "",
+        description="Where spans are sent by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; "
+        "empty: nowhere. Needs the extra `traces`.",
+    )
+    service_name: str = Field("ebbtide", description="Name under which the collector knows this daemon.")
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
+        1.0, description="Share of requests traced that bring no decision of their own."
+    )
+    agent_ids: bool = Field(False, description="Tell agents' ids in spans.")
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _is_endpoint(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
+            raise ValueError("must be like http://host:4318/v1/traces, without user name or query")
+        return value
+
+
 class MemorySettings(AgentParameters):
     """Defaults of every agent's parameters."""
 
@@ -305,6 +338,8 @@ class Settings(BaseSettings):
     memory: MemorySettings = MemorySettings()
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @classmethod
     def settings_customise_sources(

@@ -23,8 +23,8 @@ PROTO = ROOT / "proto"
 BUF = str(Path(sys.executable).with_name("buf"))
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
-NO_CALLS = {"GET /healthz", "GET /readyz"}
-"""Routes whose place health v1 takes."""
+NO_CALLS = {"GET /healthz", "GET /readyz", "GET /metrics"}
+"""Routes whose place health v1 takes, and what Prometheus asks for over HTTP."""
 
 ONLY_IN_PROTO = {"OpenAgentResponse": {"created"}, "UpdateAgentRequest": {"reset"}}
 """What REST says otherwise than by a field: 201 or 200, and null."""

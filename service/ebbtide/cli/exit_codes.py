@@ -50,6 +50,7 @@ class ExitCode(IntEnum):
 OF_REASON: dict[str, ExitCode] = {
     "DATA_DIRECTORY_LOCKED": ExitCode.LOCKED,
     "INSECURE_BIND": ExitCode.INSECURE_BIND,
+    "MISSING_EXTRA": ExitCode.MISSING_EXTRA,
 }
 """Reasons with a code of their own; all others go by their HTTP status."""
 

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
-from ebbtide.events import EventRun
+from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.footprint import Footprint, least_recently_used
 from ebbtide.fleet.happenings import EventLog
@@ -43,6 +43,8 @@ PAUSE_AFTER_REFUSAL_S = 2.0
 
 ROOM_PATIENCE_S = 2.0
 """How long an opening waits for an idle agent before it is refused."""
+
+MOVES_BATCHES = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
 
 LOADS_AT_ONCE = 4
 """Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
@@ -76,6 +78,8 @@ class Fleet:
         self._reserved_count = 0
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
         self.watching = Watching(max_event_streams)
+        self.unresumed: dict[AgentId, str] = {}
+        """Agents whose waiting work rests since they could not be opened, with the reason."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
         self._is_stopping = False
@@ -104,6 +108,7 @@ class Fleet:
             except Exhausted:
                 await self._room.wait(1.0)
             except EbbtideError as error:
+                self.unresumed[agent_id] = error.reason
                 self._log.error("agent not resumed", agent_id=agent_id, reason=error.reason)
                 return
 
@@ -197,6 +202,7 @@ class Fleet:
                 workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, overrides))
             agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
             self._agents[agent_id] = agent
+            self.unresumed.pop(agent_id, None)
             self.footprint.note(agent)
         finally:
             self._reserved_count -= 1
@@ -224,7 +230,11 @@ class Fleet:
         return EventLog(self.needs.clock.now_ms, self.needs.events_keep, partial(self._told, agent_id))
 
     def _told(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
-        """Wake who watches; runs on the pool, after the commit."""
+        """Count what happened and wake who watches; runs on the pool, after the commit."""
+        self.needs.metrics.told(runs)
+        agent = self._agents.get(agent_id)
+        if agent is not None and any(run.kind in MOVES_BATCHES for run in runs):
+            agent.recount()
         if self.watching.is_watched(agent_id) and self._loop is not None:
             self._loop.call_soon_threadsafe(self.watching.beat, agent_id)
 
@@ -289,6 +299,7 @@ class Fleet:
             await self._guarded(agent_id, self.on_pool(lambda: self.data.erase(agent_id)))
         finally:
             self._erasing.discard(agent_id)
+            self.unresumed.pop(agent_id, None)
             self.watching.beat(agent_id)
 
     async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:

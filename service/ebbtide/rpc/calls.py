@@ -28,13 +28,13 @@ NOTHING: Mapping[str, Any] = {}
 # --- agents ------------------------------------------------------------------------------------------------
 
 
-async def open_agent(on: Service, fields: Fields) -> Answered:
+async def initialise(on: Service, fields: Fields) -> Answered:
     """Bring an agent into being, or find that it is as asked."""
     info, is_new = await agents.initialise(on, fields["agent_id"], fields.get("parameters", {}))
     return info, {"created": is_new}
 
 
-async def update_agent(on: Service, fields: Fields) -> Answered:
+async def update(on: Service, fields: Fields) -> Answered:
     """Change parameters of an agent, or let them go back to the daemon's defaults."""
     changed = fields.get("parameters", {})
     for name in fields["reset"]:
@@ -53,12 +53,12 @@ async def list_agents(on: Service, fields: Fields) -> Answered:
     return await agents.list_agents(on, fields.get("page_size"), fields["page_token"]), NOTHING
 
 
-async def close_agent(on: Service, fields: Fields) -> Answered:
+async def close(on: Service, fields: Fields) -> Answered:
     """Put everything on disk and let the agent rest."""
     return await agents.close(on, fields["agent_id"]), NOTHING
 
 
-async def delete_agent(on: Service, fields: Fields) -> Answered:
+async def erase(on: Service, fields: Fields) -> Answered:
     """Erase an agent."""
     return await agents.erase(on, fields["agent_id"]), NOTHING
 
@@ -182,12 +182,12 @@ async def get_scheduler(on: Service, _: Fields) -> Answered:
 
 
 CALLS: Mapping[str, Call] = {
-    "OpenAgent": open_agent,
-    "UpdateAgent": update_agent,
+    "OpenAgent": initialise,
+    "UpdateAgent": update,
     "GetAgent": get_agent,
     "ListAgents": list_agents,
-    "CloseAgent": close_agent,
-    "DeleteAgent": delete_agent,
+    "CloseAgent": close,
+    "DeleteAgent": erase,
     "Remember": remember_batch,
     "Recall": recall_memories,
     "Search": search_memories,

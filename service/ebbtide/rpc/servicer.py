@@ -21,17 +21,20 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
-from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
+from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
 from ebbtide.rpc.convert import answered, decoded, given
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
-from ebbtide.telemetry import get_log, request_id_from
+from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.service import Service
 
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
 REQUEST_ID_KEY = "x-request-id"
+
+VERBS = {name: call.__name__ for name, call in {**CALLS, **STREAMS}.items()}
+"""What a verb is called in metrics, over each transport alike."""
 
 ITEM_BYTES = 512
 """What an item of a listing takes to write, as so many bytes of a request take to read."""
@@ -113,25 +116,28 @@ class Servicer:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
         begun_s = time.monotonic()
-        code = "CANCELLED"
+        code, outcome = "CANCELLED", "cancelled"
         try:
             _refuse_late(context)
-            done = await work()
-            code = "OK"
+            with span("rpc.request", parent=_metadata(context, "traceparent"), request_id=request_id) as told:
+                told.set("rpc.method", method)
+                with verb_span(VERBS.get(method, "none")):
+                    done = await work()
+            code, outcome = "OK", "ok"
             return done
         except EbbtideError as error:
-            code = error.grpc
+            code, outcome = error.grpc, REASONS[error.reason].family
             if isinstance(error, (Corrupted, Internal)):
                 self._log.error("request failed", reason=error.reason, exc_info=error)
             await self._refuse(context, error, request_id)
         except Exception as error:
-            code = "INTERNAL"
+            code, outcome = "INTERNAL", "Internal"
             self._log.error("request failed", reason="INTERNAL", exc_info=error)
             await self._refuse(context, Internal("unexpected"), request_id)
         finally:
-            self._log.info(
-                "request", method=method, code=code, took_ms=round((time.monotonic() - begun_s) * 1000, 1)
-            )
+            took_s = time.monotonic() - begun_s
+            self._service.metrics.request("grpc", VERBS.get(method, "none"), outcome, took_s)
+            self._log.info("request", method=method, code=code, took_ms=round(took_s * 1000, 1))
 
     def _on_done(self, _: Context) -> None:
         self._in_hand -= 1
@@ -168,12 +174,15 @@ def _bulk(answer: BaseModel) -> int:
 
 
 def _request_id(context: Context) -> str:
+    return request_id_from(_metadata(context, REQUEST_ID_KEY))
+
+
+def _metadata(context: Context, key: str) -> str:
+    """What a call brings under a key, as text; empty for nothing."""
     given = (
-        value
-        for name, value in context.invocation_metadata() or ()
-        if name == REQUEST_ID_KEY and isinstance(value, str)
+        value for name, value in context.invocation_metadata() or () if name == key and isinstance(value, str)
     )
-    return request_id_from(next(given, None))
+    return next(given, "")
 
 
 def _refuse_late(context: Context) -> None:
