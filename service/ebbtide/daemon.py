@@ -36,7 +36,7 @@ from ebbtide.fleet.digest import DigestPolicy
 from ebbtide.fleet.fleet import Fleet
 from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
-from ebbtide.language.embedding import make_embedder
+from ebbtide.language.embedding import Embedder, make_embedder
 from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking, Patience
@@ -150,25 +150,7 @@ async def opened(
         metrics = Metrics()
         gate = Gate(settings.language.model_concurrency)
         asking = Asking(model, gate, _patience(settings), metrics=metrics)
-        needs = AgentNeeds(
-            pool=job_pool,
-            data=data,
-            asking=asking,
-            fallback=builtin,
-            courtesy=courtesy,
-            clock=clock,
-            digest_policy=DigestPolicy(
-                settings.language.park_after_attempts,
-                settings.store.batch_status_keep,
-                settings.store.batch_status_keep_h,
-            ),
-            mailbox_size=settings.fleet.mailbox_size,
-            slice_s=settings.fleet.time_slice_ms / 1000,
-            request_timeout_s=settings.server.request_timeout_ms / 1000,
-            events_keep=settings.store.events_keep,
-            metrics=metrics,
-            embedder=embedder,
-        )
+        needs = _needs(settings, job_pool, data, asking, builtin, clock, courtesy, embedder)
         fleet = Fleet(
             needs,
             settings.memory,
@@ -186,6 +168,37 @@ async def opened(
             yield service
         finally:
             service.is_accepting = False
+
+
+def _needs(
+    settings: Settings,
+    pool: ThreadPoolExecutor,
+    data: DataDirectory,
+    asking: Asking,
+    builtin: BuiltinModel,
+    clock: Clock,
+    courtesy: Courtesy,
+    embedder: Embedder | None,
+) -> AgentNeeds:
+    return AgentNeeds(
+        pool=pool,
+        data=data,
+        asking=asking,
+        fallback=builtin,
+        courtesy=courtesy,
+        clock=clock,
+        digest_policy=DigestPolicy(
+            settings.language.park_after_attempts,
+            settings.store.batch_status_keep,
+            settings.store.batch_status_keep_h,
+        ),
+        mailbox_size=settings.fleet.mailbox_size,
+        slice_s=settings.fleet.time_slice_ms / 1000,
+        request_timeout_s=settings.server.request_timeout_ms / 1000,
+        events_keep=settings.store.events_keep,
+        metrics=asking.metrics,
+        embedder=embedder,
+    )
 
 
 async def _watch_loop(metrics: Metrics) -> None:

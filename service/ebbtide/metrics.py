@@ -45,9 +45,6 @@ class Metrics:
         def counter(name: str, told: str, *labels: str) -> Counter:
             return Counter(name, told, labels, registry=registry)
 
-        def gauge(name: str, told: str, *labels: str) -> Gauge:
-            return Gauge(name, told, labels, registry=registry)
-
         def histogram(name: str, told: str, buckets: Sequence[float], *labels: str) -> Histogram:
             return Histogram(name, told, labels, registry=registry, buckets=buckets)
 
@@ -73,7 +70,15 @@ class Metrics:
         self.loop_lag = histogram(
             "ebbtide_event_loop_lag_seconds", "How late the event loop came to a task.", LAG_BUCKETS
         )
-        # What follows is looked at when somebody asks.
+        self._add_gauges()
+        self._known: dict[tuple[str, ...], Any] = {}
+
+    def _add_gauges(self) -> None:
+        """What is looked at when somebody asks."""
+
+        def gauge(name: str, told: str, *labels: str) -> Gauge:
+            return Gauge(name, told, labels, registry=self.registry)
+
         self.info = gauge("ebbtide_build_info", "1, with the version.", "version")
         self.open_agents = gauge("ebbtide_open_agents", "Agents that are open.")
         self.max_open_agents = gauge("ebbtide_max_open_agents", "Most agents open at once.")
@@ -109,7 +114,6 @@ class Metrics:
         self.per_agent = {
             name: gauge(name, "Of one agent; see metrics.per_agent.", "agent") for name in PER_AGENT
         }
-        self._known: dict[tuple[str, ...], Any] = {}
 
     def request(self, transport: str, verb: str, outcome: str, took_s: float) -> None:
         """Count a request that ended."""
