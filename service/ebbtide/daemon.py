@@ -23,6 +23,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from threadpoolctl import threadpool_limits
 
@@ -39,15 +40,17 @@ from ebbtide.fleet.digest import DigestPolicy
 from ebbtide.fleet.fleet import Fleet
 from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
-from ebbtide.language.embedding import make_embedder
+from ebbtide.language.embedding import Embedder, make_embedder
 from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking, Patience
+from ebbtide.metrics import Metrics
 from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.telemetry import get_log, in_background
+from ebbtide.tracing import start_tracing, stop_tracing
 from ebbtide.verbs.service import Service
 
 LANGUAGE_THREADS = 2
@@ -64,6 +67,9 @@ DESCRIPTORS_KEPT = 256
 """File descriptors for an open agent, and for everything else: sockets, logs, listings."""
 
 MOST_OPEN_BY_DEFAULT = 1000
+
+LOOP_LOOK_S = 0.5
+"""How often it is looked how late the event loop is."""
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
@@ -127,6 +133,9 @@ async def opened(
     # Threads of BLAS that wait for each other on busy cores make a product take 15 times as long.
     threadpool_limits(1, user_api="blas")
     async with contextlib.AsyncExitStack() as life:
+        tracing = start_tracing(settings.telemetry)
+        if tracing is not None:
+            life.callback(_careful("tracing", partial(stop_tracing, tracing)))
         data = DataDirectory(
             settings.store.data_dir,
             initial_map_bytes=settings.store.initial_map_bytes,
@@ -149,35 +158,24 @@ async def opened(
         embedder = make_embedder(settings.embedding, settings.language, embedding_pool, courtesy.give_way)
         if embedder is not None:
             life.push_async_callback(embedder.close)
-        asking = Asking(model, Gate(settings.language.model_concurrency), _patience(settings))
-        needs = AgentNeeds(
-            pool=job_pool,
-            data=data,
-            asking=asking,
-            fallback=builtin,
-            courtesy=courtesy,
-            clock=clock,
-            digest_policy=DigestPolicy(
-                settings.language.park_after_attempts,
-                settings.store.batch_status_keep,
-                settings.store.batch_status_keep_h,
-            ),
-            mailbox_size=settings.fleet.mailbox_size,
-            slice_s=settings.fleet.time_slice_ms / 1000,
-            request_timeout_s=settings.server.request_timeout_ms / 1000,
-            embedder=embedder,
-        )
+        metrics = Metrics()
+        gate = Gate(settings.language.model_concurrency)
+        asking = Asking(model, gate, _patience(settings), metrics=metrics)
+        needs = _needs(settings, job_pool, data, asking, builtin, clock, courtesy, embedder)
         fleet = Fleet(
             needs,
             settings.memory,
             max_open=open_agent_limit(settings.fleet.max_open_agents),
             max_resident_bytes=settings.fleet.max_resident_bytes,
             compression_concurrency=settings.fleet.compression_concurrency,
+            max_event_streams=settings.limits.max_event_streams,
         )
         fleet.start()
         life.push_async_callback(fleet.stop)
+        watching_loop = in_background(_watch_loop(metrics))
+        life.push_async_callback(_ended, watching_loop)
         entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
-        service = Service(fleet, asking, settings, clock, desk, entrance)
+        service = Service(fleet, asking, settings, clock, desk, entrance, metrics)
         try:
             yield service
         finally:
@@ -201,6 +199,51 @@ async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIter
         following.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await following
+
+
+def _needs(
+    settings: Settings,
+    pool: ThreadPoolExecutor,
+    data: DataDirectory,
+    asking: Asking,
+    builtin: BuiltinModel,
+    clock: Clock,
+    courtesy: Courtesy,
+    embedder: Embedder | None,
+) -> AgentNeeds:
+    return AgentNeeds(
+        pool=pool,
+        data=data,
+        asking=asking,
+        fallback=builtin,
+        courtesy=courtesy,
+        clock=clock,
+        digest_policy=DigestPolicy(
+            settings.language.park_after_attempts,
+            settings.store.batch_status_keep,
+            settings.store.batch_status_keep_h,
+        ),
+        mailbox_size=settings.fleet.mailbox_size,
+        slice_s=settings.fleet.time_slice_ms / 1000,
+        request_timeout_s=settings.server.request_timeout_ms / 1000,
+        events_keep=settings.store.events_keep,
+        metrics=asking.metrics,
+        embedder=embedder,
+    )
+
+
+async def _watch_loop(metrics: Metrics) -> None:
+    """Look again and again how late the event loop comes to a task."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + LOOP_LOOK_S
+        await asyncio.sleep(LOOP_LOOK_S)
+        metrics.loop_lag.observe(max(0.0, loop.time() - due_s))
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def _careful(what: str, close: Callable[[], object]) -> Callable[[], None]:

@@ -100,6 +100,12 @@ REASONS: dict[str, Reason] = {
     "BATCH_NOT_FOUND": Reason(
         404, "NOT_FOUND", "NotFound", "No batch of this id, or its status is no longer kept."
     ),
+    "EVENTS_GONE": Reason(
+        410,
+        "NOT_FOUND",
+        "NotFound",
+        "Events after this number are no longer kept, or were never told; the metadata names those that are there.",
+    ),
     "IDEMPOTENCY_KEY_REUSED": Reason(
         409, "ALREADY_EXISTS", "Conflict", "The idempotency key was used with another body."
     ),
@@ -157,6 +163,12 @@ REASONS: dict[str, Reason] = {
         "Exhausted",
         "The agent, or the key, holds as much as it may; nothing was stored.",
     ),
+    "MISSING_EXTRA": Reason(
+        409,
+        "FAILED_PRECONDITION",
+        "Precondition",
+        "A setting asks for an optional package that is not installed.",
+    ),
     "QUEUE_FULL": Reason(
         429, "RESOURCE_EXHAUSTED", "Exhausted", "The agent's inbox holds max_queue_size batches."
     ),
@@ -166,6 +178,7 @@ REASONS: dict[str, Reason] = {
     "TOO_MANY_AGENTS": Reason(
         429, "RESOURCE_EXHAUSTED", "Exhausted", "max_open_agents are open and all have work in hand."
     ),
+    "TOO_MANY_STREAMS": Reason(429, "RESOURCE_EXHAUSTED", "Exhausted", "max_event_streams are open already."),
     "STORE_FULL": Reason(
         507, "RESOURCE_EXHAUSTED", "Exhausted", "The disk or the agent's map is full; nothing was stored."
     ),

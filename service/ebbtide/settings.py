@@ -156,6 +156,9 @@ class StoreSettings(_Section):
     batch_status_keep_h: Annotated[int, Field(ge=1, le=87_600)] = Field(
         168, description="Statuses and receipts are kept for this many hours."
     )
+    events_keep: Annotated[int, Field(ge=100, le=100_000_000)] = Field(
+        100_000, description="Events kept of each agent, so that a watcher that was away can go on."
+    )
 
 
 class FleetSettings(_Section):
@@ -308,6 +311,9 @@ class LimitSettings(_Section):
     max_page_size: Annotated[int, Field(ge=1, le=1000)] = Field(
         1000, description="Largest page of a listing."
     )
+    max_event_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        100, description="Most event streams open at once."
+    )
 
 
 class LogSettings(_Section):
@@ -320,6 +326,39 @@ class LogSettings(_Section):
     log_content: bool = Field(
         False, description="Write texts of messages and memories to the log, for debugging only."
     )
+
+
+class MetricsSettings(_Section):
+    """What /metrics tells."""
+
+    per_agent: bool = Field(
+        False, description="Tell open agents apart by their ids, which whoever reads the metrics then sees."
+    )
+    max_agents: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        100, description="Most agents told apart: those that lag most."
+    )
+
+
+class TelemetrySettings(_Section):
+    """Where traces go."""
+
+    otlp_endpoint: str = Field(
+        "",
+        description="Where spans are sent by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; "
+        "empty: nowhere. Needs the extra `traces`.",
+    )
+    service_name: str = Field("ebbtide", description="Name under which the collector knows this daemon.")
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
+        1.0, description="Share of requests traced that bring no decision of their own."
+    )
+    agent_ids: bool = Field(False, description="Tell agents' ids in spans.")
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _is_endpoint(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
+            raise ValueError("must be like http://host:4318/v1/traces, without user name or query")
+        return value
 
 
 class MemorySettings(AgentParameters):
@@ -345,6 +384,8 @@ class Settings(BaseSettings):
     memory: MemorySettings = MemorySettings()
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @classmethod
     def settings_customise_sources(

@@ -1,7 +1,9 @@
-"""The log: one line an event, structured, without content.
+"""The log: one line an event, structured, without content. And the port of traces: spans, of which nobody need know.
 
 Lines carry ids, sizes and times, never what was said, unless `log.log_content` is set. Values are rendered
 escaped in both formats, so that no text can forge a line.
+
+`span` costs next to nothing while nobody traces. Who does, and with what, is in `tracing.py`; nothing else knows.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import sys
 import traceback
 import uuid
 from collections.abc import Coroutine, MutableMapping
-from typing import Any, TextIO, TypeVar, cast
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TextIO, TypeVar, cast
 
 import structlog
 
@@ -106,3 +109,82 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 def request_id_from(given: str | None) -> str:
     """The caller's id for a request where it is fit for a log line, else a new one."""
     return given if given and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+# --- traces ------------------------------------------------------------------------------------------------
+
+
+class Span(Protocol):
+    """A stretch of work that is told of."""
+
+    def set(self, name: str, value: str | int | float | bool) -> None:
+        """Tell something more of it: an id, a number, a word; never content."""
+
+
+class Tracing(Protocol):
+    """Whoever keeps spans."""
+
+    def span(self, name: str, parent: str, attributes: dict[str, Any]) -> AbstractContextManager[Span]:
+        """A span for the length of a block, below the one around it, or below a `traceparent`."""
+
+    def origin(self) -> str:
+        """The `traceparent` of the span around; empty where there is none."""
+
+
+class _NoSpan:
+    """What a span is while nobody traces."""
+
+    def __enter__(self) -> _NoSpan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def set(self, name: str, value: str | int | float | bool) -> None:
+        pass
+
+
+_NOTHING = _NoSpan()
+_tracing: dict[str, Tracing | None] = {"by": None}
+
+
+def trace_with(tracing: Tracing | None) -> None:
+    """Let spans be kept from now on, or no more."""
+    _tracing["by"] = tracing
+
+
+def is_traced() -> bool:
+    """Whether spans are kept."""
+    return _tracing["by"] is not None
+
+
+def span(name: str, *, parent: str = "", **attributes: Any) -> AbstractContextManager[Span]:
+    """A span for the length of a block; `agent_id` among its attributes is told only where that was asked for."""
+    tracing = _tracing["by"]
+    return _NOTHING if tracing is None else tracing.span(name, parent, attributes)
+
+
+def origin() -> str:
+    """The `traceparent` by which work in the background can be told as part of what asked for it."""
+    tracing = _tracing["by"]
+    return "" if tracing is None else tracing.origin()
+
+
+OPERATIONS = {
+    "initialise": "create_memory_store",
+    "recall_memories": "search_memory",
+    "search_memories": "search_memory",
+    "update_node": "update_memory",
+    "delete_node": "delete_memory",
+    "delete_nodes": "delete_memory",
+    "erase": "delete_memory_store",
+}
+"""What the semantic conventions for generative models call a verb, where they have a name for it."""
+
+
+def verb_span(verb: str) -> AbstractContextManager[Span]:
+    """The span of a verb, over each transport alike."""
+    if not is_traced():
+        return _NOTHING
+    named = {"gen_ai.operation.name": OPERATIONS[verb]} if verb in OPERATIONS else {}
+    return span(f"verb {verb}", verb=verb, **named)

@@ -182,7 +182,7 @@ def test_both_clients_have_the_same_verbs() -> None:
         and not name.startswith("_")
         and name != "as_method"
     }
-    assert len(builders) == 28
+    assert len(builders) == 29
     for name, build in builders.items():
         wanted = list(inspect.signature(build).parameters)
         for kind in (Client, AsyncClient):

@@ -231,3 +231,17 @@ def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes().replace(b"bob", b"eve"))
     broken = run("audit", "verify", *data)
     assert broken.returncode == ExitCode.DAMAGED and "record 1" in broken.stderr
+
+
+def test_events_are_told_one_a_line(daemon: Daemon) -> None:
+    """What happened, for a person and as JSON lines; after a number; an agent that there is none is said so."""
+    daemon.remember("ann", "I moved to Lisbon in May.")
+    daemon.post("ann/flush", {"passes": True})
+    told = run("events", "ann", url=daemon.url)
+    assert told.returncode == 0
+    assert "NodeCreated" in told.stdout and "n1 b1 25 characters" in told.stdout
+    lines = run("events", "ann", "--json", "--after", "1", url=daemon.url).stdout.splitlines()
+    assert [json.loads(line)["sequence"] for line in lines] == list(range(2, len(lines) + 2))
+    assert run("events", "nobody", url=daemon.url).returncode == ExitCode.NOT_FOUND
+    gone = run("events", "ann", "--after", "99", url=daemon.url)
+    assert gone.returncode == ExitCode.NOT_FOUND and "EVENTS_GONE" in gone.stderr

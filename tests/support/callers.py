@@ -113,6 +113,7 @@ ROUTES = {
     "POST /v1/agents/{agent_id}/forget": "ForgetMemories",
     "GET /v1/agents/{agent_id}/audit": "ListAuditRecords",
     "POST /v1/agents/{agent_id}/audit/verify": "VerifyAudit",
+    "GET /v1/agents/{agent_id}/events": "WatchEvents",
     "GET /v1/model": "GetModel",
     "GET /v1/scheduler": "GetScheduler",
 }
@@ -156,6 +157,8 @@ class GrpcCaller:
     async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
         name, request = self._request(method, path, body, **options)
         answer_kind = GetMessageClass(SERVICE.methods_by_name[name].output_type)
+        if SERVICE.methods_by_name[name].server_streaming:
+            return await self._streamed(name, request, answer_kind)
         call = self.channel.unary_unary(
             f"/{SERVICE.full_name}/{name}",
             request_serializer=lambda message: message.SerializeToString(),
@@ -167,6 +170,19 @@ class GrpcCaller:
             return self._refusal(error)
         status = {"Remember": 202, "OpenAgent": 201 if fields.pop("created", False) else 200}.get(name, 200)
         return Reply(status, fields, headers_of(await call.trailing_metadata()))
+
+    async def _streamed(self, name: str, request: Message, answer_kind: Any) -> Reply:
+        """A stream to its end: its messages as the items of a list."""
+        call = self.channel.unary_stream(
+            f"/{SERVICE.full_name}/{name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=answer_kind.FromString,
+        )(request)
+        try:
+            items = [as_json(message) async for message in call]
+        except grpc.aio.AioRpcError as error:
+            return self._refusal(error)
+        return Reply(200, {"items": items}, headers_of(await call.trailing_metadata()))
 
     async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
         """The reason of a refusal."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.rpc.calls import CALLS
+from ebbtide.rpc.calls import CALLS, STREAMS
 from ebbtide.v1 import memory_service_pb2
 from tests.support.callers import ROUTES, rest_in, words
 from tests.support.process import Daemon
@@ -23,13 +23,25 @@ PROTO = ROOT / "proto"
 BUF = str(Path(sys.executable).with_name("buf"))
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
-NO_CALLS = {"GET /healthz", "GET /readyz"}
-"""Routes whose place health v1 takes."""
+NO_CALLS = {"GET /healthz", "GET /readyz", "GET /metrics"}
+"""Routes whose place health v1 takes, and what Prometheus asks for over HTTP."""
 
 ONLY_IN_PROTO = {"OpenAgentResponse": {"created"}, "UpdateAgentRequest": {"reset"}}
 """What REST says otherwise than by a field: 201 or 200, and null."""
 
-TIMES = {"at", "created_at", "accepted_at", "digested_at", "not_before", "timestamp", "begin", "end"}
+TIMES = {
+    *(
+        "at",
+        "happened_at",
+        "created_at",
+        "accepted_at",
+        "digested_at",
+        "not_before",
+        "timestamp",
+        "begin",
+        "end",
+    ),
+}
 
 
 def buf(*arguments: str, folder: Path = PROTO) -> subprocess.CompletedProcess[str]:
@@ -122,7 +134,8 @@ def test_every_verb_is_a_call(document: dict[str, Any]) -> None:
         f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
     }
     assert operations - NO_CALLS == ROUTES.keys()
-    assert set(ROUTES.values()) == set(CALLS) == {method.name for method in SERVICE.methods}
+    assert set(ROUTES.values()) == {*CALLS, *STREAMS} == {method.name for method in SERVICE.methods}
+    assert STREAMS.keys() == {method.name for method in SERVICE.methods if method.server_streaming}
     for method in SERVICE.methods:
         assert method.input_type.name == f"{method.name}Request"
         assert method.output_type.name == f"{method.name}Response"
@@ -154,7 +167,7 @@ def test_answers_have_the_same_fields(document: dict[str, Any]) -> None:
         method, _, path = route.partition(" ")
         responses = document["paths"][path][method.lower()]["responses"]
         schema = next(
-            responses[code]["content"]["application/json"]["schema"]
+            next(iter(responses[code]["content"].values()))["schema"]
             for code in ("200", "202")
             if code in responses
         )

@@ -76,6 +76,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "ForgetMemories": _of_agent(f"POST {A}/forget", ADMIN),
     "ListAuditRecords": _of_agent(f"GET {A}/audit", ADMIN),
     "VerifyAudit": _of_agent(f"POST {A}/audit/verify", ADMIN),
+    "WatchEvents": _of_agent(f"GET {A}/events", READ),
+    "Metrics": Operation("GET /metrics", Needs.EVERY_AGENT, (READ, ADMIN)),
     "GetModel": Operation("GET /v1/model", Needs.SCOPE, (READ, ADMIN)),
     "GetScheduler": Operation("GET /v1/scheduler", Needs.EVERY_AGENT, (READ, ADMIN)),
     "Health": Operation("GET /healthz", Needs.NOTHING),

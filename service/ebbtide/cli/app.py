@@ -19,6 +19,7 @@ from ebbtide.cli.console import report, write_text
 from ebbtide.cli.curve import curve
 from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
+from ebbtide.cli.events import events
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, as_failure
 from ebbtide.cli.forget import forget
@@ -53,6 +54,7 @@ app.command("delete", rich_help_panel=USE)(delete)
 app.command("forget", rich_help_panel=USE)(forget)
 app.command("agents", rich_help_panel=LOOK)(agents)
 app.command("inspect", rich_help_panel=LOOK)(inspect)
+app.command("events", rich_help_panel=LOOK)(events)
 app.command("check", rich_help_panel=LOOK)(check)
 app.add_typer(keys, name="keys", rich_help_panel=LOOK)
 app.add_typer(audit, name="audit", rich_help_panel=LOOK)

@@ -52,6 +52,7 @@ OF_REASON: dict[str, ExitCode] = {
     "INSECURE_BIND": ExitCode.INSECURE_BIND,
     "KEY_FILE_UNUSABLE": ExitCode.DAMAGED,
     "TLS_UNUSABLE": ExitCode.BAD_SETTING,
+    "MISSING_EXTRA": ExitCode.MISSING_EXTRA,
 }
 """Reasons with a code of their own; all others go by their HTTP status."""
 
@@ -60,7 +61,7 @@ def of_error(reason: str, status: int) -> ExitCode:
     """The exit code for a reason and the HTTP status it stands for."""
     if reason in OF_REASON:
         return OF_REASON[reason]
-    if status == 404:
+    if status in (404, 410):
         return ExitCode.NOT_FOUND
     if status in (503, 504):
         return ExitCode.UNAVAILABLE

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -128,6 +130,27 @@ class Remote:
         """One memory with its links."""
         return self._ask("GET", f"{_of(agent_id)}/nodes/{node_text_id(parse_node_id(node_id))}")
 
+    def events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
+        """What happened to an agent's memory, and with `follow` what happens."""
+        query = {"follow": "true" if follow else "false"} | ({} if after is None else {"after": str(after)})
+        headers = {"accept": "text/event-stream"}
+        kind = ""
+        with (
+            self._translated(),
+            self._http.stream("GET", f"{_of(agent_id)}/events", params=query, headers=headers) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                self._read(response)
+            for line in response.iter_lines():
+                name, _, value = line.partition(": ")
+                kind = value if name == "event" else kind
+                if name == "data" and kind == "StreamEnded":
+                    error = json.loads(value)["error"]
+                    raise refusal(error, error["code"])
+                if name == "data":
+                    yield json.loads(value)
+
     # --- one request -------------------------------------------------------------------------------
 
     def _all(self, path: str, key: str) -> list[Json]:
@@ -145,15 +168,21 @@ class Remote:
         headers = {"accept": "application/json"}
         if content is not None:
             headers["content-type"] = "application/json"
-        try:
+        with self._translated():
             response = self._http.request(method, path, content=content, headers=headers)
+        return self._read(response)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Failures of the connection as sentences."""
+        try:
+            yield
         except httpx.ConnectError:
             raise self._unreachable("no daemon answers") from None
         except httpx.TimeoutException:
             raise self._unreachable(f"the daemon did not answer within {TIMEOUT_S:.0f} s") from None
         except httpx.TransportError:
             raise self._unreachable("the connection broke off") from None
-        return self._read(response)
 
     def _unreachable(self, what: str) -> Failure:
         return Failure(

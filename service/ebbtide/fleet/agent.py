@@ -32,6 +32,7 @@ from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.digest import Digest, DigestPolicy
 from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.erasure import Erasure, ErasureStep
+from ebbtide.fleet.happenings import EVENTS_KEEP
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.slice import JOB_BUDGET_S, Budget, Compressor
 from ebbtide.fleet.sweeper import Sweeper
@@ -41,10 +42,11 @@ from ebbtide.language.embedding import Embedder
 from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking
+from ebbtide.metrics import Metrics
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import ReadTransaction
-from ebbtide.telemetry import get_log, in_background
+from ebbtide.telemetry import get_log, in_background, origin
 from ebbtide.vocabulary import AgentCounts, AgentId, Batch
 
 T = TypeVar("T")
@@ -64,6 +66,8 @@ class AgentNeeds:
     mailbox_size: int
     slice_s: float
     request_timeout_s: float
+    events_keep: int = EVENTS_KEEP
+    metrics: Metrics = field(default_factory=Metrics)
     embedder: Embedder | None = None
     embedding_gate: Gate = field(default_factory=lambda: Gate(1))
 
@@ -125,6 +129,7 @@ class Agent:
                 needs.asking.patience,
                 lambda: Budget(needs.clock, JOB_BUDGET_S, needs.courtesy.give_way),
                 on_embedded=self.digest.progressed.beat,
+                metrics=needs.metrics,
             )
             self._working.append(in_background(self.embedding.run()))
         if counts.owed_passes > 0:
@@ -177,12 +182,18 @@ class Agent:
 
         Batches that wait side by side are stored in one commit.
         """
-        return await self.mailbox.run_together(
+        accepted = await self.mailbox.run_together(
             self._accept, arrival, weight=arrival.weight, timeout_s=self._needs.request_timeout_s
         )
+        self.digest.comes_from(accepted.batch.number, origin())
+        return accepted
 
     def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
-        return self._make_busy(partial(self.workspace.inbox.accept, arrivals))
+        outcomes = self._make_busy(partial(self.workspace.inbox.accept, arrivals))
+        for outcome in outcomes:
+            if isinstance(outcome, Accepted) and outcome.records:
+                self._needs.metrics.accepted()
+        return outcomes
 
     async def last_accepted(self) -> int:
         """Number of the latest accepted batch, 0 for none."""
@@ -312,6 +323,11 @@ class Agent:
             self._needs.data.unmark(self.id)
             self._is_marked = False
             self._has_work = False
+
+    def recount(self) -> None:
+        """Count anew what waits and what is parked, as part of a job; a count that fails is made with the next one."""
+        with contextlib.suppress(EbbtideError, OSError):
+            self.counts = self.workspace.counts()
 
     async def close(self) -> None:
         """End the job in hand and everything that waits, then close the store. The inbox stays on disk."""

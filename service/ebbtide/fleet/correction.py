@@ -9,6 +9,7 @@ scans stay as they were: it is the same memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -57,6 +58,11 @@ class Corrected:
     def change(self) -> Change:
         """How the network follows."""
         return Change(nodes=[self.node])
+
+    @property
+    def erased_messages(self) -> Sequence[int]:
+        """None: what was said otherwise is no memory less."""
+        return ()
 
     def shelve(self, archive: Archive) -> None:
         """Let the archive follow."""

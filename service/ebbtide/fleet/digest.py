@@ -35,13 +35,19 @@ from ebbtide.language.port import (
 )
 from ebbtide.language.retry import Asking
 from ebbtide.memory.digestion import partners
-from ebbtide.telemetry import get_log, told
+from ebbtide.telemetry import get_log, span, told
 from ebbtide.vocabulary import Batch, NodeId, batch_text_id
 
 SMOOTHING = 0.3
 """Weight of the latest digest in the running average of how long one takes."""
 
 HOUR_MS = 3_600_000
+
+MOST_ORIGINS = 1000
+"""Traced batches whose requests are remembered until their digest."""
+
+NO_SERVER = "no model server answers"
+"""Why a digest is held up as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +98,17 @@ class Digest:
         self._failures = 0
         self._oldest_ms: int | None = None
         self._log = get_log("digest").bind(agent_id=workspace.identity.agent_id)
+        self._agent_id = workspace.identity.agent_id
+        self.origins: dict[int, str] = {}
+        """Where batches came from that are traced: their digest is told below the request that brought them."""
         self.in_hand: int | None = None
         """Number of the batch being digested."""
         self.recent_s = 0.0
         """Running average of how long a digest takes."""
         self.is_held_up = False
         """Whether the digest sleeps over a failure: nobody should wait for it."""
+        self.held_up_by = ""
+        """Over which; nothing while it goes on."""
         self.progressed = Pulse()
         """Beats whenever a batch is digested, put off or parked."""
 
@@ -107,6 +118,11 @@ class Digest:
         if self._oldest_ms is None:
             return 0.0
         return max(0.0, (self._clock.now_ms() - self._oldest_ms) / 1000)
+
+    def comes_from(self, number: int, origin: str) -> None:
+        """Remember the request that brought a batch, for as long as there is room."""
+        if origin and len(self.origins) < MOST_ORIGINS:
+            self.origins[number] = origin
 
     def notice(self) -> None:
         """A batch has arrived, or may go on."""
@@ -119,8 +135,9 @@ class Digest:
                 await self._once()
                 self._failures = 0
                 self.is_held_up = False
+                self.held_up_by = ""
             except ModelUnavailable as error:
-                await self._hold(error.retry_after_s, "no model server answers", str(error))
+                await self._hold(error.retry_after_s, NO_SERVER, str(error))
             except EbbtideError as error:
                 # Not the batch's fault: a full disk, for instance. It stays at the head.
                 await self._hold(error.retry_after_s, "the store refused", error.reason)
@@ -132,6 +149,7 @@ class Digest:
     async def _hold(self, pause_s: float | None, why: str, detail: str) -> None:
         self._failures += 1
         self.is_held_up = True
+        self.held_up_by = why
         self.in_hand = None
         pause_s = pause_s or self._asking.patience.pause_s(self._failures)
         self._log.warning("digest waits", why=why, detail=detail, pause_s=pause_s)
@@ -158,6 +176,15 @@ class Digest:
 
     async def _digest(self, task: DigestTask) -> None:
         self.in_hand = task.batch.number
+        with span(
+            "digest", parent=self.origins.pop(task.batch.number, ""), agent_id=self._agent_id
+        ) as told_of:
+            told_of.set("batch_id", batch_text_id(task.batch.number))
+            await self._work_off(task)
+        self._on_digested()
+        self.progressed.beat()
+
+    async def _work_off(self, task: DigestTask) -> None:
         begun_s = self._clock.monotonic_s()
         try:
             count = await self._turn_into_memories(task)
@@ -184,8 +211,6 @@ class Digest:
             self._progress = None
         finally:
             self.in_hand = None
-        self._on_digested()
-        self.progressed.beat()
 
     async def _turn_into_memories(self, task: DigestTask) -> int:
         """Segment, process, relate, commit; how many memories the batch became."""

@@ -23,7 +23,8 @@ from ebbtide.language.embedding import PROBE, Embedder
 from ebbtide.language.gate import Gate, Priority
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.retry import Patience
-from ebbtide.telemetry import get_log
+from ebbtide.metrics import Metrics
+from ebbtide.telemetry import get_log, span
 
 GATHERING_S = 0.3
 """How long a round waits for more to come: each round is a commit."""
@@ -41,6 +42,7 @@ class Embedding:
         patience: Patience,
         budget: Callable[[], Budget],
         on_embedded: Callable[[], None],
+        metrics: Metrics,
     ) -> None:
         self._workspace = workspace
         self._mailbox = mailbox
@@ -49,6 +51,7 @@ class Embedding:
         self._patience = patience
         self._budget = budget
         self._on_embedded = on_embedded
+        self._metrics = metrics
         self._arrived = asyncio.Event()
         self._failures = 0
         self._has_probed = False
@@ -164,7 +167,17 @@ class Embedding:
 
     async def _asked(self, texts: Sequence[str]) -> list[Vector | None]:
         async with self._gate.passing(Priority.BACKGROUND):
-            return await self._embedder.embed(texts)
+            begun_s, outcome = asyncio.get_running_loop().time(), "cancelled"
+            try:
+                with span("embedding", texts=len(texts)):
+                    vectors = await self._embedder.embed(texts)
+                outcome = "ok"
+                return vectors
+            except (ModelUnavailable, BadReply) as error:
+                outcome = "bad_reply" if isinstance(error, BadReply) else "unavailable"
+                raise
+            finally:
+                self._metrics.model_call("embed", outcome, asyncio.get_running_loop().time() - begun_s)
 
     async def _index(self) -> None:
         """Bring the index of very many vectors up to date, a little at a time; what arrives goes first."""

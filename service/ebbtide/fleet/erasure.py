@@ -61,6 +61,11 @@ class ErasureStep:
     messages_left: Sequence[int]
     nodes_left: Sequence[NodeId]
 
+    @property
+    def erased_messages(self) -> list[int]:
+        """The messages that lost their text, or a part of it."""
+        return sorted({*self.tombstones, *(one.message for one in self.rewritten)})
+
     def shelve(self, archive: Archive) -> None:
         """Let the archive follow."""
         for one in self.rewritten:

@@ -13,18 +13,22 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.actor import actor
 from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
+from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.allowance import Allowance, Newcomers, agents_within, refuse_beyond
 from ebbtide.fleet.footprint import Footprint, least_recently_used
+from ebbtide.fleet.happenings import EventLog
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.scheduler import Scheduler
+from ebbtide.fleet.watching import MAX_EVENT_STREAMS, Watching
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.heap import fresh_pages
 from ebbtide.parameters import AgentParameters
@@ -43,6 +47,8 @@ PAUSE_AFTER_REFUSAL_S = 2.0
 
 ROOM_PATIENCE_S = 2.0
 """How long an opening waits for an idle agent before it is refused."""
+
+MOVES_BATCHES = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
 
 LOADS_AT_ONCE = 4
 """Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
@@ -70,6 +76,7 @@ class Fleet:
         max_open: int,
         max_resident_bytes: int,
         compression_concurrency: int,
+        max_event_streams: int = MAX_EVENT_STREAMS,
     ) -> None:
         self.needs = needs
         self.data: DataDirectory = needs.data
@@ -86,6 +93,10 @@ class Fleet:
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
         self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
+        self.watching = Watching(max_event_streams)
+        self.unresumed: dict[AgentId, str] = {}
+        """Agents whose waiting work rests since they could not be opened, with the reason."""
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
         self._is_stopping = False
         self._log = get_log("fleet")
@@ -94,6 +105,7 @@ class Fleet:
 
     def start(self) -> None:
         """Begin to give turns, and take up work left by an earlier life."""
+        self._loop = asyncio.get_running_loop()
         self.scheduler.start()
         self._background = [in_background(self._resume()), in_background(self.footprint.keep_small())]
 
@@ -112,11 +124,13 @@ class Fleet:
             except Exhausted:
                 await self._room.wait(1.0)
             except EbbtideError as error:
+                self.unresumed[agent_id] = error.reason
                 self._log.error("agent not resumed", agent_id=agent_id, reason=error.reason)
                 return
 
     def wake_waiters(self) -> None:
-        """Let requests that wait for a digest look again, so that a stop does not wait for them."""
+        """Let requests that wait for a digest or an event look again, so that a stop does not wait for them."""
+        self.watching.beat_all()
         for agent in self._agents.values():
             agent.digest.progressed.beat()
 
@@ -215,6 +229,7 @@ class Fleet:
                 workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, coming))
             agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
             self._agents[agent_id] = agent
+            self.unresumed.pop(agent_id, None)
             self.footprint.note(agent)
         finally:
             self._reserved_count -= 1
@@ -225,7 +240,7 @@ class Fleet:
         with fresh_pages():
             store = self._store(agent_id, exists)
         try:
-            workspace = Workspace(store, self.defaults)
+            workspace = Workspace(store, self.defaults, self._log_of(agent_id))
             if not exists:
                 told: dict[str, object] = {"parameters": dict(coming.overrides)}
                 entry = AuditEntry(self.needs.clock.now_ms(), coming.asker, "created", told)
@@ -249,6 +264,18 @@ class Fleet:
             except (Exhausted, Unavailable) as error:
                 agent_id = workspace.identity.agent_id
                 self._log.warning("compaction waits", agent_id=agent_id, reason=error.reason)
+
+    def _log_of(self, agent_id: AgentId) -> EventLog:
+        return EventLog(self.needs.clock.now_ms, self.needs.events_keep, partial(self._told, agent_id))
+
+    def _told(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
+        """Count what happened and wake who watches; runs on the pool, after the commit."""
+        self.needs.metrics.told(runs)
+        agent = self._agents.get(agent_id)
+        if agent is not None and any(run.kind in MOVES_BATCHES for run in runs):
+            agent.recount()
+        if self.watching.is_watched(agent_id) and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.watching.beat, agent_id)
 
     def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
         if exists:
@@ -316,6 +343,8 @@ class Fleet:
             return erased[0]
         finally:
             self._erasing.discard(agent_id)
+            self.unresumed.pop(agent_id, None)
+            self.watching.beat(agent_id)
 
     async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
         """Run work that must end, also when whoever asked for it goes away; others wait for it."""

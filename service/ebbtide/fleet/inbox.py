@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import msgspec
 
 from ebbtide.errors import Exhausted, Precondition
+from ebbtide.events import EventKind
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Accepted, Arrival, accept
+from ebbtide.fleet.happenings import batch_run, happenings
 from ebbtide.fleet.retention import Retold, withdraw
 from ebbtide.fleet.state import State
 from ebbtide.memory import digestion
@@ -165,6 +167,10 @@ class Inbox:
             dice=self._state.dice("digest", batch.number),
         )
         new = {node.id: index for index, node in enumerate(change.nodes)}
+        runs = [
+            *happenings(self._state.network, change),
+            batch_run(EventKind.BATCH_DIGESTED, batch, len(new)),
+        ]
 
         def write(txn: WriteTransaction) -> Retold:
             placed = msgspec.structs.replace(change, nodes=list(change.nodes))
@@ -178,6 +184,7 @@ class Inbox:
             txn.apply(placed)
             done = msgspec.structs.replace(batch, digested_at_ms=now_ms, node_ids=tuple(new), not_before_ms=0)
             txn.finish_batch(done)
+            self._state.log.write(txn, runs)
             txn.prune(
                 keep=retention.keep,
                 older_than_ms=retention.older_than_ms,
@@ -190,6 +197,7 @@ class Inbox:
             return withdraw(txn, range(first, first + batch.message_count), placed.nodes)
 
         self._state.follow(change, self._state.store.write(write))
+        self._state.log.told(runs)
         return True
 
     def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
@@ -201,6 +209,7 @@ class Inbox:
             batch, attempts=batch.attempts + 1, last_error=error, not_before_ms=not_before_ms
         )
         parked = failed.attempts >= park_after
+        runs = [batch_run(EventKind.BATCH_PARKED, failed, failed.attempts)] if parked else []
 
         def write(txn: WriteTransaction) -> None:
             _refuse_changed(txn, batch)
@@ -208,8 +217,10 @@ class Inbox:
                 txn.park_batch(failed)
             else:
                 txn.defer_batch(failed)
+            self._state.log.write(txn, runs)
 
         self._state.store.write(write)
+        self._state.log.told(runs)
         return parked
 
     def retry(self, number: int) -> Batch | None:
@@ -222,9 +233,13 @@ class Inbox:
             if batch.state != BatchState.PARKED.value:
                 raise Precondition(f"batch b{number} is {batch.state}, not parked", reason="BATCH_NOT_PARKED")
             fresh = msgspec.structs.replace(batch, attempts=0, not_before_ms=0)
+            self._state.log.write(txn, [batch_run(EventKind.BATCH_RETRIED, batch)])
             return txn.unpark_batch(fresh)
 
-        return self._state.store.write(write)
+        retried = self._state.store.write(write)
+        if retried is not None:
+            self._state.log.told([batch_run(EventKind.BATCH_RETRIED, retried)])
+        return retried
 
 
 def _refuse_changed(txn: ReadTransaction, batch: Batch) -> None:

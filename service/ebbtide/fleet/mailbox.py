@@ -13,13 +13,15 @@ a bound; whatever stands between two of them keeps its place, and each still get
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.telemetry import in_background
+from ebbtide.telemetry import in_background, is_traced, span
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -34,7 +36,7 @@ MOST_WEIGHT_TOGETHER = 256 << 10
 class _Job:
     """What a caller wants done: `many` over the things that such jobs bring; alone, a function of nothing."""
 
-    __slots__ = ("begun", "future", "many", "thing", "weight")
+    __slots__ = ("asked_s", "begun", "begun_s", "context", "future", "many", "thing", "weight")
 
     def __init__(
         self, many: Callable[[Sequence[Any]], Sequence[Any]] | None, thing: Any, weight: int
@@ -44,6 +46,9 @@ class _Job:
         self.weight = weight
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.begun = False
+        self.context = contextvars.copy_context()
+        """Of whoever asks: what is logged and traced in the job is told under its request."""
+        self.asked_s = self.begun_s = 0.0
 
     def end(self, outcome: Any) -> None:
         """Hand the outcome to the one who asked, who may be gone."""
@@ -85,7 +90,7 @@ class Mailbox:
         Raises AGENT_BUSY when the box is full, REQUEST_TIMED_OUT when the turn does not come in time,
         AGENT_CLOSING when the agent is being closed.
         """
-        result: T = await self._outcome(_Job(None, fn, 0), timeout_s)
+        result: T = await self._told(None, fn, 0, timeout_s)
         return result
 
     async def run_together(
@@ -102,8 +107,20 @@ class Mailbox:
         and answers with an outcome for each: a result, or the exception that this caller gets. What it raises,
         every one of them gets. `weight` is the work it makes, in bytes. Raises what `run` raises.
         """
-        result: T = await self._outcome(_Job(many, thing, weight), timeout_s)
+        result: T = await self._told(many, thing, weight, timeout_s)
         return result
+
+    async def _told(self, many: Any, thing: Any, weight: int, timeout_s: float | None) -> Any:
+        if not is_traced():
+            return await self._outcome(_Job(many, thing, weight), timeout_s)
+        with span("job") as told:
+            job = _Job(many, thing, weight)
+            job.asked_s = time.monotonic()
+            try:
+                return await self._outcome(job, timeout_s)
+            finally:
+                if job.begun_s:
+                    told.set("queue_wait_ms", round((job.begun_s - job.asked_s) * 1000, 3))
 
     async def _outcome(self, job: _Job, timeout_s: float | None) -> Any:
         self._put(job)
@@ -164,6 +181,7 @@ class Mailbox:
                 jobs.append(job)
                 weight += job.weight
                 job.begun = self._busy = True
+                job.begun_s = time.monotonic()
             self._waiting.popleft()
         return jobs
 
@@ -186,9 +204,9 @@ def _is_another(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
 
 def _done(jobs: Sequence[_Job]) -> Sequence[Any]:
     """Do what the jobs want; runs on the pool."""
-    many = jobs[0].many
+    many, context = jobs[0].many, jobs[0].context
     if many is None:
-        return [jobs[0].thing()]
-    outcomes = many([job.thing for job in jobs])
+        return [context.run(jobs[0].thing)]
+    outcomes = context.run(many, [job.thing for job in jobs])
     assert len(outcomes) == len(jobs), "an outcome for each"
     return outcomes

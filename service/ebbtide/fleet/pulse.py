@@ -11,6 +11,11 @@ class Beat:
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
 
+    @property
+    def has_come(self) -> bool:
+        """Whether it is over."""
+        return self._event.is_set()
+
     async def wait(self, timeout_s: float | None = None) -> None:
         """Wait for it, at most `timeout_s` seconds."""
         try:

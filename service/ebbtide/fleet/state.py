@@ -11,11 +11,13 @@ settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Protocol, TypeVar
 
+from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.archive import Archive
+from ebbtide.fleet.happenings import EventLog, happenings
 from ebbtide.fleet.open_archive import OpenArchive
 from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.memory.loading import load_network
@@ -34,6 +36,8 @@ class Amendment(Protocol):
     def change(self) -> Change: ...
     @property
     def retold(self) -> Retold | None: ...
+    @property
+    def erased_messages(self) -> Sequence[int]: ...
     def shelve(self, archive: Archive) -> None: ...
 
 
@@ -43,8 +47,9 @@ A = TypeVar("A", bound=Amendment)
 class State:
     """One agent's store, network and archive."""
 
-    def __init__(self, store: Store, defaults: AgentParameters) -> None:
+    def __init__(self, store: Store, defaults: AgentParameters, log: EventLog | None = None) -> None:
         self.store = store
+        self.log = log or EventLog()
         self._defaults = defaults
         self.identity: Identity
         self.overrides: dict[str, object]
@@ -103,7 +108,8 @@ class State:
         overrides = {**self.overrides, **changes}
         overrides = {name: value for name, value in overrides.items() if value is not None}
         parameters = self._resolve(overrides)
-        self._reanchor(overrides, parameters, entry)
+        told = [names_run(sorted(changes))] if overrides != self.overrides else []
+        self._reanchor(overrides, parameters, entry, told)
         self.overrides = overrides
         self.network.parameters = parameters
         self.epoch += 1
@@ -114,6 +120,7 @@ class State:
         overrides: Mapping[str, object],
         parameters: AgentParameters,
         entry: AuditEntry | None = None,
+        events: Sequence[EventRun] = (),
     ) -> None:
         changed = parameters.decay_rate != self.network.parameters.decay_rate
         change = Change(links=self.network.reanchored() if changed else [])
@@ -123,25 +130,42 @@ class State:
             if entry is not None:
                 txn.record(entry, self.identity.agent_id)
 
-        self.commit(change, also)
+        self.commit(change, also, events)
 
-    def commit(self, change: Change, also: Callable[[WriteTransaction], None] | None = None) -> None:
-        """Commit a change, with whatever else belongs to it, and follow it."""
+    def commit(
+        self,
+        change: Change,
+        also: Callable[[WriteTransaction], None] | None = None,
+        events: Sequence[EventRun] = (),
+    ) -> None:
+        """Commit a change, with whatever else belongs to it and the events that it does not tell, and follow it."""
+        runs = [*happenings(self.network, change), *events]
 
         def write(txn: WriteTransaction) -> Retold | None:
             messages = citing(txn, change)
             txn.apply(change)
             if also is not None:
                 also(txn)
+            self.log.write(txn, runs)
             return retell(txn, messages, change)
 
         self.follow(change, self.store.write(write))
+        self.log.told(runs)
 
     def amend(self, write: Callable[[WriteTransaction], A]) -> A:
         """Commit what changes memories that are there, what they were made from included, and follow it."""
         self.open_archive.drop_index_file()
-        amended = self.store.write(write)
+        network = self.network  # built anew where it was lost: not within the transaction
+
+        def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
+            amended = write(txn)
+            runs = happenings(network, amended.change, amended.erased_messages)
+            self.log.write(txn, runs)
+            return amended, runs
+
+        amended, runs = self.store.write(write_and_tell)
         self.follow(amended.change, amended.retold, amended.shelve)
+        self.log.told(runs)
         return amended
 
     def follow(

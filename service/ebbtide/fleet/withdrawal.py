@@ -72,6 +72,8 @@ class Deletion:
     rewritten: list[Rewritten]
     retold: Retold | None
     """Messages without their text, as their other memories tell them."""
+    erased_messages: list[int]
+    """Messages of which everything went that no living memory has."""
 
     def shelve(self, archive: Archive) -> None:
         """Let the archive follow."""
@@ -92,6 +94,7 @@ def delete(
     outcomes: list[Outcome] = []
     rewritten: list[Rewritten] = []
     gone: list[NodeId] = []
+    erased_messages: list[int] = []
     without_text: set[int] = set()
     for one in wanted:
         if outcomes and is_time_up():
@@ -101,6 +104,7 @@ def delete(
             messages, outcome = _withdraw_uncited(txn, one.message, archive)
             outcomes.append(outcome)
             rewritten += messages
+            erased_messages += [one.message] if isinstance(outcome, Deleted) else []
             continue
         node_id, node = one, txn.node(one)
         if node is None:
@@ -116,7 +120,7 @@ def delete(
     if focus != txn.focus():
         txn.apply(Change(focus=focus))
     change = Change(deleted=gone, focus=focus)
-    return Deletion(change, outcomes, rewritten, retell(txn, without_text, change))
+    return Deletion(change, outcomes, rewritten, retell(txn, without_text, change), erased_messages)
 
 
 def withdraw(txn: WriteTransaction, node: Node) -> tuple[list[Rewritten], int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ebbtide.fleet.archive import Archive
 from ebbtide.fleet.erasure import Erasure, ErasureStep
+from ebbtide.fleet.happenings import EventLog
 from ebbtide.fleet.inbox import Inbox
 from ebbtide.fleet.passes import Passes
 from ebbtide.fleet.recollected import Recollected, Wanted
@@ -27,8 +28,8 @@ from ebbtide.vocabulary import AgentCounts, Cue, NodeId
 class Workspace(State):
     """One agent's store and network, and every job on them."""
 
-    def __init__(self, store: Store, defaults: AgentParameters) -> None:
-        super().__init__(store, defaults)
+    def __init__(self, store: Store, defaults: AgentParameters, log: EventLog | None = None) -> None:
+        super().__init__(store, defaults, log)
         self.inbox = Inbox(self)
         self.passes = Passes(self)
         self._sweep: Sweep | None = None

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 from ebbtide.language.port import BadReply, ModelState, ModelUnavailable
+from ebbtide.telemetry import span
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +65,8 @@ async def vector_of(
         return None, "no embedder"
     try:
         async with asyncio.timeout(timeout_s):
-            vector = (await embedder.embed([query], is_query=True))[0]
+            with span("embedding", texts=1):
+                vector = (await embedder.embed([query], is_query=True))[0]
     except TimeoutError:
         return None, "the embedder did not answer in time"
     except ModelUnavailable as error:

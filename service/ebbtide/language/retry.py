@@ -38,6 +38,8 @@ from ebbtide.language.port import (
 )
 from ebbtide.language.portions import Portion, placed
 from ebbtide.language.replies import checked_names, checked_processed, checked_segments
+from ebbtide.metrics import Metrics
+from ebbtide.telemetry import span
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -83,6 +85,7 @@ class Asking:
     """When each call under way began, by the event loop's clock."""
     troubled: bool = False
     """Whether the latest call found no server: nobody should wait for the model now."""
+    metrics: Metrics = field(default_factory=Metrics)
     _answered: OrderedDict[tuple[Portion, int], list[Segment]] = field(default_factory=OrderedDict)
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
@@ -180,7 +183,7 @@ class Asking:
         while True:
             try:
                 attempt.set(bad_replies)
-                answer = await self._once(tally, ask, priority)
+                answer = await self._once(task, tally, ask, priority)
             except ModelUnavailable as error:
                 self.troubled = True
                 tally.unavailable += 1
@@ -214,7 +217,7 @@ class Asking:
         answers: list[T] = []
         try:
             attempt.set(0)
-            replies = await self._once(tally, lambda: many(questions), priority)
+            replies = await self._once(task, tally, lambda: many(questions), priority)
             for number, (reply, asked) in enumerate(zip(replies, questions, strict=False)):
                 tally.calls += number > 0
                 answers.append(checked(reply, asked))
@@ -228,18 +231,27 @@ class Asking:
         tally.parsed += len(answers)
         return answers
 
-    async def _once(self, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+    async def _once(self, task: str, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
         async with self.gate.passing(priority):
             tally.calls += 1
             call, now_s = object(), asyncio.get_running_loop().time()
             self.under_way[id(call)] = now_s
+            outcome = "cancelled"
             try:
                 async with asyncio.timeout(self.patience.timeout_s) as limit:
-                    return await ask()
+                    with span("model.call", task=task):
+                        answer = await ask()
+                outcome = "ok"
+                return answer
             except TimeoutError as error:
+                outcome = "unavailable"
                 if not limit.expired():
                     raise
                 seconds = self.patience.timeout_s
                 raise ModelUnavailable(f"no answer within {seconds:g} s") from error
+            except (ModelUnavailable, BadReply) as error:
+                outcome = "bad_reply" if isinstance(error, BadReply) else "unavailable"
+                raise
             finally:
                 del self.under_way[id(call)]
+                self.metrics.model_call(task, outcome, asyncio.get_running_loop().time() - now_s)

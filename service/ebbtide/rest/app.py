@@ -51,4 +51,4 @@ def create_app(service: Service) -> ASGIApp:
         )
     add_routes(app)
     add_documents(app)
-    return Guard(app, service.settings, service.entrance)
+    return Guard(app, service.settings, service.entrance, service.metrics)

@@ -100,6 +100,12 @@ def body_of(model: type[BaseModel], *, is_required: bool = True) -> dict[str, An
     return {"requestBody": {"required": is_required, "content": {"application/json": content}}}
 
 
+def stream_of(model: type[BaseModel]) -> dict[str, Any]:
+    """What a route's `openapi_extra` says of an answer that goes on: each event's data is one of these."""
+    content = {"text/event-stream": {"schema": {"$ref": REF.format(model=model.__name__)}}}
+    return {"responses": {"200": {"content": content}}}
+
+
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The whole document; made once."""
     if app.openapi_schema is None:

@@ -27,9 +27,10 @@ from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.actor import NOBODY, set_actor
 from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
-from ebbtide.rest.problems import problem
+from ebbtide.metrics import Metrics
+from ebbtide.rest.problems import note_outcome, outcome_of, problem
 from ebbtide.settings import Settings
-from ebbtide.telemetry import get_log, request_id_from
+from ebbtide.telemetry import get_log, request_id_from, span
 
 BODY_TIMEOUT_S = 60.0
 """Longest the arrival of a body may take."""
@@ -46,9 +47,10 @@ class _Gone(Exception):
 class Guard:
     """The outermost layer of the REST interface."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, entrance: Entrance) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, entrance: Entrance, metrics: Metrics) -> None:
         self._app = app
         self._entrance = entrance
+        self._metrics = metrics
         self._max_body_bytes = settings.limits.max_body_bytes
         self._hosts = frozenset(h.lower() for h in (settings.server.host, *settings.server.allowed_hosts))
         self._origins = frozenset(settings.server.cors_origins)
@@ -74,7 +76,11 @@ class Guard:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         nobody = CALLER.set(CALLER.get())
         try:
-            await self._serve(scope, headers, receive, answer)
+            with span("rest.request", parent=headers.get("traceparent", ""), request_id=request_id) as told:
+                await self._serve(scope, headers, receive, answer)
+                told.set("http.request.method", scope["method"])
+                told.set("http.route", _route(scope))
+                told.set("http.response.status_code", status)
         except Exception as error:
             # Answered and logged by the app already, as a rule; what is raised again must not reach the
             # server's own log with its message.
@@ -84,12 +90,14 @@ class Guard:
         finally:
             CALLER.reset(nobody)
             set_actor(NOBODY)
+            took_s = time.monotonic() - begun_s
+            self._metrics.request("rest", _verb(scope), outcome_of(scope, status), took_s)
             self._log.info(
                 "request",
                 method=scope["method"],
                 path=_route(scope),
                 status=status,
-                took_ms=round((time.monotonic() - begun_s) * 1000, 1),
+                took_ms=round(took_s * 1000, 1),
             )
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
@@ -102,6 +110,7 @@ class Guard:
         except _Gone:
             return
         except EbbtideError as error:
+            note_outcome(scope, error)
             await problem(error)(scope, receive, send)
             return
         await _with_watch(self._app, scope, body, receive, send)
@@ -181,6 +190,11 @@ class Guard:
 def _route(scope: Scope) -> str:
     """The route's pattern, never the path itself: that may hold anything."""
     return getattr(scope.get("route"), "path", "")
+
+
+def _verb(scope: Scope) -> str:
+    """The verb that was asked for, as both transports call it; `none` where there is no such route."""
+    return getattr(getattr(scope.get("route"), "endpoint", None), "__name__", "none")
 
 
 def _host_name(host: str) -> str:

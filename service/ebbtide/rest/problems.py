@@ -9,6 +9,7 @@ line; Corrupted and Internal at error, here, once, and the caller is told no det
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from starlette.routing import Match
 
 from ebbtide.errors import (
     QUIET_MESSAGE,
+    REASONS,
     Corrupted,
     EbbtideError,
     FieldViolation,
@@ -57,6 +59,21 @@ class ErrorBody(Answer):
     error: ErrorDetails
 
 
+OUTCOME = "ebbtide.outcome"
+
+
+def note_outcome(scope: MutableMapping[str, Any], error: EbbtideError) -> None:
+    """Leave with the request what family of errors it ended in, for whoever counts."""
+    scope[OUTCOME] = REASONS[error.reason].family
+
+
+def outcome_of(scope: Mapping[str, Any], status: int) -> str:
+    """How a request ended: ok, a family of errors, or that the caller went away before."""
+    if status == 0:
+        return "cancelled"
+    return str(scope.get(OUTCOME, "ok" if status < 400 else "Internal"))
+
+
 def problem(error: EbbtideError) -> Response:
     """The response to an error."""
     is_quiet = isinstance(error, (Corrupted, Internal))
@@ -84,9 +101,10 @@ def problem(error: EbbtideError) -> Response:
     )
 
 
-async def on_ebbtide_error(_: Request, error: Exception) -> Response:
+async def on_ebbtide_error(request: Request, error: Exception) -> Response:
     """Answer an error of ours."""
     assert isinstance(error, EbbtideError)
+    note_outcome(request.scope, error)
     if isinstance(error, (Corrupted, Internal)):
         get_log("rest").error("request failed", reason=error.reason, exc_info=error)
     return problem(error)
@@ -95,15 +113,18 @@ async def on_ebbtide_error(_: Request, error: Exception) -> Response:
 async def on_http_exception(request: Request, error: Exception) -> Response:
     """Answer what the router itself refuses."""
     assert isinstance(error, HTTPException)
+    refused: EbbtideError = InvalidRequest("the request cannot be read", reason="INVALID_VALUE")
     if error.status_code == 405:
         refusal = NotFound("this path does not take this method", reason="METHOD_NOT_ALLOWED")
+        note_outcome(request.scope, refusal)
         response = problem(refusal)
         # The router names the methods of one route only; a path may have several.
         response.headers["Allow"] = ", ".join(sorted(_methods_at(request)))
         return response
     if error.status_code == 404:
-        return problem(NotFound("there is nothing at this path", reason="ROUTE_NOT_FOUND"))
-    return problem(InvalidRequest("the request cannot be read", reason="INVALID_VALUE"))
+        refused = NotFound("there is nothing at this path", reason="ROUTE_NOT_FOUND")
+    note_outcome(request.scope, refused)
+    return problem(refused)
 
 
 def _methods_at(request: Request) -> set[str]:
@@ -114,20 +135,20 @@ def _methods_at(request: Request) -> set[str]:
     return {method for route in found for method in getattr(route, "methods", None) or ()}
 
 
-async def on_validation_error(_: Request, error: Exception) -> Response:
+async def on_validation_error(request: Request, error: Exception) -> Response:
     """Answer a query option of the wrong type."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     field = str(first["loc"][-1])
     reason = "INVALID_PAGE" if field in ("page_size", "page_token") else "INVALID_VALUE"
     description = str(first["msg"])
-    return problem(
-        InvalidRequest(
-            f"{field}: {description}",
-            reason=reason,
-            violations=[FieldViolation(field, description)],
-        )
+    refusal = InvalidRequest(
+        f"{field}: {description}",
+        reason=reason,
+        violations=[FieldViolation(field, description)],
     )
+    note_outcome(request.scope, refusal)
+    return problem(refusal)
 
 
 async def on_fault(_: Request, error: Exception) -> Response:

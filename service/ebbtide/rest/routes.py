@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from ebbtide import __version__
 from ebbtide.access.grants import CALLER
 from ebbtide.access.operations import BY_ROUTE, UNLISTED
 from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.parameters import AgentParameters
-from ebbtide.rest.documents import body_of
+from ebbtide.rest.documents import body_of, stream_of
 from ebbtide.rest.problems import ErrorBody
-from ebbtide.verbs import agents, audit, batches, forget, inspect, memories, recall, remember, search, service
+from ebbtide.rest.streams import ServerSentEvents, position
+from ebbtide.telemetry import verb_span
+from ebbtide.verbs import (
+    agents,
+    audit,
+    batches,
+    events,
+    forget,
+    inspect,
+    memories,
+    metrics,
+    recall,
+    remember,
+    search,
+    service,
+)
 from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
@@ -47,7 +65,20 @@ def _refuse_unknown_options(request: Request) -> None:
         )
 
 
-router = APIRouter(responses=ERRORS, dependencies=[Depends(_look)])
+class _Traced(APIRoute):
+    """A route whose work is the span of a verb."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def traced(request: Request) -> Response:
+            with verb_span(self.name):
+                return await handle(request)
+
+        return traced
+
+
+router = APIRouter(route_class=_Traced, responses=ERRORS, dependencies=[Depends(_look)])
 
 PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
 PageToken = Annotated[str, Query(description="next_page_token of the page before.")]
@@ -352,6 +383,30 @@ async def list_links(
     return _json(await inspect.list_links(_service(request), agent_id, page_size, page_token))
 
 
+# --- events ------------------------------------------------------------------------------------------
+
+
+@router.get(
+    "/v1/agents/{agent_id}/events",
+    response_model=events.EventInfo,
+    response_class=Response,
+    openapi_extra=stream_of(events.EventInfo),
+    tags=["events"],
+)
+async def watch_events(
+    request: Request,
+    agent_id: str,
+    after: Annotated[
+        int | None,
+        Query(description="Number of the last event that was seen; -1: only what is to come."),
+    ] = None,
+    follow: Annotated[bool | None, Query(description="false: end with what is there.")] = None,
+) -> Response:
+    """Watch what happens to an agent's memory, as text/event-stream; `Last-Event-ID` goes before `after`."""
+    begin = position(after, request.headers.get("last-event-id"))
+    return ServerSentEvents(await events.watch_events(_service(request), agent_id, begin, follow))
+
+
 # --- the daemon --------------------------------------------------------------------------------------
 
 
@@ -373,6 +428,12 @@ async def readyz(request: Request) -> Response:
     """Whether requests are accepted: 200 when ready or degraded, 503 when nothing can be accepted."""
     readiness = await service.get_readiness(_service(request))
     return _json(readiness, 503 if readiness.status == "unavailable" else 200)
+
+
+@router.get("/metrics", response_class=PlainTextResponse, tags=["service"])
+async def get_metrics(request: Request) -> Response:
+    """Everything that is counted, in the text format of Prometheus."""
+    return Response(await metrics.get_metrics(_service(request)), media_type=CONTENT_TYPE)
 
 
 @router.get("/v1/model", response_model=service.ModelInfo, tags=["service"])

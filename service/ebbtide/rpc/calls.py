@@ -1,7 +1,7 @@
 """The verbs as calls: what a request gives is handed to the verb, its answer becomes the response.
 
-No default, limit or check of its own stands here. `CALLS` is the whole service; a test compares it with the
-schema, whose request and response types it takes from there.
+No default, limit or check of its own stands here. `CALLS` and `STREAMS` are the whole service; a test compares them
+with the schema, whose request and response types it takes from there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,19 @@ from typing import Any
 from pydantic import BaseModel
 
 from ebbtide.rpc.convert import read_form
-from ebbtide.verbs import agents, audit, batches, forget, inspect, memories, recall, remember, search, service
+from ebbtide.verbs import (
+    agents,
+    audit,
+    batches,
+    events,
+    forget,
+    inspect,
+    memories,
+    recall,
+    remember,
+    search,
+    service,
+)
 from ebbtide.verbs.forms import refuse
 from ebbtide.verbs.service import Service
 
@@ -20,6 +32,7 @@ Fields = dict[str, Any]
 Answered = tuple[BaseModel, Mapping[str, Any]]
 """An answer, and fields that REST says otherwise than in its body."""
 Call = Callable[[Service, Fields], Awaitable[Answered]]
+Stream = Callable[[Service, Fields], Awaitable[events.EventStream]]
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -27,13 +40,13 @@ NOTHING: Mapping[str, Any] = {}
 # --- agents ------------------------------------------------------------------------------------------------
 
 
-async def open_agent(on: Service, fields: Fields) -> Answered:
+async def initialise(on: Service, fields: Fields) -> Answered:
     """Bring an agent into being, or find that it is as asked."""
     info, is_new = await agents.initialise(on, fields["agent_id"], fields.get("parameters", {}))
     return info, {"created": is_new}
 
 
-async def update_agent(on: Service, fields: Fields) -> Answered:
+async def update(on: Service, fields: Fields) -> Answered:
     """Change parameters of an agent, or let them go back to the daemon's defaults."""
     changed = fields.get("parameters", {})
     for name in fields["reset"]:
@@ -52,12 +65,12 @@ async def list_agents(on: Service, fields: Fields) -> Answered:
     return await agents.list_agents(on, fields.get("page_size"), fields["page_token"]), NOTHING
 
 
-async def close_agent(on: Service, fields: Fields) -> Answered:
+async def close(on: Service, fields: Fields) -> Answered:
     """Put everything on disk and let the agent rest."""
     return await agents.close(on, fields["agent_id"]), NOTHING
 
 
-async def delete_agent(on: Service, fields: Fields) -> Answered:
+async def erase(on: Service, fields: Fields) -> Answered:
     """Erase an agent."""
     return await agents.erase(on, fields["agent_id"]), NOTHING
 
@@ -177,6 +190,14 @@ async def verify_audit(on: Service, fields: Fields) -> Answered:
     return await audit.verify_audit(on, agent_id, read_form(audit.VerifyAuditCommand, fields)), NOTHING
 
 
+# --- events ------------------------------------------------------------------------------------------------
+
+
+async def watch_events(on: Service, fields: Fields) -> events.EventStream:
+    """Watch what happens to an agent's memory."""
+    return await events.watch_events(on, fields["agent_id"], fields.get("after"), fields.get("follow"))
+
+
 # --- the daemon --------------------------------------------------------------------------------------------
 
 
@@ -191,12 +212,12 @@ async def get_scheduler(on: Service, _: Fields) -> Answered:
 
 
 CALLS: Mapping[str, Call] = {
-    "OpenAgent": open_agent,
-    "UpdateAgent": update_agent,
+    "OpenAgent": initialise,
+    "UpdateAgent": update,
     "GetAgent": get_agent,
     "ListAgents": list_agents,
-    "CloseAgent": close_agent,
-    "DeleteAgent": delete_agent,
+    "CloseAgent": close,
+    "DeleteAgent": erase,
     "Remember": remember_batch,
     "Recall": recall_memories,
     "Search": search_memories,
@@ -218,4 +239,7 @@ CALLS: Mapping[str, Call] = {
     "GetModel": get_model,
     "GetScheduler": get_scheduler,
 }
-"""Every call of the service by its name in the schema."""
+"""Every call of the service that has one answer, by its name in the schema."""
+
+STREAMS: Mapping[str, Stream] = {"WatchEvents": watch_events}
+"""Those that are answered again and again."""

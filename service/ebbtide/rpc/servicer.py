@@ -23,11 +23,11 @@ from pydantic import BaseModel
 
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPERATIONS, UNLISTED, Operation
-from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
-from ebbtide.rpc.calls import CALLS, Call
+from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, NotFound
+from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
 from ebbtide.rpc.convert import answered, decoded, given
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
-from ebbtide.telemetry import get_log, request_id_from
+from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.service import Service
 
@@ -35,6 +35,9 @@ SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
 REQUEST_ID_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
+
+VERBS = {name: call.__name__ for name, call in {**CALLS, **STREAMS}.items()}
+"""What a verb is called in metrics, over each transport alike."""
 
 ITEM_BYTES = 512
 """What an item of a listing takes to write, as so many bytes of a request take to read."""
@@ -66,9 +69,10 @@ class Servicer:
         return [_Fallback(self)]
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
-        call = CALLS[method.name]
         request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-
+        if method.server_streaming:
+            return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
+        call = CALLS[method.name]
         operation = OPERATIONS.get(method.name, UNLISTED)
 
         async def handle(body: bytes, context: Context) -> bytes:
@@ -78,6 +82,27 @@ class Servicer:
             return await self.answer(method.name, context, work)
 
         return grpc.unary_unary_rpc_method_handler(handle)
+
+    def _stream_handler(
+        self, name: str, call: Stream, request_kind: type[Message], answer_kind: type[Message]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        async def handle(body: bytes, context: Context) -> None:
+            async def work() -> bytes:
+                fields = given(decoded(request_kind, body))
+                operation = OPERATIONS.get(name, UNLISTED)
+                self._service.entrance.permit(CALLER.get(), operation, fields.get("agent_id"))
+                stream = await call(self._service, fields)
+                try:
+                    async for page in stream.pages():
+                        for item in page:
+                            await context.write(answered(answer_kind, item).SerializeToString())
+                finally:
+                    stream.close()
+                return b""
+
+            await self.answer(name, context, work)
+
+        return grpc.unary_stream_rpc_method_handler(handle)
 
     async def _work(
         self,
@@ -104,26 +129,30 @@ class Servicer:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
         begun_s = time.monotonic()
-        code = "CANCELLED"
+        code, outcome = "CANCELLED", "cancelled"
         try:
             _refuse_late(context)
-            self.admit(context)
-            done = await work()
-            code = "OK"
+            parent = next(iter(_metadata(context, "traceparent")), "")
+            with span("rpc.request", parent=parent, request_id=request_id) as told:
+                told.set("rpc.method", method)
+                self.admit(context)
+                with verb_span(VERBS.get(method, "none")):
+                    done = await work()
+            code, outcome = "OK", "ok"
             return done
         except EbbtideError as error:
-            code = error.grpc
+            code, outcome = error.grpc, REASONS[error.reason].family
             if isinstance(error, (Corrupted, Internal)):
                 self._log.error("request failed", reason=error.reason, exc_info=error)
             await self.refuse(context, error, request_id)
         except Exception as error:
-            code = "INTERNAL"
+            code, outcome = "INTERNAL", "Internal"
             self._log.error("request failed", reason="INTERNAL", exc_info=error)
             await self.refuse(context, Internal("unexpected"), request_id)
         finally:
-            self._log.info(
-                "request", method=method, code=code, took_ms=round((time.monotonic() - begun_s) * 1000, 1)
-            )
+            took_s = time.monotonic() - begun_s
+            self._service.metrics.request("grpc", VERBS.get(method, "none"), outcome, took_s)
+            self._log.info("request", method=method, code=code, took_ms=round(took_s * 1000, 1))
 
     def _on_done(self, _: Context) -> None:
         self._in_hand -= 1

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import zstandard
 
+from ebbtide.events import EventRecord, fits
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditRecord, Verification
 from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
@@ -76,6 +77,7 @@ class _Check:
         self._check_queues()
         self._check_receipts()
         self._check_audit()
+        self._check_events()
         return self.found
 
     def _note(self, table: bytes, key: str, problem: str, *, is_repairable: bool = False) -> None:
@@ -308,6 +310,22 @@ class _Check:
         chain.end(self._txn.audit_head())
         if chain.broken_at is not None:
             self._note(layout.AUDIT, str(chain.broken_at), chain.problem)
+
+    def _check_events(self) -> None:
+        """Records follow each other without a gap, up to the number that the next event gets."""
+        expected: int | None = None
+        for key, value in self._txn.items(layout.EVENTS):
+            first = layout.from_u64(key)
+            record = self._decoded(layout.EVENTS, key, value, EventRecord)
+            if record is None or not fits(record):
+                self._note(layout.EVENTS, str(first), "cannot be read as events")
+                expected = None
+                continue
+            if expected is not None and first != expected:
+                self._note(layout.EVENTS, str(first), "does not follow the record before it")
+            expected = first + record.count
+        if expected is not None and expected != self._txn.next_event():
+            self._note(layout.META, "next_event", "is not the number after the last event")
 
 
 def _slice(text: bytes, offset: int, length: int) -> str | None:

@@ -322,6 +322,13 @@ class DataDirectory:
                     found.append(owner)
         return found
 
+    def is_writable(self) -> bool:
+        """Whether agents can be made and written: not on a disk that was mounted anew for reading only."""
+        is_read_only = os.statvfs(self.root).f_flag & os.ST_RDONLY
+        return not is_read_only and all(
+            os.access(path, os.W_OK | os.X_OK) for path in (self.root, self.agents, self.work)
+        )
+
     def free_bytes(self) -> int:
         """Room left on the disk under the data directory."""
         return shutil.disk_usage(self.root).free

@@ -40,6 +40,7 @@ PARKED = b"parked"  # u64 batch -> empty
 DIGESTED = b"digested"  # u64 sequence -> u64 batch: for retention
 RECEIPTS = b"receipts"  # text key of the idempotency key -> Receipt
 AUDIT = b"audit"  # u64 number -> AuditRecord
+EVENTS = b"events"  # u64 number of the first event -> EventRecord: what one commit did
 META = b"meta"  # name -> value
 
 TABLES: Final = (
@@ -60,12 +61,13 @@ TABLES: Final = (
     DIGESTED,
     RECEIPTS,
     AUDIT,
+    EVENTS,
     META,
 )
 SORTED_TABLES: Final = frozenset({LINKS, BACKLINKS})
 DERIVED_TABLES: Final = frozenset({PASSAGES, VECTORS})
 """Made anew from the others where they are missing, as in a store that was written before there were any."""
-LATER_TABLES: Final = DERIVED_TABLES | {AUDIT}
+LATER_TABLES: Final = DERIVED_TABLES | {AUDIT, EVENTS}
 """Made where they are missing: a store that was written before there were any is opened as it is."""
 
 COMPACTION_DUE: Final = b"compaction_due"

@@ -30,6 +30,7 @@ from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
+from ebbtide.telemetry import span
 
 T = TypeVar("T")
 
@@ -255,7 +256,7 @@ class LmdbStore:
         self._assert_open()
         while True:
             try:
-                with self._environment.begin(write=True) as txn:
+                with span("commit"), self._environment.begin(write=True) as txn:
                     return fn(LmdbWriting(txn, self._tables))
             except lmdb.MapFullError as error:
                 self._grow(error)

@@ -1,9 +1,9 @@
 """One LMDB transaction read as an agent's ground state, and written to as one.
 
-Its parts have modules of their own: `texts`, `inbox` and `network`, all on `tables`. Here they become one, together
-with what belongs to the agent as a whole and what touches several parts at once. Everything derived that lives on disk
-is derived by them, so that one transaction is one consistent state. No rule of the memory model stands here; a `Change`
-arrives ready made.
+Its parts have modules of their own: `texts`, `inbox`, `network` and `events`, all on `tables`. Here they become one,
+together with what belongs to the agent as a whole and what touches several parts at once. Everything derived that
+lives on disk is derived by them, so that one transaction is one consistent state. No rule of the memory model stands
+here; a `Change` arrives ready made.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import msgspec
 
 from ebbtide.store import layout
 from ebbtide.store.audit import AuditReading, AuditWriting
+from ebbtide.store.events import EventReading, EventWriting
 from ebbtide.store.inbox import InboxReading, InboxWriting
 from ebbtide.store.network import NetworkReading, NetworkWriting
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import AgentCounts, Batch, Change, MessageRecord, PassageEntry, PassState, Receipt
 
 
-class LmdbReading(NetworkReading, InboxReading, AuditReading):
+class LmdbReading(NetworkReading, InboxReading, AuditReading, EventReading):
     """A consistent view of one agent's ground state."""
 
     def identity(self) -> Identity | None:
@@ -86,7 +87,7 @@ class LmdbReading(NetworkReading, InboxReading, AuditReading):
         return msgspec.json.decode(text, type=dict[str, object]) if text else {}
 
 
-class LmdbWriting(LmdbReading, NetworkWriting, InboxWriting, AuditWriting):
+class LmdbWriting(LmdbReading, NetworkWriting, InboxWriting, AuditWriting, EventWriting):
     """A change of one agent's ground state."""
 
     def create(self, identity: Identity) -> None:

@@ -6,6 +6,7 @@ import warnings
 from ebbtide.v1 import agents_pb2 as ebbtide_dot_v1_dot_agents__pb2
 from ebbtide.v1 import batches_pb2 as ebbtide_dot_v1_dot_batches__pb2
 from ebbtide.v1 import daemon_pb2 as ebbtide_dot_v1_dot_daemon__pb2
+from ebbtide.v1 import events_pb2 as ebbtide_dot_v1_dot_events__pb2
 from ebbtide.v1 import forget_pb2 as ebbtide_dot_v1_dot_forget__pb2
 from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
 from ebbtide.v1 import memories_pb2 as ebbtide_dot_v1_dot_memories__pb2
@@ -165,6 +166,11 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/VerifyAudit',
                 request_serializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.FromString,
+                _registered_method=True)
+        self.WatchEvents = channel.unary_stream(
+                '/ebbtide.v1.MemoryService/WatchEvents',
+                request_serializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsResponse.FromString,
                 _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetModel',
@@ -358,6 +364,14 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchEvents(self, request, context):
+        """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
+        kept any more, at the beginning or later: nothing is skipped silently.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Tell which language model is in force, whether it answers, and how its replies parse.
         """
@@ -494,6 +508,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.VerifyAudit,
                     request_deserializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.SerializeToString,
+            ),
+            'WatchEvents': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchEvents,
+                    request_deserializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -1158,6 +1177,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/VerifyAudit',
             ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.SerializeToString,
             ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/WatchEvents',
+            ebbtide_dot_v1_dot_events__pb2.WatchEventsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_events__pb2.WatchEventsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from ebbtide.v1 import agents_pb2 as _agents_pb2
 from ebbtide.v1 import batches_pb2 as _batches_pb2
 from ebbtide.v1 import daemon_pb2 as _daemon_pb2
+from ebbtide.v1 import events_pb2 as _events_pb2
 from ebbtide.v1 import forget_pb2 as _forget_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from ebbtide.v1 import memories_pb2 as _memories_pb2
@@ -103,6 +104,10 @@ class MemoryServiceStub:
     """List the records of an agent's audit log: who, what, when, how many."""
     VerifyAudit: _grpc.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]
     """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+    WatchEvents: _grpc.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]
+    """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
+    kept any more, at the beginning or later: nothing is skipped silently.
+    """
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -175,6 +180,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """List the records of an agent's audit log: who, what, when, how many."""
     VerifyAudit: _aio.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]  # type: ignore[assignment]
     """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+    WatchEvents: _aio.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]  # type: ignore[assignment]
+    """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
+    kept any more, at the beginning or later: nothing is skipped silently.
+    """
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]  # type: ignore[assignment]
@@ -388,6 +397,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_forget_pb2.VerifyAuditResponse, _abc.Awaitable[_forget_pb2.VerifyAuditResponse]]:
         """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+
+    @_abc_1.abstractmethod
+    def WatchEvents(
+        self,
+        request: _events_pb2.WatchEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_events_pb2.WatchEventsResponse], _abc.AsyncIterator[_events_pb2.WatchEventsResponse]]:
+        """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
+        kept any more, at the beginning or later: nothing is skipped silently.
+        """
 
     @_abc_1.abstractmethod
     def GetModel(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import Field
@@ -15,9 +15,11 @@ from ebbtide.access.grants import CALLER
 from ebbtide.clock import Clock
 from ebbtide.fleet.allowance import Allowance
 from ebbtide.fleet.arrivals import Quota
+from ebbtide.fleet.digest import NO_SERVER
 from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.fleet import Fleet
 from ebbtide.language.retry import Asking
+from ebbtide.metrics import Metrics
 from ebbtide.settings import Settings
 from ebbtide.verbs.forms import Answer
 
@@ -39,6 +41,7 @@ class Service:
     """One thread, for what grows with the size of a request: reading it, and writing what is as large."""
     entrance: Entrance
     """Who may ask for what."""
+    metrics: Metrics = field(default_factory=Metrics)
     is_accepting: bool = True
     """Whether requests are taken; off from the moment a stop begins."""
 
@@ -204,10 +207,18 @@ async def get_readiness(service: Service) -> Readiness:
     lag_s = max((agent.digest.lag_s for agent in service.fleet.open_agents), default=0.0)
     if lag_s > service.settings.fleet.digest_lag_bound_s:
         reasons.append(f"the oldest batch has waited {lag_s:.0f} s to be digested")
+    if unresumed := service.fleet.unresumed:
+        why = ", ".join(sorted(set(unresumed.values())))
+        reasons.append(f"{len(unresumed)} agents with waiting work could not be opened ({why})")
+    held_up_by = {agent.digest.held_up_by for agent in service.fleet.open_agents} - {""}
+    reasons += [f"digests wait: {why}" for why in sorted(held_up_by) if why != NO_SERVER]
     try:
         free = await service.fleet.on_pool(service.fleet.data.free_bytes)
+        is_writable = await service.fleet.on_pool(service.fleet.data.is_writable)
     except OSError:
         return Readiness(status="unavailable", reasons=["the data directory cannot be reached"])
+    if not is_writable:
+        return Readiness(status="unavailable", reasons=["the data directory cannot be written to"])
     if free < service.settings.store.low_disk_bytes:
         reasons.append(f"only {free >> 20} MiB of disk are free")
     return Readiness(status="degraded" if reasons else "ready", reasons=reasons)

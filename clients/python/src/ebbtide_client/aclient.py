@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -13,7 +14,8 @@ import httpx
 from ebbtide_client import calls, wire
 from ebbtide_client.calls import Call, as_method
 from ebbtide_client.errors import EbbtideError, from_httpx
-from ebbtide_client.models import Page
+from ebbtide_client.models import EventInfo, Page
+from ebbtide_client.reading import LEAST_TIMEOUT_S, Reading
 from ebbtide_client.retries import Retries, Tries
 
 P = ParamSpec("P")
@@ -43,6 +45,27 @@ def _every(build: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[AsyncClien
 
     every.__doc__ = f"Page by page: {build.__doc__}"
     return every
+
+
+def _stream(
+    build: Callable[P, Call[EventInfo]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[EventInfo]]:
+    @as_method(build)
+    async def stream(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[EventInfo]:
+        reading = Reading(build(*args, **kwargs), self._retries)
+        while True:
+            lost: EbbtideError | None = None
+            try:
+                async with aclosing(self.read(reading)) as found:
+                    async for event in found:
+                        yield event
+            except EbbtideError as error:
+                lost = error
+            if lost is None and not reading.is_following:
+                return
+            await asyncio.sleep(reading.pause_s(lost))
+
+    return stream
 
 
 class AsyncClient:
@@ -116,6 +139,8 @@ class AsyncClient:
     list_audit = _verb(calls.list_audit)
     verify_audit = _verb(calls.verify_audit)
 
+    events = _stream(calls.events)
+
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)
     get_model = _verb(calls.get_model)
@@ -147,3 +172,18 @@ class AsyncClient:
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
         return call.read(wire.reply_of(response))
+
+    async def read(self, reading: Reading) -> AsyncGenerator[EventInfo, None]:
+        """The events of one connection."""
+        asked = self._wire.streaming(reading.call, LEAST_TIMEOUT_S)
+        try:
+            async with self._http.stream(**asked) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    reading.call.read(wire.reply_of(response))
+                async for line in response.aiter_lines():
+                    event = reading.line(line)
+                    if event is not None:
+                        yield event
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error

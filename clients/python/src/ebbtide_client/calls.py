@@ -31,6 +31,7 @@ from ebbtide_client.models import (
     DeletedNode,
     DeletedNodes,
     Erased,
+    EventInfo,
     Flushed,
     FocusInfo,
     Forgotten,
@@ -463,6 +464,19 @@ def verify_audit(agent_id: str, texts: Sequence[str] = ()) -> Call[AuditVerified
     return Call(
         "POST", _of(agent_id, "audit", "verify"), _reads(AuditVerified), body=_body(form), is_safe=True
     )
+
+
+# --- events --------------------------------------------------------------------------------------------
+
+
+def events(agent_id: str, *, after: int | None = None, follow: bool = True) -> Call[EventInfo]:
+    """What happens to an agent's memory, event by event, after the one of a number; for ever, unless not to `follow`.
+
+    Without `after` it begins with the oldest event that is kept, with -1 with the next one to come. A lost connection
+    is taken up where it broke off. NotFound (EVENTS_GONE) where events in between are no longer kept.
+    """
+    query = {"follow": "true" if follow else "false"} | ({} if after is None else {"after": str(after)})
+    return Call("GET", _of(agent_id, "events"), _reads(EventInfo), query=query, is_safe=True)
 
 
 # --- the daemon ----------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import httpx
 from ebbtide_client import calls, wire
 from ebbtide_client.calls import Call, as_method
 from ebbtide_client.errors import EbbtideError, from_httpx
-from ebbtide_client.models import Page
+from ebbtide_client.models import EventInfo, Page
+from ebbtide_client.reading import LEAST_TIMEOUT_S, Reading
 from ebbtide_client.retries import Retries, Tries
 
 P = ParamSpec("P")
@@ -42,6 +43,23 @@ def _every(build: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[Client, P]
 
     every.__doc__ = f"Page by page: {build.__doc__}"
     return every
+
+
+def _stream(build: Callable[P, Call[EventInfo]]) -> Callable[Concatenate[Client, P], Iterator[EventInfo]]:
+    @as_method(build)
+    def stream(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[EventInfo]:
+        reading = Reading(build(*args, **kwargs), self._retries)
+        while True:
+            lost: EbbtideError | None = None
+            try:
+                yield from self.read(reading)
+            except EbbtideError as error:
+                lost = error
+            if lost is None and not reading.is_following:
+                return
+            time.sleep(reading.pause_s(lost))
+
+    return stream
 
 
 class Client:
@@ -115,6 +133,8 @@ class Client:
     list_audit = _verb(calls.list_audit)
     verify_audit = _verb(calls.verify_audit)
 
+    events = _stream(calls.events)
+
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)
     get_model = _verb(calls.get_model)
@@ -146,3 +166,18 @@ class Client:
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
         return call.read(wire.reply_of(response))
+
+    def read(self, reading: Reading) -> Iterator[EventInfo]:
+        """The events of one connection."""
+        asked = self._wire.streaming(reading.call, LEAST_TIMEOUT_S)
+        try:
+            with self._http.stream(**asked) as response:
+                if response.status_code != 200:
+                    response.read()
+                    reading.call.read(wire.reply_of(response))
+                for line in response.iter_lines():
+                    event = reading.line(line)
+                    if event is not None:
+                        yield event
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error

@@ -270,6 +270,26 @@ class BatchInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class EventInfo:
+    """One thing that happened. What its kind does not have is None, or empty."""
+
+    sequence: int
+    happened_at: int
+    kind: str
+    node_id: str | None
+    target_id: str | None
+    batch_id: str | None
+    message_id: str | None
+    pass_number: int | None
+    length_before: int | None
+    length: int | None
+    node_count: int | None
+    attempts: int | None
+    focus: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Flushed:
     """Where things stand, also when the time ran out."""
 

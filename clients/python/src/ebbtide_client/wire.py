@@ -54,6 +54,13 @@ class Wire:
             "timeout": httpx.Timeout(self.timeout_s + call.waits_s, connect=self.connect_timeout_s),
         }
 
+    def streaming(self, call: Call[Any], least_timeout_s: float) -> dict[str, Any]:
+        """Arguments of an httpx request whose answer goes on and on."""
+        asked = self.request(call)
+        silence_s = max(self.timeout_s, least_timeout_s)
+        timeout = httpx.Timeout(silence_s, connect=self.connect_timeout_s)
+        return {**asked, "headers": {"Accept": "text/event-stream"}, "timeout": timeout}
+
     def describe(self, name: str) -> str:
         """A repr that tells no secret."""
         key = ", api_key=[secret]" if self.api_key else ""

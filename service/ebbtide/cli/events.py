@@ -1,0 +1,51 @@
+"""`ebbtide events`: what happened to an agent's memory, one event a line; with `--follow` what happens, as it does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ebbtide.cli.console import local_time, say, write_json, write_text
+from ebbtide.cli.options import DEFAULT_URL, Json, Url
+
+FIELDS = ("node_id", "target_id", "batch_id", "message_id")
+NUMBERS = {"pass_number": "pass", "node_count": "memories", "attempts": "attempts"}
+
+
+def events(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
+    url: Url = DEFAULT_URL,
+    after: Annotated[
+        int | None,
+        typer.Option("--after", help="Only events after this number; -1: only what is to come."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Tell what happens to an agent's memory, in order."""
+    from ebbtide.cli.remote import Remote
+
+    count = 0
+    with Remote(url) as remote:
+        for event in remote.events(agent, after, follow=follow):
+            count += 1
+            if as_json:
+                write_json(event)
+            else:
+                write_text(line_of(event))
+    if not count and not as_json:
+        say("Nothing happened since.", "dim")
+
+
+def line_of(event: dict[str, Any]) -> str:
+    """One event for a person to read."""
+    told = [event[name] for name in FIELDS if event[name]]
+    if event["length"] is not None:
+        before = event["length_before"]
+        told.append(f"{event['length']} characters" + ("" if before is None else f", were {before}"))
+    told += [f"{word} {event[name]}" for name, word in NUMBERS.items() if event[name] is not None]
+    told += event["focus"] + event["parameters"]
+    return (
+        f"{event['sequence']:>8}  {local_time(event['happened_at'])}  {event['kind']:<17}  {' '.join(told)}"
+    )

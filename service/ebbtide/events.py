@@ -1,0 +1,133 @@
+"""What happened to an agent's memory, as values: kinds of events, how they are packed, how one is read again.
+
+Events tell ids, numbers and names of parameters, **never content**: whoever may see a memory asks for it by its id,
+and what was erased stands in no event. Those of one commit are one `EventRecord`, in which events of one kind are a
+run: ten thousand memories that one step forgot take as many numbers, not as many values.
+
+Frozen values without behaviour of their own; where they are kept is in `store/events.py`, what they are made of in
+`fleet/happenings.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+
+FIELDS_OF: dict[str, tuple[str, ...]] = {
+    "BatchDigested": ("batch", "node_count"),
+    "BatchParked": ("batch", "attempts"),
+    "BatchRetried": ("batch",),
+    "NodeCreated": ("node", "batch", "length"),
+    "NodeCompressed": ("node", "length_before", "length", "pass_number"),
+    "NodeForgotten": ("node", "pass_number"),
+    "NodeCorrected": ("node",),
+    "MemoryErased": ("node", "message"),
+    "LinkBroken": ("node", "target", "pass_number"),
+    "FocusChanged": (),
+    "ParametersChanged": (),
+    "PassCompleted": ("pass_number",),
+}
+"""The numbers of an event of each kind, in the order in which they are kept; 0 is none."""
+
+
+class EventKind(StrEnum):
+    """What can happen."""
+
+    BATCH_DIGESTED = "BatchDigested"
+    BATCH_PARKED = "BatchParked"
+    BATCH_RETRIED = "BatchRetried"
+    NODE_CREATED = "NodeCreated"
+    NODE_COMPRESSED = "NodeCompressed"
+    NODE_FORGOTTEN = "NodeForgotten"
+    NODE_CORRECTED = "NodeCorrected"
+    MEMORY_ERASED = "MemoryErased"
+    LINK_BROKEN = "LinkBroken"
+    FOCUS_CHANGED = "FocusChanged"
+    PARAMETERS_CHANGED = "ParametersChanged"
+    PASS_COMPLETED = "PassCompleted"
+
+
+class EventRun(msgspec.Struct, frozen=True, array_like=True):
+    """Events of one kind that follow each other: `count` rows of numbers, or one event with a list."""
+
+    kind: str
+    count: int
+    numbers: bytes = b""
+    """Little-endian u64, row after row; of FocusChanged the ids in focus."""
+    names: tuple[str, ...] = ()
+
+
+class EventRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The events of one commit."""
+
+    at_ms: int
+    runs: list[EventRun]
+
+    @property
+    def count(self) -> int:
+        """How many events it holds."""
+        return sum(run.count for run in self.runs)
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One thing that happened. Numbers that the kind does not have are 0."""
+
+    sequence: int
+    at_ms: int
+    kind: str
+    numbers: dict[str, int]
+    focus: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def run_of(kind: EventKind, *columns: Sequence[int]) -> EventRun:
+    """Events of one kind, from a column of numbers for each of its fields."""
+    assert len(columns) == len(FIELDS_OF[kind]), kind
+    rows = np.array(columns, dtype="<u8").T
+    return EventRun(kind.value, len(rows), rows.tobytes())
+
+
+def focus_run(focus: Sequence[int]) -> EventRun:
+    """The event of a focus that is another one now."""
+    return EventRun(EventKind.FOCUS_CHANGED.value, 1, np.array(focus, dtype="<u8").tobytes())
+
+
+def names_run(names: Sequence[str]) -> EventRun:
+    """The event of parameters that were changed."""
+    return EventRun(EventKind.PARAMETERS_CHANGED.value, 1, names=tuple(names))
+
+
+def unpacked(record: EventRecord, first: int, start: int) -> Iterator[Event]:
+    """The events of a record whose first one is number `first`, from number `start` on."""
+    for run in record.runs:
+        skipped = min(max(0, start - first), run.count)
+        if skipped < run.count:
+            yield from _unpacked_run(run, record.at_ms, first, skipped)
+        first += run.count
+
+
+def _unpacked_run(run: EventRun, at_ms: int, first: int, skipped: int) -> Iterator[Event]:
+    fields = FIELDS_OF.get(run.kind, ())
+    if not fields:
+        focus = tuple(np.frombuffer(run.numbers, dtype="<u8").tolist())
+        yield Event(first, at_ms, run.kind, {}, focus, run.names)
+        return
+    rows = np.frombuffer(run.numbers, dtype="<u8").reshape(run.count, len(fields))
+    for place in range(skipped, run.count):
+        yield Event(first + place, at_ms, run.kind, dict(zip(fields, rows[place].tolist(), strict=True)))
+
+
+def fits(record: EventRecord) -> bool:
+    """Whether a record holds together: known kinds, as many numbers as its counts say, at least one event."""
+    for run in record.runs:
+        fields = FIELDS_OF.get(run.kind)
+        if fields is None or run.count < 1:
+            return False
+        if fields and len(run.numbers) != 8 * len(fields) * run.count:
+            return False
+        if not fields and (run.count != 1 or len(run.numbers) % 8):
+            return False
+    return bool(record.runs)

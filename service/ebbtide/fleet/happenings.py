@@ -1,0 +1,124 @@
+"""What a change does, told as events: read off the change and the network as it is before.
+
+The rule guarded here: what is told is what is committed. Whatever changes memories goes through a `Change`, so its
+events are worked out in one place, and whoever makes changes cannot forget to tell of them. Batches and parameters are
+no part of a change; the jobs that commit those name them.
+
+`EventLog` is what a workspace tells them to: a row of its transaction, then whoever watches or counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ebbtide.clock import SystemClock
+from ebbtide.events import EventKind, EventRun, focus_run, run_of
+from ebbtide.memory.network import Network
+from ebbtide.store.port import WriteTransaction
+from ebbtide.vocabulary import Batch, Change, Node
+
+EVENTS_KEEP = 100_000
+"""Events that are kept of an agent unless the settings say otherwise."""
+
+ROUNDING = 1.000001
+"""How much a product may be off: candidates are looked at closely afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """Where the events of one agent go. The time of an event is that of its commit."""
+
+    now_ms: Callable[[], int] = SystemClock().now_ms
+    keep: int = EVENTS_KEEP
+    on_told: Callable[[Sequence[EventRun]], None] = lambda _: None
+    """Called after the commit, on the thread that made it."""
+
+    def write(self, txn: WriteTransaction, runs: Sequence[EventRun]) -> None:
+        """Keep events in the transaction of what they tell of."""
+        if runs:
+            txn.put_events(self.now_ms(), runs, self.keep)
+
+    def told(self, runs: Sequence[EventRun]) -> None:
+        """Let whoever watches know that they are committed."""
+        if runs:
+            self.on_told(runs)
+
+
+def happenings(network: Network, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:
+    """The events of a change that the network has not followed yet, in the order in which it is written."""
+    number = _pass_number(change)
+    old = [node for node in change.nodes if node.id < network.next_node_id]
+    new = [node for node in change.nodes if node.id >= network.next_node_id]
+    runs = [
+        run_of(
+            EventKind.NODE_CREATED,
+            [node.id for node in new],
+            [node.batch for node in new],
+            [len(node.content) for node in new],
+        ),
+        _rewritten(old, number),
+        run_of(EventKind.NODE_FORGOTTEN, change.forgotten, [number] * len(change.forgotten)),
+        run_of(
+            EventKind.MEMORY_ERASED,
+            [*change.deleted, *(0 for _ in erased_messages)],
+            [*(0 for _ in change.deleted), *erased_messages],
+        ),
+        _broken(network, change, number),
+    ]
+    if change.focus is not None and change.focus != network.focus:
+        runs.append(focus_run(change.focus))
+    if change.finished_passes is not None:
+        runs.append(run_of(EventKind.PASS_COMPLETED, [change.finished_passes]))
+    return [run for run in runs if run.count]
+
+
+def batch_run(kind: EventKind, batch: Batch, *numbers: int) -> EventRun:
+    """The event of a batch that stands somewhere else now."""
+    return run_of(kind, [batch.number], *([number] for number in numbers))
+
+
+def _pass_number(change: Change) -> int:
+    """The pass that a change belongs to; 0 for none."""
+    if change.finished_passes is not None:
+        return change.finished_passes
+    return 0 if change.pass_state is None else change.pass_state.number
+
+
+def _rewritten(nodes: Sequence[Node], pass_number: int) -> EventRun:
+    """What a pass did to nodes that were there, or their owner."""
+    if not pass_number:
+        return run_of(EventKind.NODE_CORRECTED, [node.id for node in nodes])
+    return run_of(
+        EventKind.NODE_COMPRESSED,
+        [node.id for node in nodes],
+        [node.rewrites[-1].length_before for node in nodes],
+        [node.rewrites[-1].length_after for node in nodes],
+        [pass_number] * len(nodes),
+    )
+
+
+def _broken(network: Network, change: Change, pass_number: int) -> EventRun:
+    """Links that these scans make weaker than the threshold.
+
+    One look over all strengths finds those that one scan can break, as a rule none; only these are worked out.
+    """
+    nothing = run_of(EventKind.LINK_BROKEN, [], [], [])
+    if not len(change.scanned):
+        return nothing
+    parameters, rows = network.parameters, network.links.rows
+    least, now = parameters.link_break_threshold, rows["now"]
+    near = np.flatnonzero((now >= least) & (now < least / parameters.decay_rate * ROUNDING))
+    if not len(near):
+        return nothing
+    sources = rows["source"][near]
+    is_scanned = np.isin(sources, network.slots_of(change.scanned)) & network.slots["alive"][sources]
+    is_locked = np.isin(sources, network.focus_slots())
+    gone = network.slots_of(change.forgotten) if change.forgotten else np.zeros(0, dtype=np.int64)
+    near = near[is_scanned & ~is_locked & ~np.isin(sources, gone)]
+    broken = near[network.decayed(near, np.ones(len(near), dtype=np.int32)) < least]
+    ids = network.slots["id"]
+    sources, targets = ids[rows["source"][broken]].tolist(), ids[rows["target"][broken]].tolist()
+    return run_of(EventKind.LINK_BROKEN, sources, targets, [pass_number] * len(sources))

@@ -1,0 +1,183 @@
+"""events: what happens to an agent's memory, in order, from any number on, as long as somebody listens.
+
+A stream is read in pages from the store, each through a job like any request, and waits in between for the next
+commit. Nothing is skipped silently: where the numbers that a caller wants next are no longer kept, the stream is
+refused, or ends, with EVENTS_GONE. Events name memories by their ids and never say what they hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import islice
+
+from pydantic import Field
+
+from ebbtide import events
+from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
+from ebbtide.fleet.watching import Watch
+from ebbtide.store.port import ReadTransaction
+from ebbtide.verbs.forms import Answer, refuse
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
+
+PAGE_SIZE = 500
+"""Events read in one job."""
+
+HEARTBEAT_S = 15.0
+"""So often something is sent when nothing happens, so that nobody in between takes the connection for dead."""
+
+GATHERING_S = 0.2
+"""How long a stream that was woken waits for more to come: a pass commits every few milliseconds."""
+
+FROM_NOW_ON = -1
+"""The `after` of who wants nothing that happened before."""
+
+
+class EventInfo(Answer):
+    """One thing that happened. What its kind does not have is null, or empty."""
+
+    sequence: int = Field(description="Its number: one more than that of the event before.", examples=[17])
+    happened_at: int = Field(description="ms since the epoch.")
+    kind: str = Field(description="What happened; see docs/events.md.", examples=["NodeForgotten"])
+    node_id: str | None = Field(description="The memory, or the source of the link.", examples=["n1"])
+    target_id: str | None = Field(description="The memory that the link points at.")
+    batch_id: str | None = Field(description="The batch.")
+    message_id: str | None = Field(description="The message.")
+    pass_number: int | None = Field(description="The compression pass.")
+    length_before: int | None = Field(description="Characters of the memory before.")
+    length: int | None = Field(description="Characters of the memory now.")
+    node_count: int | None = Field(description="How many memories the batch became.")
+    attempts: int | None = Field(description="Failed rounds of the batch.")
+    focus: list[str] = Field(description="The memories in focus now, newest first.")
+    parameters: list[str] = Field(description="Names of the parameters that were changed.")
+
+
+async def watch_events(
+    service: Service, agent_id: str, after: int | None, follow: bool | None
+) -> EventStream:
+    """Open a stream of the events after a number; what is wrong with the request is told before it begins.
+
+    Without `after` it begins with the oldest event that is kept, with -1 with the next one to come. It goes on
+    until the caller leaves or the daemon stops, or ends with what is there when `follow` is false.
+    """
+    owner = parse_agent_id(agent_id)
+    if after is not None and after < FROM_NOW_ON:
+        refuse("after", after, "-1 or a number of an event")
+    watch = service.fleet.watching.admit(owner)
+    stream = EventStream(service, owner, watch, after, is_following=follow is not False)
+    try:
+        await stream.begin()
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+class EventStream:
+    """Pages of events; an empty one is a sign of life. To be closed by whoever opened it."""
+
+    def __init__(
+        self, service: Service, owner: AgentId, watch: Watch, after: int | None, *, is_following: bool
+    ) -> None:
+        self._service = service
+        self._owner = owner
+        self._watch = watch
+        self._after = after
+        self._is_following = is_following
+        self._first_page: list[EventInfo] = []
+        self._beat = watch.next_beat()
+
+    async def begin(self) -> None:
+        """Read the first page."""
+        self._first_page = await self._page()
+
+    def close(self) -> None:
+        """Give the stream's place back. Idempotent."""
+        self._watch.end()
+
+    async def pages(self) -> AsyncIterator[list[EventInfo]]:
+        """What is there, page by page, then what happens. EbbtideError where it cannot go on."""
+        page = self._first_page
+        while True:
+            if page:
+                yield page
+            if len(page) < PAGE_SIZE:
+                if not self._is_following:
+                    return
+                await self._beat.wait(HEARTBEAT_S)
+                if not self._service.is_accepting:
+                    return
+                if not self._beat.has_come:
+                    yield []
+                    page = []
+                    continue
+                await asyncio.sleep(GATHERING_S)
+            page = await self._page_with_patience()
+
+    async def _page_with_patience(self) -> list[EventInfo]:
+        """The next page, asked for again where the agent is only busy or being closed at this moment."""
+        while True:
+            try:
+                return await self._page()
+            except (Exhausted, Unavailable, Deadline) as error:
+                if not self._service.is_accepting:
+                    return []
+                await asyncio.sleep(error.retry_after_s or 1.0)
+
+    async def _page(self) -> list[EventInfo]:
+        self._beat = self._watch.next_beat()
+
+        def read(txn: ReadTransaction) -> tuple[int, list[events.Event]]:
+            after = _position(txn, self._after)
+            return after, list(islice(txn.events(after + 1), PAGE_SIZE))
+
+        async with self._service.fleet.using(self._owner) as agent:
+            after, found = await agent.run(lambda: agent.workspace.store.read(read))
+        self._after = found[-1].sequence if found else after
+        return [_told(event) for event in found]
+
+
+def _position(txn: ReadTransaction, after: int | None) -> int:
+    """The number after which to go on; EVENTS_GONE where the next one is not there and will never come."""
+    first, following = txn.first_event(), txn.next_event()
+    if after is None:
+        return first - 1
+    if after == FROM_NOW_ON:
+        return following - 1
+    if first - 1 <= after < following:
+        return after
+    raise _gone(after, first, following - 1)
+
+
+def _gone(after: int, first: int, last: int) -> EbbtideError:
+    told = (
+        f"events {after + 1} to {first - 1} are no longer kept"
+        if after < first
+        else f"event {after} was never told: the agent was made anew, or restored"
+    )
+    return NotFound(
+        f"{told}; the events from {first} to {last} are there",
+        reason="EVENTS_GONE",
+        metadata={"first_sequence": str(first), "last_sequence": str(last)},
+    )
+
+
+def _told(event: events.Event) -> EventInfo:
+    numbers = event.numbers
+    return EventInfo(
+        sequence=event.sequence,
+        happened_at=event.at_ms,
+        kind=event.kind,
+        node_id=node_text_id(numbers["node"]) if numbers.get("node") else None,
+        target_id=node_text_id(numbers["target"]) if numbers.get("target") else None,
+        batch_id=batch_text_id(numbers["batch"]) if numbers.get("batch") else None,
+        message_id=message_text_id(numbers["message"]) if numbers.get("message") else None,
+        pass_number=numbers.get("pass_number") or None,
+        length_before=numbers.get("length_before"),
+        length=numbers.get("length"),
+        node_count=numbers.get("node_count"),
+        attempts=numbers.get("attempts"),
+        focus=[node_text_id(node_id) for node_id in event.focus],
+        parameters=list(event.names),
+    )

@@ -1,0 +1,86 @@
+"""metrics: everything counted so far, and what is looked at now, in the text format of Prometheus.
+
+What the event loop knows is read here and now; what asks the disk is asked on the pool, and the text is written at the
+desk, so that a scrape holds nobody up. Agents are told apart only where the settings ask for it, and so many at most:
+those that lag most.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ebbtide import __version__
+from ebbtide.fleet.agent import Agent
+from ebbtide.metrics import Metrics
+from ebbtide.verbs.service import LARGE_BYTES, Service, get_readiness
+
+STATUS = {"ready": 2, "degraded": 1, "unavailable": 0}
+
+
+async def get_metrics(service: Service) -> bytes:
+    """Tell everything that is counted and looked at."""
+    metrics, agents = service.metrics, service.fleet.open_agents
+    _look_at_agents(metrics, service, agents)
+    await _look_at_rim(metrics, service)
+    paths = [agent.workspace.store.path for agent in agents]
+    sizes = await service.fleet.on_pool(lambda: [_size(path / "data.mdb") for path in paths])
+    metrics.store_bytes.set(sum(sizes))
+    if service.settings.metrics.per_agent:
+        _tell_apart(metrics, agents, service.settings.metrics.max_agents)
+    return await service.at_desk(LARGE_BYTES, metrics.text)
+
+
+def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
+    fleet = service.fleet
+    metrics.info.labels(__version__).set(1)
+    metrics.open_agents.set(len(agents))
+    metrics.max_open_agents.set(fleet.max_open)
+    metrics.unresumed_agents.set(len(fleet.unresumed))
+    metrics.resident_bytes.set(sum(agent.derived_bytes for agent in agents))
+    waiting = [agent.mailbox.waiting_count for agent in agents]
+    metrics.mailbox_jobs.set(sum(waiting))
+    metrics.longest_mailbox.set(max(waiting, default=0))
+    metrics.pending_batches.set(sum(agent.counts.pending_batches for agent in agents))
+    metrics.parked_batches.set(sum(agent.counts.parked_batches for agent in agents))
+    metrics.owed_passes.set(sum(agent.counts.owed_passes for agent in agents))
+    metrics.digest_lag.set(max((agent.digest.lag_s for agent in agents), default=0.0))
+    metrics.held_up.set(sum(agent.digest.is_held_up for agent in agents))
+    embeddings = [agent.embedding for agent in agents if agent.embedding is not None]
+    metrics.embeddings_held_up.set(sum(one.is_held_up for one in embeddings))
+    metrics.slices.set(fleet.scheduler.tally.slices)
+    metrics.failed_slices.set(fleet.scheduler.tally.failed_slices)
+    metrics.waiting_slices.set(len(fleet.scheduler.ring.waiting))
+    metrics.event_streams.set(fleet.watching.count)
+
+
+async def _look_at_rim(metrics: Metrics, service: Service) -> None:
+    readiness = await get_readiness(service)
+    metrics.ready.set(STATUS[readiness.status])
+    state = await service.asking.state()
+    metrics.model_available.set(state.available and not service.asking.troubled)
+    embedder = service.fleet.needs.embedder
+    metrics.embedder_available.set(embedder is None or (await embedder.state()).available)
+    metrics.longest_call.set(service.asking.longest_call_s)
+    metrics.disk_low.set(service.settings.store.low_disk_bytes)
+    try:
+        metrics.disk_free.set(await service.fleet.on_pool(service.fleet.data.free_bytes))
+    except OSError:
+        metrics.disk_free.set(0)
+
+
+def _tell_apart(metrics: Metrics, agents: list[Agent], most: int) -> None:
+    told = sorted(agents, key=lambda agent: (-agent.digest.lag_s, -agent.counts.pending_batches, agent.id))
+    pending, lag, resident = metrics.per_agent.values()
+    for family in (pending, lag, resident):
+        family.clear()
+    for agent in told[:most]:
+        pending.labels(agent.id).set(agent.counts.pending_batches)
+        lag.labels(agent.id).set(agent.digest.lag_s)
+        resident.labels(agent.id).set(agent.derived_bytes)
+
+
+def _size(path: os.PathLike[str]) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,432 @@
+"""What happens to a memory is told in order, once, from any number on, over every transport."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import httpx
+import pytest
+
+from ebbtide.errors import Unavailable
+from ebbtide.fleet.agent import Agent
+from ebbtide.language.port import BadReply
+from ebbtide.rest.app import create_app
+from ebbtide.v1 import events_pb2
+from ebbtide.verbs import events as verb
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import AgentId
+from ebbtide_client import AsyncClient, NotFound, Retries
+from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, rest_in
+from tests.support.in_process import service_in, settle, tell
+from tests.support.rest_in_process import served
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
+
+EVENTS = "/v1/agents/ann/events"
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+async def told(call: Any, **params: Any) -> list[dict[str, Any]]:
+    """The events that are there."""
+    reply = await call("GET", EVENTS, params={"follow": False, **params})
+    assert reply.status_code == 200, reply.text
+    if call.transport == "grpc":
+        items: list[dict[str, Any]] = reply.json()["items"]
+        return items
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    return [frame["data"] for frame in frames(reply.text)]
+
+
+def frames(text: str) -> list[dict[str, Any]]:
+    """The events of a text/event-stream, after checking that their head says what their data says."""
+    found = []
+    for block in filter(None, text.split("\n\n")):
+        if block.startswith(":"):
+            continue
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        data = json.loads(fields["data"])
+        if fields["event"] != "StreamEnded":
+            assert (fields["id"], fields["event"]) == (str(data["sequence"]), data["kind"])
+        found.append({"event": fields["event"], "data": data})
+    return found
+
+
+def kinds(events: list[dict[str, Any]]) -> list[str]:
+    return [event["kind"] for event in events]
+
+
+async def test_a_batch_is_told_from_its_digest_to_its_pass(tmp_path: Path, caller_in: CallerIn) -> None:
+    """New memories with their batch and length, the focus, the digest, the pass: numbered without a gap."""
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "I moved to Lisbon in May.", "My dog is called Rex.")
+        await settle(call.service, "ann")
+        events = await told(call)
+    assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
+    created, second, focus, digested, completed = events
+    assert (created["kind"], created["node_id"], created["batch_id"]) == ("NodeCreated", "n1", "b1")
+    assert (created["length"], created["length_before"]) == (len("I moved to Lisbon in May."), None)
+    assert second["node_id"] == "n2"
+    assert (focus["kind"], focus["focus"]) == ("FocusChanged", ["n2", "n1"])
+    assert (digested["kind"], digested["batch_id"], digested["node_count"]) == ("BatchDigested", "b1", 2)
+    assert (completed["kind"], completed["pass_number"]) == ("PassCompleted", 1)
+    assert all(event["happened_at"] > 1_700_000_000_000 for event in events)
+    assert "Lisbon" not in json.dumps(events)
+
+
+async def test_what_an_owner_does_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Corrections, deletions of memories and of what is left of a message, and other parameters."""
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "I moved to Lisbon in May.", "My dog is called Rex.")
+        await settle(call.service, "ann")
+        before = (await told(call))[-1]["sequence"]
+        await call("PATCH", "/v1/agents/ann/nodes/n1", {"content": "I moved to Porto."})
+        await call("DELETE", "/v1/agents/ann/nodes/n2")
+        await call("PATCH", "/v1/agents/ann", {"decay_rate": 0.9, "locale": "en"})
+        await call("PATCH", "/v1/agents/ann", {"decay_rate": 0.9})
+        events = await told(call, after=before)
+    assert kinds(events) == ["NodeCorrected", "MemoryErased", "FocusChanged", "ParametersChanged"]
+    assert [events[0]["node_id"], events[1]["node_id"]] == ["n1", "n2"]
+    assert events[2]["focus"] == ["n1"]
+    assert events[3]["parameters"] == ["decay_rate", "locale"]
+
+
+async def test_what_becomes_of_a_batch_that_fails_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Parked with its attempts, put back, and digested in the end."""
+    model = ScriptedModel()
+    model.always["segment"] = BadReply("nonsense")
+    async with caller_in(tmp_path, model, language={"park_after_attempts": 2, "max_bad_replies": 1}) as call:
+        await tell(call.service, "ann", "I moved to Lisbon in May.")
+        await eventually_parked(call.service)
+        model.always.clear()
+        await call("POST", "/v1/agents/ann/batches/b1/retry")
+        await settle(call.service, "ann", passes=False)
+        events = await told(call)
+    assert kinds(events)[:2] == ["BatchParked", "BatchRetried"]
+    assert (events[0]["batch_id"], events[0]["attempts"]) == ("b1", 2)
+    assert "BatchDigested" in kinds(events)
+
+
+async def eventually_parked(service: Service) -> None:
+    """Wait until a batch of ann's is parked."""
+    for _ in range(2000):
+        async with service.fleet.using(AgentId("ann")) as agent:
+            if (await agent.run(agent.workspace.counts)).parked_batches:
+                return
+        await asyncio.sleep(0.01)
+    raise AssertionError("nothing was parked")
+
+
+async def test_a_pass_tells_what_it_shortened_broke_and_forgot(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A memory that fades is told each time it shrinks, and once when it goes; so is a link that breaks."""
+    fading = {"decay_rate": 0.3, "link_break_threshold": 0.05, "long_term_factor": 0.0, "focus_limit": 1}
+    async with caller_in(tmp_path, memory=fading) as call:
+        for text in ("My sister Clara plays the cello in Porto every morning.", "Rex is a dog.", "It rains."):
+            await tell(call.service, "ann", text)
+            await settle(call.service, "ann")
+        await call("POST", "/v1/agents/ann/compress", {"passes": 6})
+        await settle(call.service, "ann")
+        events = await told(call)
+        living = {node["id"] for node in (await call("GET", "/v1/agents/ann/nodes")).json()["nodes"]}
+    forgotten = [event["node_id"] for event in events if event["kind"] == "NodeForgotten"]
+    assert sorted({"n1", "n2", "n3"} - living) == sorted(forgotten)
+    assert forgotten
+    shortened = [event for event in events if event["kind"] == "NodeCompressed"]
+    assert all(e["length"] < e["length_before"] and e["pass_number"] for e in shortened)
+    broken = {(e["node_id"], e["target_id"]) for e in events if e["kind"] == "LinkBroken"}
+    assert broken
+    assert all(event["pass_number"] for event in events if event["kind"] in ("LinkBroken", "NodeForgotten"))
+
+
+async def test_a_stream_goes_on_after_any_number(tmp_path: Path, caller_in: CallerIn) -> None:
+    """After a number come those above it; -1 is the end; a number below -1, and one never told, are refused."""
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "One.", "Two.", "Three.")
+        await settle(call.service, "ann")
+        everything = await told(call)
+        for after in range(len(everything) + 1):
+            assert await told(call, after=after) == everything[after:]
+        assert await told(call, after=-1) == []
+        assert await call.refused("GET", EVENTS, params={"after": -2}) == "INVALID_VALUE"
+        assert await call.refused("GET", EVENTS, params={"after": len(everything) + 1}) == "EVENTS_GONE"
+        assert await call.refused("GET", "/v1/agents/nobody/events") == "AGENT_NOT_FOUND"
+
+
+async def test_numbers_go_on_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What was told before is told again the same, and new events follow it."""
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "One.")
+        await settle(call.service, "ann")
+        before = await told(call)
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "Two.")
+        await settle(call.service, "ann")
+        after = await told(call)
+    assert after[: len(before)] == before
+    assert [event["sequence"] for event in after] == list(range(1, len(after) + 1))
+
+
+async def test_what_is_no_longer_kept_is_never_skipped_silently(tmp_path: Path, caller_in: CallerIn) -> None:
+    """EVENTS_GONE names the first event that is there; without a number a stream begins with it."""
+    async with caller_in(tmp_path, store={"events_keep": 100}) as call:
+        for number in range(40):
+            await tell(call.service, "ann", f"This is message {number}.")
+        await settle(call.service, "ann")
+        await call("POST", "/v1/agents/ann/compress", {"passes": 60})
+        await settle(call.service, "ann")
+        reply = await call("GET", EVENTS, params={"after": 0})
+        assert reply.status_code == 410
+        error = reply.json()["error"]
+        first, last = (int(error["metadata"][f"{end}_sequence"]) for end in ("first", "last"))
+        events = await told(call)
+        assert error["reason"] == "EVENTS_GONE"
+    assert [event["sequence"] for event in events] == list(range(first, last + 1))
+    assert 100 <= len(events) < 200
+
+
+async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
+    """TOO_MANY_STREAMS beyond `limits.max_event_streams`; a stream that ends gives its place back."""
+    async with caller_in(tmp_path, limits={"max_event_streams": 1}) as call:
+        await tell(call.service, "ann", "One.")
+        stream = await verb.watch_events(call.service, "ann", None, None)
+        assert await call.refused("GET", EVENTS) == "TOO_MANY_STREAMS"
+        stream.close()
+        stream.close()
+        assert await told(call) is not None
+        assert await call.refused("GET", EVENTS, params={"after": 99}) == "EVENTS_GONE"
+        assert call.service.fleet.watching.count == 0
+
+
+# --- as it happens -----------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def followed_over_rest(service: Service, after: int | None = None) -> AsyncIterator[AsyncIterator[Any]]:
+    """The events of ann as they come, over a socket."""
+    async with served(service) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        params = {} if after is None else {"after": after}
+        async with client.stream("GET", EVENTS, params=params) as response:
+            assert response.status_code == 200
+
+            async def events() -> AsyncIterator[Any]:
+                block = ""
+                async for line in response.aiter_lines():
+                    block += line + "\n"
+                    if not line:
+                        for frame in frames(block):
+                            yield frame["data"]
+                        block = ""
+
+            yield events()
+
+
+@contextlib.asynccontextmanager
+async def followed_over_grpc(service: Service, after: int | None = None) -> AsyncIterator[AsyncIterator[Any]]:
+    """The events of ann as they come, over gRPC."""
+    async with grpc_served(service) as server, grpc.aio.insecure_channel(server.target) as channel:
+        call = channel.unary_stream(
+            f"/{SERVICE.full_name}/WatchEvents",
+            request_serializer=events_pb2.WatchEventsRequest.SerializeToString,
+            response_deserializer=events_pb2.WatchEventsResponse.FromString,
+        )(events_pb2.WatchEventsRequest(agent_id="ann", after=after))
+
+        async def events() -> AsyncIterator[Any]:
+            async for message in call:
+                yield as_json(message)
+
+        yield events()
+        call.cancel()
+
+
+FOLLOWED = {"rest": followed_over_rest, "grpc": followed_over_grpc}
+
+
+async def up_to(events: AsyncIterator[Any], kind: str) -> list[Any]:
+    """Events up to the first of a kind."""
+    found = []
+    async with asyncio.timeout(20):
+        async for event in events:
+            found.append(event)
+            if event["kind"] == kind:
+                return found
+    raise AssertionError(f"the stream ended without {kind}: {found}")
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_follower_is_told_as_it_happens(tmp_path: Path, transport: str) -> None:
+    """First what is there, then what comes, without a gap; when it leaves its place is free again."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            first = await up_to(events, "PassCompleted")
+            await tell(service, "ann", "Two.")
+            second = await up_to(events, "PassCompleted")
+            assert service.fleet.watching.count == 1
+        await eventually(lambda: service.fleet.watching.count == 0)
+    numbers = [event["sequence"] for event in first + second]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert "BatchDigested" in kinds(second)
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_follower_holds_no_agent_open(tmp_path: Path, transport: str) -> None:
+    """An agent that is watched is closed like any other, stays closed, and is told of when it is open again."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+            await eventually(lambda: all(agent.users == 0 for agent in service.fleet.open_agents))
+            assert all(agent.is_idle for agent in service.fleet.open_agents)
+            await service.fleet.close(AgentId("ann"))
+            await asyncio.sleep(0.5)
+            assert service.fleet.open_agents == []
+            await tell(service, "ann", "Two.")
+            assert kinds(await up_to(events, "PassCompleted"))[0] == "NodeCreated"
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
+    """A stream ends by itself, and at once, when the daemon begins to stop."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+            service.is_accepting = False
+            service.fleet.wake_waiters()
+            async with asyncio.timeout(5):
+                assert [event async for event in events] == []
+        service.is_accepting = True
+
+
+async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Path) -> None:
+    """Over REST the last event is StreamEnded with the body of an error."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with followed_over_rest(service, after=-1) as events:
+            await service.fleet.erase(AgentId("ann"))
+            async with asyncio.timeout(10):
+                last = [event async for event in events]
+    assert [event["error"]["reason"] for event in last] == ["AGENT_NOT_FOUND"]
+
+
+async def test_a_slow_reader_that_falls_behind_is_told_so(tmp_path: Path) -> None:
+    """Where what it wants next was dropped meanwhile, its stream ends with EVENTS_GONE, in the middle."""
+    async with service_in(tmp_path, store={"events_keep": 100}) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        stream = await verb.watch_events(service, "ann", 0, None)
+        pages = stream.pages()
+        assert (await anext(pages))[0].sequence == 1
+        for number in range(80):
+            await tell(service, "ann", f"This is message {number}.")
+        await settle(service, "ann")
+        with pytest.raises(verb.NotFound) as caught:
+            async with asyncio.timeout(20):
+                await anext(pages)
+        assert caught.value.reason == "EVENTS_GONE"
+        stream.close()
+
+
+async def test_a_busy_agent_only_delays_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that finds the agent closing is asked for again, and nothing is lost."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        stream = await verb.watch_events(service, "ann", -1, None)
+        run, refusals = Agent.run, [1, 1]
+
+        async def refusing(self: Agent, job: Any) -> Any:
+            if refusals:
+                refusals.pop()
+                raise Unavailable("closing", reason="AGENT_CLOSING", retry_after_s=0.01)
+            return await run(self, job)
+
+        await tell(service, "ann", "Two.")
+        await settle(service, "ann")
+        monkeypatch.setattr(Agent, "run", refusing)
+        async with asyncio.timeout(10):
+            page = await anext(stream.pages())
+        assert page[0].kind == "NodeCreated"
+        assert refusals == []
+        stream.close()
+
+
+async def test_signs_of_life_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When nothing happens an empty page comes, over REST as a comment; the agent is not opened for it."""
+    monkeypatch.setattr(verb, "HEARTBEAT_S", 0.05)
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with (
+            served(service) as url,
+            httpx.AsyncClient(base_url=url, timeout=30) as client,
+            client.stream("GET", EVENTS, params={"after": -1}) as response,
+        ):
+            await service.fleet.close(AgentId("ann"))
+            lines = response.aiter_lines()
+            assert [await anext(lines) for _ in range(4)] == [": still here", "", ": still here", ""]
+            assert service.fleet.open_agents == []
+
+
+async def test_a_reconnecting_browser_misses_nothing(tmp_path: Path) -> None:
+    """`Last-Event-ID` goes before `after`; one that is no number is refused."""
+    async with rest_in(tmp_path) as call:
+        await tell(call.service, "ann", "One.")
+        await settle(call.service, "ann")
+        everything = await told(call)
+        reply = await call(
+            "GET", EVENTS, params={"follow": False, "after": 0}, headers={"Last-Event-ID": "2"}
+        )
+        assert [frame["data"] for frame in frames(reply.text)] == everything[2:]
+        assert await call.refused("GET", EVENTS, headers={"Last-Event-ID": "two"}) == "INVALID_VALUE"
+
+
+# --- the Python client -------------------------------------------------------------------------------------
+
+
+async def test_the_python_client_follows_across_connections(tmp_path: Path) -> None:
+    """Events arrive as values; after a lost connection the client goes on where it was; errors are its own."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        lost: list[str] = []
+        app = create_app(service)
+
+        class Breaking(httpx.AsyncBaseTransport):
+            async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+                lost.append(str(request.url.params.get("after")))
+                response = await httpx.ASGITransport(app).handle_async_request(request)
+                body = await response.aread()
+                if len(lost) > 1:
+                    return httpx.Response(response.status_code, content=body)
+                first_two = b"\n\n".join(body.split(b"\n\n")[:2]) + b"\n\n"
+
+                async def broken() -> AsyncIterator[bytes]:
+                    yield first_two
+                    raise httpx.ReadError("scripted")
+
+                return httpx.Response(200, content=broken())
+
+        retries = Retries(first_pause_s=0.001)
+        async with AsyncClient(transport=Breaking(), retries=retries) as memory:
+            events = [event async for event in memory.events("ann", follow=False)]
+            with pytest.raises(NotFound) as caught:
+                _ = [event async for event in memory.events("ann", after=99)]
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    assert lost[:2] == ["None", "2"]
+    assert events[0].kind == "NodeCreated" and events[0].node_id == "n1"
+    assert (caught.value.reason, caught.value.metadata["first_sequence"]) == ("EVENTS_GONE", "1")

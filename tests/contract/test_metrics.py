@@ -1,0 +1,168 @@
+"""What is counted is what happened, over each transport alike; no label names an agent unless it was asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from ebbtide.errors import Exhausted
+from ebbtide.language.port import BadReply
+from ebbtide.verbs.metrics import get_metrics
+from ebbtide.verbs.service import Service, get_readiness
+from tests.support.callers import CALLERS, CallerIn, rest_in
+from tests.support.in_process import service_in, settle, tell
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
+
+HELLO = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}
+Samples = dict[tuple[str, frozenset[str]], float]
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+async def scraped(service: Service) -> Samples:
+    """Every sample: by its name and the values of its labels."""
+    text = (await get_metrics(service)).decode()
+    return {
+        (sample.name, frozenset(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def of(samples: Samples, name: str, *labels: str) -> float:
+    return samples.get((name, frozenset(labels)), 0.0)
+
+
+async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each request once, with its family of errors where it failed, and its duration."""
+    async with caller_in(tmp_path) as call:
+        await call("POST", "/v1/agents/ann/remember", HELLO)
+        await call("POST", "/v1/agents/ann/remember", {"messages": []})
+        await call("POST", "/v1/agents/nobody/recall", {})
+        samples = await scraped(call.service)
+        transport = call.transport
+    requests = "ebbtide_requests_total"
+    assert of(samples, requests, transport, "remember_batch", "ok") == 1
+    assert of(samples, requests, transport, "remember_batch", "InvalidRequest") == 1
+    assert of(samples, requests, transport, "recall_memories", "NotFound") == 1
+    assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember_batch") == 2
+
+
+async def test_what_becomes_of_batches_and_memories_is_counted(tmp_path: Path) -> None:
+    """Accepted, digested, created, passes, model calls by task; a replayed batch is not accepted twice."""
+    async with service_in(tmp_path) as service:
+        for _ in range(2):
+            await tell(service, "ann", "I moved to Lisbon.", "My dog is Rex.", idempotency_key="k1")
+        await settle(service, "ann")
+        samples = await scraped(service)
+    assert of(samples, "ebbtide_batches_total", "accepted") == 1
+    assert of(samples, "ebbtide_batches_total", "digested") == 1
+    assert of(samples, "ebbtide_nodes_total", "created") == 2
+    assert of(samples, "ebbtide_passes_total") == 1
+    assert of(samples, "ebbtide_model_calls_total", "segment", "ok") == 1
+    assert of(samples, "ebbtide_open_agents") == 1
+    assert of(samples, "ebbtide_pending_batches") == 0
+    assert of(samples, "ebbtide_store_bytes") > 0
+    assert of(samples, "ebbtide_disk_free_bytes") > 0
+    assert of(samples, "ebbtide_ready") == 2
+
+
+async def test_a_parked_batch_is_counted_at_once(tmp_path: Path) -> None:
+    """The gauge follows without a further request of the agent, and bad replies are told apart."""
+    model = ScriptedModel()
+    model.always["segment"] = BadReply("nonsense")
+    bounds = {"park_after_attempts": 1, "max_bad_replies": 1}
+    async with service_in(tmp_path, model, language=bounds) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        [agent] = service.fleet.open_agents
+        await eventually(lambda: agent.counts.parked_batches == 1)
+        samples = await scraped(service)
+    assert of(samples, "ebbtide_parked_batches") == 1
+    assert of(samples, "ebbtide_batches_total", "parked") == 1
+    assert of(samples, "ebbtide_model_calls_total", "segment", "bad_reply") >= 1
+
+
+async def test_agents_are_told_apart_only_when_asked(tmp_path: Path) -> None:
+    """No id by default; with `metrics.per_agent` so many at most."""
+    for name, apart, most in (("a", False, 100), ("b", True, 100), ("c", True, 2)):
+        options = {"per_agent": apart, "max_agents": most}
+        async with service_in(tmp_path / name, metrics=options) as service:
+            for agent in ("secret-ann", "secret-bea", "secret-cid"):
+                await tell(service, agent, "I moved to Lisbon in May.")
+                await settle(service, agent)
+            samples = await scraped(service)
+            told = {label for _, labels in samples for label in labels if label.startswith("secret")}
+            assert len(told) == (min(3, most) if apart else 0)
+
+
+async def test_metrics_are_served_as_prometheus_reads_them(tmp_path: Path) -> None:
+    """Content type and format; what was said is in none of it."""
+    async with rest_in(tmp_path) as call:
+        await call("POST", "/v1/agents/ann/remember", HELLO)
+        response = await call("GET", "/metrics")
+        assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert "ebbtide_requests_total" in response.text
+        assert "Lisbon" not in response.text
+        assert "ann" not in {word for line in response.text.splitlines() for word in line.split('"')}
+
+
+# --- readiness -----------------------------------------------------------------------------------------------
+
+
+async def test_agents_that_could_not_be_opened_are_told(tmp_path: Path) -> None:
+    """Work left by an earlier life that cannot be taken up degrades readiness until it can be or is erased."""
+    model = ScriptedModel()
+    model.always["segment"] = 1000.0
+    async with service_in(tmp_path, model) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+    data = tmp_path / "agents" / "ann" / "data.mdb"
+    kept = data.read_bytes()
+    data.write_bytes(b"\xff" * len(kept))
+    async with service_in(tmp_path, ScriptedModel()) as service:
+        await eventually(lambda: bool(service.fleet.unresumed))
+        readiness = await get_readiness(service)
+        assert readiness.status == "degraded"
+        assert "1 agents with waiting work could not be opened (STORE_CORRUPTED)" in readiness.reasons
+        data.write_bytes(kept)
+        await settle(service, "ann")
+        assert (await get_readiness(service)).status == "ready"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_data_directory_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
+    """Nothing can be accepted there, and readiness says so."""
+    async with service_in(tmp_path) as service:
+        (tmp_path / "work").chmod(0o500)
+        try:
+            assert (await get_readiness(service)).status == "unavailable"
+        finally:
+            (tmp_path / "work").chmod(0o700)
+
+
+async def test_what_a_digest_waits_over_is_told(tmp_path: Path) -> None:
+    """A digest that sleeps because its store refuses degrades readiness, in words."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        [agent] = service.fleet.open_agents
+
+        def refuse(*_: object) -> object:
+            raise Exhausted("the disk is full", reason="STORE_FULL")
+
+        inbox: Any = agent.workspace.inbox
+        next_task, inbox.next_task = inbox.next_task, refuse
+        await tell(service, "ann", "Two.")
+        await eventually(lambda: agent.digest.is_held_up)
+        assert (await get_readiness(service)).reasons == ["digests wait: the store refused"]
+        inbox.next_task = next_task
+        await settle(service, "ann")
+        assert (await get_readiness(service)).status == "ready"

@@ -1,0 +1,112 @@
+"""docs/metrics.md, the dashboard and the alerts name what a running daemon tells, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ebbtide.errors import FAMILIES
+from ebbtide.metrics import Metrics
+from ebbtide.rest.routes import router
+from ebbtide.rpc.servicer import VERBS
+from ebbtide.verbs.metrics import get_metrics
+from tests.support.in_process import ask, service_in, settle, tell
+from tests.tidy.pages import ROOT, anchors, read, rows
+
+DASHBOARD = ROOT / "deploy" / "grafana" / "ebbtide.json"
+ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
+SCRAPE = ROOT / "deploy" / "prometheus" / "prometheus.yml"
+
+OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+
+
+def families() -> dict[str, tuple[str, str, str]]:
+    """Every family of ours: its type, its labels, what it tells."""
+    found = {}
+    for collector in Metrics().registry._collector_to_names:
+        labels = ", ".join(f"`{name}`" for name in getattr(collector, "_labelnames", ()))
+        for family in collector.describe() if hasattr(collector, "describe") else ():
+            name = family.name + ("_total" if family.type == "counter" else "")
+            found[name] = (family.type, labels, family.documentation)
+    return found
+
+
+def test_the_page_has_every_metric() -> None:
+    """Each metric stands on the page with its type, its labels and its meaning, and no other does."""
+    table = rows(read("docs/metrics.md"), "## Ours")
+    told = {name.strip("`"): (kind, labels, meaning) for name, kind, labels, meaning in table}
+    assert told == families()
+
+
+async def scraped(path: Path) -> str:
+    """What a daemon tells that has lived a little."""
+    async with service_in(path) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        await settle(service, "ann")
+        await ask(service, "ann", "Lisbon")
+        return (await get_metrics(service)).decode()
+
+
+def names_in(text: str) -> set[str]:
+    """Metrics of ours and of the process that an expression names."""
+    return set(re.findall(r"\b((?:ebbtide|process)_[a-z_]+)\b", text))
+
+
+async def test_the_dashboard_and_the_alerts_find_their_metrics(tmp_path: Path) -> None:
+    """Every metric that an expression names is in a daemon's /metrics, with the labels that it is asked by."""
+    text = await scraped(tmp_path)
+    there = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += [variable["query"] for variable in dashboard["templating"]["list"]]
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    asked += [rule["expr"] for rule in rules]
+    assert len(asked) > 30
+    known = families()
+    for expression in asked:
+        for name in names_in(expression):
+            assert name in there or OF_A_HISTOGRAM.sub("", name) in there, name
+            for inside in re.findall(rf"\b{name}\{{([^}}]*)\}}", expression):
+                labels = set(re.findall(r"(\w+)\s*[=!]", inside)) - {"instance", "job"}
+                own = known.get(OF_A_HISTOGRAM.sub("", name), ("", "", ""))[1]
+                assert labels <= set(re.findall(r"`(\w+)`", own)), expression
+
+
+def test_outcomes_that_alerts_name_exist() -> None:
+    """Words of labels in alerts are words that the daemon uses."""
+    words: Any = re.findall(r'outcome=~?"([^"]+)"', ALERTS.read_text(encoding="utf-8"))
+    named = {word for group in words for word in group.split("|")}
+    assert named <= {*FAMILIES, "ok", "cancelled", "accepted", "digested", "parked", "retried"}
+
+
+def test_every_alert_says_what_to_do() -> None:
+    """Each alert has a heading of its own in operating.md, which its annotation leads to."""
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
+    known = anchors(read("docs/operating.md"))
+    for rule in rules:
+        assert rule["annotations"]["runbook"] == f"docs/operating.md#{rule['alert'].lower()}"
+        assert rule["alert"].lower() in known
+        assert rule["labels"]["severity"] in ("warning", "critical")
+
+
+def test_the_scrape_asks_where_the_daemon_tells() -> None:
+    """Path and port are those of the daemon, and the rules are the file beside it."""
+    config = yaml.safe_load(SCRAPE.read_text(encoding="utf-8"))
+    [job] = config["scrape_configs"]
+    assert job["metrics_path"] in {route.path for route in router.routes}  # type: ignore[attr-defined]
+    assert job["static_configs"] == [{"targets": ["127.0.0.1:8420"]}]
+    assert [(SCRAPE.parent / name).exists() for name in config["rule_files"]] == [True]
+
+
+def test_both_transports_call_a_verb_the_same() -> None:
+    """The names that metrics have for verbs over gRPC are those of the routes."""
+    routes = {
+        route.endpoint.__name__  # type: ignore[attr-defined]
+        for route in router.routes
+        if route.path.startswith("/v1/")  # type: ignore[attr-defined]
+    }
+    assert routes == set(VERBS.values())
