@@ -45,6 +45,7 @@ from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.telemetry import get_log
 from ebbtide.verbs.service import Service
+from ebbtide.verbs.transfers import Transfers
 
 LANGUAGE_THREADS = 2
 """Threads for the built-in model; more would only wait for the interpreter."""
@@ -131,6 +132,8 @@ async def opened(
         life.callback(_careful("embedding pool", embedding_pool.shutdown))
         desk = ThreadPoolExecutor(1, "desk")
         life.callback(_careful("desk", desk.shutdown))
+        transfers = Transfers()
+        life.callback(_careful("transfers", transfers.shutdown))
         courtesy = Courtesy()
         builtin = BuiltinModel(language_pool, courtesy.give_way)
         model = make(settings, builtin)
@@ -165,7 +168,8 @@ async def opened(
         )
         fleet.start()
         life.push_async_callback(fleet.stop)
-        service = Service(fleet, asking, settings, clock, desk)
+        life.push_async_callback(transfers.finish)
+        service = Service(fleet, asking, settings, clock, desk, transfers)
         try:
             yield service
         finally:

@@ -13,16 +13,20 @@ import typer
 
 from ebbtide import __version__
 from ebbtide.cli.agents import agents
+from ebbtide.cli.backup import backup
 from ebbtide.cli.check import check
 from ebbtide.cli.console import report, write_text
 from ebbtide.cli.curve import curve
 from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.export import export
 from ebbtide.cli.failures import Failure, as_failure
+from ebbtide.cli.import_file import import_file
 from ebbtide.cli.inspect import inspect
 from ebbtide.cli.recall import recall
 from ebbtide.cli.remember import remember
+from ebbtide.cli.restore import restore
 from ebbtide.cli.search import search
 from ebbtide.cli.serve import serve
 from ebbtide.errors import EbbtideError
@@ -39,6 +43,7 @@ app = typer.Typer(
 TRY = "Try it"
 USE = "Use a running daemon"
 LOOK = "Look after it"
+MOVE = "Back it up, move it"
 
 app.command("demo", rich_help_panel=TRY)(demo)
 app.command("curve", rich_help_panel=TRY)(curve)
@@ -50,6 +55,10 @@ app.command("delete", rich_help_panel=USE)(delete)
 app.command("agents", rich_help_panel=LOOK)(agents)
 app.command("inspect", rich_help_panel=LOOK)(inspect)
 app.command("check", rich_help_panel=LOOK)(check)
+app.command("backup", rich_help_panel=MOVE)(backup)
+app.command("restore", rich_help_panel=MOVE)(restore)
+app.command("export", rich_help_panel=MOVE)(export)
+app.command("import", rich_help_panel=MOVE)(import_file)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -26,7 +26,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _refuse_unknown_options(request: Request) -> None:
+async def refuse_unknown_options(request: Request) -> None:
+    """Refuse query options that the route does not have."""
     # A coroutine, because FastAPI gives everything else a thread of its own, with every request.
     known = {field.alias for field in request.scope["route"].dependant.query_params}
     unknown = [name for name in request.query_params if name not in known]
@@ -39,7 +40,7 @@ async def _refuse_unknown_options(request: Request) -> None:
         )
 
 
-router = APIRouter(responses=ERRORS, dependencies=[Depends(_refuse_unknown_options)])
+router = APIRouter(responses=ERRORS, dependencies=[Depends(refuse_unknown_options)])
 
 PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
 PageToken = Annotated[str, Query(description="next_page_token of the page before.")]

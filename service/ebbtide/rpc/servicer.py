@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from ebbtide.errors import Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, Call
 from ebbtide.rpc.convert import answered, decoded, given
+from ebbtide.rpc.files import DOWNLOADS, Download, restore_agent
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
 from ebbtide.telemetry import get_log, request_id_from
 from ebbtide.v1 import memory_service_pb2
@@ -40,6 +41,8 @@ Context = Any
 """grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
 
 Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
+
+T = TypeVar("T")
 
 
 class Servicer:
@@ -63,6 +66,10 @@ class Servicer:
         return [_Fallback(self)]
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        if method.name in DOWNLOADS:
+            return self._download(method, DOWNLOADS[method.name])
+        if method.client_streaming:
+            return self._upload(method)
         call = CALLS[method.name]
         request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
@@ -74,6 +81,34 @@ class Servicer:
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
+    def _download(self, method: MethodDescriptor, call: Download) -> grpc.RpcMethodHandler[Any, Any]:
+        request_kind, piece_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+
+        async def handle(body: bytes, context: Context) -> None:
+            async def take(piece: bytes) -> None:
+                await context.write(piece_kind(chunk=piece).SerializeToString())
+
+            async def work() -> None:
+                await call(self._service, given(decoded(request_kind, body)), take)
+
+            await self.answer(method.name, context, work)
+
+        return grpc.unary_stream_rpc_method_handler(handle)
+
+    def _upload(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+
+        async def handle(bodies: AsyncIterator[bytes], context: Context) -> bytes:
+            messages = (given(decoded(request_kind, body)) async for body in bodies)
+
+            async def work() -> bytes:
+                answer = await restore_agent(self._service, messages)
+                return answered(answer_kind, answer).SerializeToString()
+
+            return await self.answer(method.name, context, work)
+
+        return grpc.stream_unary_rpc_method_handler(handle)
+
     async def _work(
         self, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes
     ) -> bytes:
@@ -84,7 +119,7 @@ class Servicer:
             _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
         )
 
-    async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work of one call, within its deadline; log how it ended."""
         self._in_hand += 1
         self.idle.clear()

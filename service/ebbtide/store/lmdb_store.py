@@ -2,7 +2,7 @@
 
 The only module that imports `lmdb`. A commit is durable when `write` returns (LMDB syncs data and then the
 meta page). The map grows by itself up to `max_map_bytes`; growing needs that no transaction is open in this
-environment, which holds because one agent's jobs run one at a time.
+environment, which holds because one agent's jobs run one at a time, and a copy beside them ends for it.
 
 Foreign errors are translated in one table, `TRANSLATION`; a test holds it against what lmdb can raise.
 """
@@ -22,6 +22,7 @@ import zstandard
 
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Precondition, Unavailable
 from ebbtide.store import layout
+from ebbtide.store.hot_copy import CopyGate, copy_tables
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 
@@ -121,7 +122,7 @@ def _allocate_lock_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:
+def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool, sync: bool = True) -> Any:
     """LMDB's environment in a directory, its map at least as large as its file."""
     present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
     try:
@@ -135,13 +136,14 @@ def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -
             subdir=True,
             create=new,
             readahead=False,
+            sync=sync,
         )
     except (lmdb.Error, OSError) as error:
         raise translated(error, path) from error
 
 
 class LmdbStore:
-    """A store in one directory. Every call runs on the calling thread; calls must not overlap."""
+    """A store in one directory. Every call runs on the calling thread; calls must not overlap, but for `copy`."""
 
     def __init__(self, path: Path, environment: Any, *, max_map_bytes: int) -> None:
         self.path = path
@@ -149,6 +151,7 @@ class LmdbStore:
         self._max_map_bytes = max_map_bytes
         self._tables: dict[bytes, Any] = {}
         self._closed = False
+        self._copies = CopyGate()
 
     @classmethod
     def create(cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
@@ -247,13 +250,54 @@ class LmdbStore:
                 f"the agent's store holds max_map_bytes = {self._max_map_bytes}; nothing was stored",
                 reason="STORE_FULL",
             ) from error
-        self._environment.set_mapsize(min(size * 2, self._max_map_bytes))
+        with self._copies.standstill():
+            self._environment.set_mapsize(min(size * 2, self._max_map_bytes))
+
+    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+        """Copy the store as it is now into an empty directory, beside whatever else is done with it.
+
+        False when it was given up. It begins anew when the map had to grow meanwhile: each time to twice its size, so
+        that this ends. The copy is not durable: it is for who reads it at once.
+        """
+        while not is_given_up():
+            self._assert_open()
+            for left in into.iterdir():
+                left.unlink()
+            try:
+                with self._copies.copying():
+                    self._assert_open()
+                    if self._copy(into, is_given_up, rest):
+                        return True
+            except FOREIGN as error:
+                raise translated(error, self.path) from error
+        return False
+
+    def _copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+        def between() -> bool:
+            rest()
+            return not (self._copies.must_end or is_given_up())
+
+        info = self._environment.info()
+        # Twice what is there, since pages may be filled otherwise; the file takes only what is used of it.
+        map_bytes = max(
+            SMALLEST_MAP_BYTES * 4, 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
+        )
+        environment = _environment(into, map_bytes=map_bytes, max_map_bytes=map_bytes, new=True, sync=False)
+        copy = LmdbStore(into, environment, max_map_bytes=map_bytes)
+        try:
+            with environment.begin(write=True) as txn:
+                copy._open_tables(layout.TABLES, txn)
+            with self._environment.begin() as txn:
+                return copy_tables(txn, self._tables, environment, copy._tables, between)
+        finally:
+            copy.close()
 
     def close(self) -> None:
         """Close the environment. Idempotent."""
         if not self._closed:
             self._closed = True
-            self._environment.close()
+            with self._copies.standstill():
+                self._environment.close()
 
     def _assert_open(self) -> None:
         if self._closed:

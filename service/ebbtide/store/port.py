@@ -94,6 +94,7 @@ class ReadTransaction(Protocol):
 class WriteTransaction(ReadTransaction, Protocol):
     """A change of one agent's ground state: whole or absent."""
 
+    def create(self, identity: Identity) -> None: ...
     def apply(self, change: Change) -> None: ...
     def set_overrides(self, overrides: Mapping[str, object], decay_rate: float) -> None: ...
     def put_chunk(self, text: str) -> bytes: ...
@@ -131,6 +132,12 @@ class Store(Protocol):
 
     def write(self, fn: Callable[[WriteTransaction], T]) -> T:
         """Run `fn` and make what it wrote durable, all of it or nothing."""
+
+    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+        """Copy the store as it is now into an empty directory, beside whatever else is done with it.
+
+        False when it was given up; `rest` is called between two small pieces of work.
+        """
 
     def close(self) -> None:
         """Close the store. Idempotent."""

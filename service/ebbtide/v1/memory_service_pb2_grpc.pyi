@@ -9,6 +9,7 @@ from ebbtide.v1 import batches_pb2 as _batches_pb2
 from ebbtide.v1 import daemon_pb2 as _daemon_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from ebbtide.v1 import memories_pb2 as _memories_pb2
+from ebbtide.v1 import moving_pb2 as _moving_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
 from ebbtide.v1 import search_pb2 as _search_pb2
@@ -94,6 +95,14 @@ class MemoryServiceStub:
     """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
     Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
     """
+    BackupAgent: _grpc.UnaryStreamMultiCallable[_moving_pb2.BackupAgentRequest, _moving_pb2.BackupAgentResponse]
+    """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+    ExportAgent: _grpc.UnaryStreamMultiCallable[_moving_pb2.ExportAgentRequest, _moving_pb2.ExportAgentResponse]
+    """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+    RestoreAgent: _grpc.StreamUnaryMultiCallable[_moving_pb2.RestoreAgentRequest, _moving_pb2.RestoreAgentResponse]
+    """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
+    BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
+    """
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -157,6 +166,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     DeleteNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]  # type: ignore[assignment]
     """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
     Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+    """
+    BackupAgent: _aio.UnaryStreamMultiCallable[_moving_pb2.BackupAgentRequest, _moving_pb2.BackupAgentResponse]  # type: ignore[assignment]
+    """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+    ExportAgent: _aio.UnaryStreamMultiCallable[_moving_pb2.ExportAgentRequest, _moving_pb2.ExportAgentResponse]  # type: ignore[assignment]
+    """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+    RestoreAgent: _aio.StreamUnaryMultiCallable[_moving_pb2.RestoreAgentRequest, _moving_pb2.RestoreAgentResponse]  # type: ignore[assignment]
+    """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
+    BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
     """
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
@@ -344,6 +361,32 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memories_pb2.DeleteNodeResponse, _abc.Awaitable[_memories_pb2.DeleteNodeResponse]]:
         """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
         Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+        """
+
+    @_abc_1.abstractmethod
+    def BackupAgent(
+        self,
+        request: _moving_pb2.BackupAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_moving_pb2.BackupAgentResponse], _abc.AsyncIterator[_moving_pb2.BackupAgentResponse]]:
+        """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+
+    @_abc_1.abstractmethod
+    def ExportAgent(
+        self,
+        request: _moving_pb2.ExportAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_moving_pb2.ExportAgentResponse], _abc.AsyncIterator[_moving_pb2.ExportAgentResponse]]:
+        """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+
+    @_abc_1.abstractmethod
+    def RestoreAgent(
+        self,
+        request_iterator: _MaybeAsyncIterator[_moving_pb2.RestoreAgentRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_moving_pb2.RestoreAgentResponse, _abc.Awaitable[_moving_pb2.RestoreAgentResponse]]:
+        """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
+        BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
         """
 
     @_abc_1.abstractmethod

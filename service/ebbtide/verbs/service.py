@@ -16,6 +16,7 @@ from ebbtide.fleet.fleet import Fleet
 from ebbtide.language.retry import Asking
 from ebbtide.settings import Settings
 from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.transfers import Transfers
 
 T = TypeVar("T")
 
@@ -33,6 +34,8 @@ class Service:
     clock: Clock
     desk: Executor
     """One thread, for what grows with the size of a request: reading it, and writing what is as large."""
+    transfers: Transfers
+    """Threads of their own, for what grows with the size of an agent: its way in and out."""
     is_accepting: bool = True
     """Whether requests are taken; off from the moment a stop begins."""
 
