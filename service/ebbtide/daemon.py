@@ -52,6 +52,7 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
 from ebbtide.verbs.service import Service
+from ebbtide.verbs.transfers import Transfers
 
 LANGUAGE_THREADS = 2
 """Threads for the built-in model; more would only wait for the interpreter."""
@@ -151,6 +152,8 @@ async def opened(
         life.callback(_careful("embedding pool", embedding_pool.shutdown))
         desk = ThreadPoolExecutor(1, "desk")
         life.callback(_careful("desk", desk.shutdown))
+        transfers = Transfers()
+        life.callback(_careful("transfers", transfers.shutdown))
         courtesy = Courtesy()
         builtin = BuiltinModel(language_pool, courtesy.give_way)
         model = make(settings, builtin)
@@ -175,7 +178,8 @@ async def opened(
         watching_loop = in_background(_watch_loop(metrics))
         life.push_async_callback(_ended, watching_loop)
         entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
-        service = Service(fleet, asking, settings, clock, desk, entrance, metrics)
+        life.push_async_callback(transfers.finish)
+        service = Service(fleet, asking, settings, clock, desk, entrance, transfers, metrics)
         try:
             yield service
         finally:

@@ -64,11 +64,14 @@ REASONS: dict[str, Reason] = {
     "INVALID_PAGE": _invalid("`page_size` or `page_token` is not usable."),
     "TOO_MANY_PASSES": _invalid("More compression passes than the agent may owe."),
     "IDEMPOTENCY_KEYS_DIFFER": _invalid("Header and body carry different idempotency keys."),
+    "BACKUP_UNREADABLE": _invalid("What was sent is no whole, sound backup or export."),
     "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "No such path."),
     "METHOD_NOT_ALLOWED": Reason(405, "UNIMPLEMENTED", "NotFound", "The path exists, the method does not."),
     "MALFORMED_REQUEST": _invalid("What arrived is not HTTP, or its head is larger than 256 KiB."),
     "BODY_TOO_LARGE": _invalid("The body is larger than the limit.", 413),
-    "UNSUPPORTED_MEDIA_TYPE": _invalid("Bodies are application/json in UTF-8, uncompressed.", 415),
+    "UNSUPPORTED_MEDIA_TYPE": _invalid(
+        "Bodies are application/json in UTF-8, uncompressed; of a restore, application/octet-stream.", 415
+    ),
     "MISDIRECTED_REQUEST": _invalid("`Host` names neither this machine nor an allowed host.", 421),
     "ORIGIN_NOT_ALLOWED": Reason(
         403, "PERMISSION_DENIED", "Forbidden", "A web page of another origin that CORS does not list."
@@ -112,6 +115,9 @@ REASONS: dict[str, Reason] = {
     "PARAMETERS_DIFFER": Reason(
         409, "ALREADY_EXISTS", "Conflict", "The agent exists with other parameters; PATCH changes them."
     ),
+    "AGENT_EXISTS": Reason(
+        409, "ALREADY_EXISTS", "Conflict", "An agent of this id exists; it is restored over only if told to."
+    ),
     "BATCH_NOT_PARKED": Reason(
         409, "FAILED_PRECONDITION", "Precondition", "Only a parked batch can be retried."
     ),
@@ -123,6 +129,12 @@ REASONS: dict[str, Reason] = {
     ),
     "AGENT_BEING_ERASED": Reason(
         409, "FAILED_PRECONDITION", "Precondition", "The agent is being erased at this moment."
+    ),
+    "AGENT_BEING_RESTORED": Reason(
+        409, "FAILED_PRECONDITION", "Precondition", "The agent is being restored at this moment."
+    ),
+    "BACKUP_OF_ANOTHER_AGENT": Reason(
+        409, "FAILED_PRECONDITION", "Precondition", "The backup or export is of an agent with another id."
     ),
     "VECTORS_UNAVAILABLE": Reason(
         409,
@@ -179,6 +191,9 @@ REASONS: dict[str, Reason] = {
         429, "RESOURCE_EXHAUSTED", "Exhausted", "max_open_agents are open and all have work in hand."
     ),
     "TOO_MANY_STREAMS": Reason(429, "RESOURCE_EXHAUSTED", "Exhausted", "max_event_streams are open already."),
+    "TOO_MANY_TRANSFERS": Reason(
+        429, "RESOURCE_EXHAUSTED", "Exhausted", "As many agents are on their way in or out as may be at once."
+    ),
     "STORE_FULL": Reason(
         507, "RESOURCE_EXHAUSTED", "Exhausted", "The disk or the agent's map is full; nothing was stored."
     ),

@@ -285,6 +285,9 @@ class LimitSettings(_Section):
     max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = Field(
         8 * MIB, description="Largest request body."
     )
+    max_upload_bytes: Annotated[int, Field(ge=1024, le=1 << 44)] = Field(
+        16 << 30, description="Largest backup or export that is restored over the network."
+    )
     max_messages: Annotated[int, Field(ge=1, le=100_000)] = Field(
         1000, description="Most messages in a batch."
     )

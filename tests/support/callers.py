@@ -74,6 +74,24 @@ class RestCaller:
             options["json"] = body
         return await self._client.request(method, path, **options)
 
+    async def download(self, path: str) -> bytes:
+        """A file, with its name and length told."""
+        response = await self._client.get(path)
+        assert response.status_code == 200, response.text
+        assert int(response.headers["content-length"]) == len(response.content)
+        assert response.headers["content-disposition"].startswith("attachment; filename=")
+        return response.content
+
+    async def upload(self, path: str, content: bytes, **params: bool) -> httpx.Response:
+        """Send a file in pieces."""
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for begin in range(0, len(content), 1 << 16):
+                yield content[begin : begin + (1 << 16)]
+
+        headers = {"content-type": "application/octet-stream"}
+        return await self._client.post(path, content=pieces(), params=params, headers=headers)
+
     async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
         """The reason of a refusal; its body must have the one shape that every error has."""
         return reason_of(await self(method, path, body, **options))
@@ -114,6 +132,9 @@ ROUTES = {
     "GET /v1/agents/{agent_id}/audit": "ListAuditRecords",
     "POST /v1/agents/{agent_id}/audit/verify": "VerifyAudit",
     "GET /v1/agents/{agent_id}/events": "WatchEvents",
+    "GET /v1/agents/{agent_id}/backup": "BackupAgent",
+    "GET /v1/agents/{agent_id}/export": "ExportAgent",
+    "POST /v1/agents/{agent_id}/restore": "RestoreAgent",
     "GET /v1/model": "GetModel",
     "GET /v1/scheduler": "GetScheduler",
 }
@@ -156,6 +177,12 @@ class GrpcCaller:
 
     async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
         name, request = self._request(method, path, body, **options)
+        if name in ("BackupAgent", "ExportAgent"):
+            try:
+                await self._pieces(name, request)
+            except grpc.aio.AioRpcError as error:
+                return self._refusal(error)
+            return Reply(200, {}, {})
         answer_kind = GetMessageClass(SERVICE.methods_by_name[name].output_type)
         if SERVICE.methods_by_name[name].server_streaming:
             return await self._streamed(name, request, answer_kind)
@@ -183,6 +210,40 @@ class GrpcCaller:
         except grpc.aio.AioRpcError as error:
             return self._refusal(error)
         return Reply(200, {"items": items}, headers_of(await call.trailing_metadata()))
+
+    async def _pieces(self, name: str, request: Message) -> bytes:
+        answer_kind = GetMessageClass(SERVICE.methods_by_name[name].output_type)
+        call = self.channel.unary_stream(
+            f"/{SERVICE.full_name}/{name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=answer_kind.FromString,
+        )(request)
+        return b"".join([message.chunk async for message in call])
+
+    async def download(self, path: str) -> bytes:
+        """A file."""
+        return await self._pieces(*self._request("GET", path))
+
+    async def upload(self, path: str, content: bytes, **params: bool) -> Reply:
+        """Send a file in pieces, the first of which says what to do with it."""
+        name, first = self._request("POST", path, params)
+        method = SERVICE.methods_by_name[name]
+        kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+
+        async def messages() -> AsyncIterator[Message]:
+            yield first
+            for begin in range(0, len(content), 1 << 16):
+                yield kind(chunk=content[begin : begin + (1 << 16)])
+
+        call = self.channel.stream_unary(
+            f"/{SERVICE.full_name}/{name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=answer_kind.FromString,
+        )(messages())
+        try:
+            return Reply(200, as_json(await call), {})
+        except grpc.aio.AioRpcError as error:
+            return self._refusal(error)
 
     async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
         """The reason of a refusal."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ebbtide.rpc.calls import CALLS, STREAMS
+from ebbtide.rpc.files import DOWNLOADS, UPLOADS
 from ebbtide.v1 import memory_service_pb2
 from tests.support.callers import ROUTES, rest_in, words
 from tests.support.process import Daemon
@@ -26,8 +27,12 @@ SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 NO_CALLS = {"GET /healthz", "GET /readyz", "GET /metrics"}
 """Routes whose place health v1 takes, and what Prometheus asks for over HTTP."""
 
-ONLY_IN_PROTO = {"OpenAgentResponse": {"created"}, "UpdateAgentRequest": {"reset"}}
-"""What REST says otherwise than by a field: 201 or 200, and null."""
+ONLY_IN_PROTO = {
+    "OpenAgentResponse": {"created"},
+    "UpdateAgentRequest": {"reset"},
+    "RestoreAgentRequest": {"chunk"},
+}
+"""What REST says otherwise than by a field: 201 or 200, null, and a file as the body."""
 
 TIMES = {
     *(
@@ -134,8 +139,13 @@ def test_every_verb_is_a_call(document: dict[str, Any]) -> None:
         f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
     }
     assert operations - NO_CALLS == ROUTES.keys()
-    assert set(ROUTES.values()) == {*CALLS, *STREAMS} == {method.name for method in SERVICE.methods}
-    assert STREAMS.keys() == {method.name for method in SERVICE.methods if method.server_streaming}
+    assert (
+        set(ROUTES.values())
+        == {*CALLS, *STREAMS, *DOWNLOADS, *UPLOADS}
+        == {method.name for method in SERVICE.methods}
+    )
+    streaming = {method.name for method in SERVICE.methods if method.server_streaming}
+    assert STREAMS.keys() == streaming - DOWNLOADS.keys()
     for method in SERVICE.methods:
         assert method.input_type.name == f"{method.name}Request"
         assert method.output_type.name == f"{method.name}Response"
@@ -166,6 +176,11 @@ def test_answers_have_the_same_fields(document: dict[str, Any]) -> None:
     for route, name in ROUTES.items():
         method, _, path = route.partition(" ")
         responses = document["paths"][path][method.lower()]["responses"]
+        if name in DOWNLOADS:
+            # A file: pieces of bytes, and nothing else.
+            assert "application/json" not in responses["200"]["content"]
+            assert [field.name for field in SERVICE.methods_by_name[name].output_type.fields] == ["chunk"]
+            continue
         schema = next(
             next(iter(responses[code]["content"].values()))["schema"]
             for code in ("200", "202")

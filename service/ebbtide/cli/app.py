@@ -14,6 +14,7 @@ import typer
 from ebbtide import __version__
 from ebbtide.cli.agents import agents
 from ebbtide.cli.audit import audit
+from ebbtide.cli.backup import backup
 from ebbtide.cli.check import check
 from ebbtide.cli.console import report, write_text
 from ebbtide.cli.curve import curve
@@ -21,12 +22,15 @@ from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
 from ebbtide.cli.events import events
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.export import export
 from ebbtide.cli.failures import Failure, as_failure
 from ebbtide.cli.forget import forget
+from ebbtide.cli.import_file import import_file
 from ebbtide.cli.inspect import inspect
 from ebbtide.cli.keys import keys
 from ebbtide.cli.recall import recall
 from ebbtide.cli.remember import remember
+from ebbtide.cli.restore import restore
 from ebbtide.cli.search import search
 from ebbtide.cli.serve import serve
 from ebbtide.errors import EbbtideError
@@ -43,6 +47,7 @@ app = typer.Typer(
 TRY = "Try it"
 USE = "Use a running daemon"
 LOOK = "Look after it"
+MOVE = "Back it up, move it"
 
 app.command("demo", rich_help_panel=TRY)(demo)
 app.command("curve", rich_help_panel=TRY)(curve)
@@ -58,6 +63,10 @@ app.command("events", rich_help_panel=LOOK)(events)
 app.command("check", rich_help_panel=LOOK)(check)
 app.add_typer(keys, name="keys", rich_help_panel=LOOK)
 app.add_typer(audit, name="audit", rich_help_panel=LOOK)
+app.command("backup", rich_help_panel=MOVE)(backup)
+app.command("restore", rich_help_panel=MOVE)(restore)
+app.command("export", rich_help_panel=MOVE)(export)
+app.command("import", rich_help_panel=MOVE)(import_file)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -15,11 +15,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 from rich.text import Text
 
@@ -78,6 +80,21 @@ def progress(description: str) -> Progress:
         BarColumn(bar_width=32),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def moving() -> Progress:
+    """A progress bar of bytes on standard error; invisible where that is no terminal."""
+    console = err()
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=32),
+        DownloadColumn(),
+        TransferSpeedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,

@@ -53,7 +53,7 @@ def read_message(item: Any) -> dict[str, Any] | None:
     if speaker is not None:
         message["speaker"] = speaker
     if item.get("timestamp") is not None:
-        message["timestamp"] = _time_ms(item["timestamp"])
+        message["timestamp"] = time_ms(item["timestamp"])
     if item.get("id") is not None:
         message["id"] = item["id"]
     if item.get("metadata") is not None:
@@ -116,7 +116,8 @@ def _part(part: Any, index: int) -> str:
     return text
 
 
-def _time_ms(value: Any) -> Any:
+def time_ms(value: Any) -> Any:
+    """ISO 8601 as ms since the epoch; anything but a text as it is."""
     if not isinstance(value, str):
         return value
     try:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from urllib.parse import quote
 
 import httpx
@@ -28,6 +28,11 @@ FLUSH_STEP_MS = 10_000
 """A flush is asked for in steps, so that progress can be shown and Ctrl-C is heard."""
 
 PAGE_SIZE = 1000
+
+PIECE_BYTES = 256 << 10
+
+FILE_TIMEOUT_S = httpx.Timeout(TIMEOUT_S, read=3600.0)
+"""A large agent is copied before its first byte comes, and checked after its last one went."""
 
 Json = dict[str, Any]
 
@@ -150,6 +155,47 @@ class Remote:
                     raise refusal(error, error["code"])
                 if name == "data":
                     yield json.loads(value)
+
+    # --- files -------------------------------------------------------------------------------------
+
+    def agent_ids(self) -> list[str]:
+        """Every agent by its id."""
+        return [agent["agent_id"] for agent in self.agents()]
+
+    def fetch(self, agent_id: str, form: str, into: BinaryIO, moved: Callable[[int], None]) -> None:
+        """Write the backup or the export of an agent."""
+        with (
+            self._translated(),
+            self._http.stream("GET", f"{_of(agent_id)}/{form}", timeout=FILE_TIMEOUT_S) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                self._read(response)
+            for piece in response.iter_raw(PIECE_BYTES):
+                into.write(piece)
+                moved(len(piece))
+
+    def put(
+        self, agent_id: str, file: BinaryIO, *, replace: bool, rename: bool, moved: Callable[[int], None]
+    ) -> Json:
+        """Restore an agent from a file."""
+
+        def pieces() -> Iterator[bytes]:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+                moved(len(piece))
+
+        how = {"replace": str(replace).lower(), "rename": str(rename).lower()}
+        headers = {"content-type": "application/octet-stream"}
+        with self._translated():
+            response = self._http.post(
+                f"{_of(agent_id)}/restore",
+                content=pieces(),
+                params=how,
+                headers=headers,
+                timeout=FILE_TIMEOUT_S,
+            )
+        return self._read(response)
 
     # --- one request -------------------------------------------------------------------------------
 

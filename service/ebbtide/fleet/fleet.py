@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.actor import actor
-from ebbtide.errors import EbbtideError, Exhausted, NotFound, Precondition, Unavailable
+from ebbtide.errors import Conflict, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.allowance import Allowance, Newcomers, agents_within, refuse_beyond
@@ -37,6 +37,7 @@ from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.receiving import Staged
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.vocabulary import AgentCounts, AgentId, AgentSummary
 
@@ -89,6 +90,7 @@ class Fleet:
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
         self._erasing: set[AgentId] = set()
         self._newcomers = Newcomers()
+        self._restoring: set[AgentId] = set()
         self._room = Pulse()
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
@@ -207,6 +209,8 @@ class Fleet:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
         if agent_id in self._erasing:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+        if agent_id in self._restoring:
+            raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
 
     async def _open_now(self, agent_id: AgentId, coming: _Coming) -> bool:
         """Open the agent; whether it came into being now."""
@@ -327,6 +331,8 @@ class Fleet:
         """Close the agent and remove its files for good; the record of it. AGENT_NOT_FOUND when there is none."""
         if agent_id in self._erasing:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+        if agent_id in self._restoring:
+            raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
         self._erasing.add(agent_id)
         try:
             opening = self._opening.get(agent_id)
@@ -345,6 +351,37 @@ class Fleet:
             self._erasing.discard(agent_id)
             self.unresumed.pop(agent_id, None)
             self.watching.beat(agent_id)
+
+    async def install(self, staged: Staged, *, replace: bool) -> bool:
+        """Put an agent that was made elsewhere into its place and take up its work; whether it replaced one.
+
+        AGENT_EXISTS when there is one and it is not to be replaced. Who calls this sees it to its end.
+        """
+        agent_id = staged.agent_id
+        self._refuse_when_stopping(agent_id)
+        self._restoring.add(agent_id)
+        try:
+            for task in (self._opening.get(agent_id), self._closing.get(agent_id)):
+                if task is not None:
+                    await asyncio.wait([task])
+            exists = agent_id in self._agents or await self.on_pool(lambda: self._may_exist(agent_id))
+            if exists and not replace:
+                raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
+            await self.close(agent_id)
+            await self._guarded(agent_id, self.on_pool(lambda: self.data.install(agent_id, staged.path)))
+        finally:
+            self._restoring.discard(agent_id)
+        if staged.counts.pending_batches or staged.counts.owed_passes:
+            under_way = [task for task in self._background if not task.done()]
+            self._background = [*under_way, in_background(self._resume_one(agent_id))]
+        return exists
+
+    def _may_exist(self, agent_id: AgentId) -> bool:
+        try:
+            return self.data.exists(agent_id)
+        except EbbtideError:
+            # Something damaged is there: what is restored may be meant to take its place.
+            return True
 
     async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
         """Run work that must end, also when whoever asked for it goes away; others wait for it."""

@@ -7,13 +7,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ebbtide import __version__
 from ebbtide.errors import EbbtideError
 from ebbtide.rest import problems
 from ebbtide.rest.documents import add_documents
 from ebbtide.rest.guard import Guard
+from ebbtide.rest.moving import add_moving, is_file
 from ebbtide.rest.routes import add_routes
 from ebbtide.verbs.service import Service
 
@@ -22,6 +23,13 @@ COMPRESSED_FROM_BYTES = 1024
 
 COMPRESSION_LEVEL = 4
 """A quarter of the time that level 9 takes, for a twelfth more bytes."""
+
+
+class _Compression(GZipMiddleware):
+    """Compresses answers, but for files: they are packed already, or too large to be packed on the event loop."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.app if is_file(scope) else super().__call__)(scope, receive, send)
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -39,7 +47,7 @@ def create_app(service: Service) -> ASGIApp:
     app.add_exception_handler(HTTPException, problems.on_http_exception)
     app.add_exception_handler(RequestValidationError, problems.on_validation_error)
     app.add_exception_handler(Exception, problems.on_fault)
-    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM_BYTES, compresslevel=COMPRESSION_LEVEL)
+    app.add_middleware(_Compression, minimum_size=COMPRESSED_FROM_BYTES, compresslevel=COMPRESSION_LEVEL)
     origins = service.settings.server.cors_origins
     if origins:
         app.add_middleware(
@@ -50,5 +58,6 @@ def create_app(service: Service) -> ASGIApp:
             expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
         )
     add_routes(app)
+    add_moving(app)
     add_documents(app)
     return Guard(app, service.settings, service.entrance, service.metrics)

@@ -5,6 +5,7 @@ A web page must not drive a local daemon: `Host` must name this machine, the bou
 JSON only (what a form cannot send). The body is read whole, within its limit, before anything else happens, so
 a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled. Where API
 keys are asked for, one is looked at before the body is read; what it may do is decided at the route.
+An upload is too large for that: its verb reads it, within a limit of its own, and a form cannot send its type either.
 
 Pure ASGI: no buffering of responses, no copies.
 """
@@ -37,6 +38,8 @@ BODY_TIMEOUT_S = 60.0
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_UPLOAD = re.compile(r"/v1/agents/[^/]+/restore")
+_UPLOAD_TYPES = frozenset({"application/octet-stream", "application/x-ndjson"})
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
@@ -106,6 +109,10 @@ class Guard:
             self._check_origin(headers)
             _check_path(scope)
             self._admit(scope, headers)
+            if _is_upload(scope):
+                _check_upload_type(headers)
+                await self._app(scope, receive, send)
+                return
             body = await self._read_body(scope, headers, receive)
         except _Gone:
             return
@@ -236,6 +243,19 @@ def _check_media_type(headers: Headers) -> None:
     if not is_json or charset not in ("", "utf-8", "utf8") or "content-encoding" in headers:
         raise InvalidRequest(
             "send the body as application/json in UTF-8, uncompressed",
+            reason="UNSUPPORTED_MEDIA_TYPE",
+        )
+
+
+def _is_upload(scope: Scope) -> bool:
+    return scope["method"] == "POST" and _UPLOAD.fullmatch(scope["path"]) is not None
+
+
+def _check_upload_type(headers: Headers) -> None:
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in _UPLOAD_TYPES or "content-encoding" in headers:
+        raise InvalidRequest(
+            "send a backup or an export as application/octet-stream",
             reason="UNSUPPORTED_MEDIA_TYPE",
         )
 

@@ -46,7 +46,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _look(request: Request) -> None:
+async def look(request: Request) -> None:
+    """Refuse who may not, and query options that the route does not have."""
     # A coroutine, because FastAPI gives everything else a thread of its own, with every request.
     operation = BY_ROUTE.get(f"{request.method} {request.scope['route'].path}", UNLISTED)
     _service(request).entrance.permit(CALLER.get(), operation, request.path_params.get("agent_id"))
@@ -65,7 +66,7 @@ def _refuse_unknown_options(request: Request) -> None:
         )
 
 
-class _Traced(APIRoute):
+class Traced(APIRoute):
     """A route whose work is the span of a verb."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -78,7 +79,7 @@ class _Traced(APIRoute):
         return traced
 
 
-router = APIRouter(route_class=_Traced, responses=ERRORS, dependencies=[Depends(_look)])
+router = APIRouter(route_class=Traced, responses=ERRORS, dependencies=[Depends(look)])
 
 PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
 PageToken = Annotated[str, Query(description="next_page_token of the page before.")]

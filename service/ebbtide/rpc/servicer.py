@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
@@ -26,6 +27,7 @@ from ebbtide.access.operations import OPERATIONS, UNLISTED, Operation
 from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
 from ebbtide.rpc.convert import answered, decoded, given
+from ebbtide.rpc.files import DOWNLOADS, Download, restore
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
 from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
@@ -36,7 +38,9 @@ SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 REQUEST_ID_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 
-VERBS = {name: call.__name__ for name, call in {**CALLS, **STREAMS}.items()}
+VERBS = {
+    name: call.__name__ for name, call in {**CALLS, **STREAMS, **DOWNLOADS, "RestoreAgent": restore}.items()
+}
 """What a verb is called in metrics, over each transport alike."""
 
 ITEM_BYTES = 512
@@ -46,6 +50,8 @@ Context = Any
 """grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
 
 Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
+
+T = TypeVar("T")
 
 
 class Servicer:
@@ -69,6 +75,10 @@ class Servicer:
         return [_Fallback(self)]
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        if method.name in DOWNLOADS:
+            return self._download(method, DOWNLOADS[method.name])
+        if method.client_streaming:
+            return self._upload(method)
         request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
         if method.server_streaming:
             return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
@@ -89,8 +99,7 @@ class Servicer:
         async def handle(body: bytes, context: Context) -> None:
             async def work() -> bytes:
                 fields = given(decoded(request_kind, body))
-                operation = OPERATIONS.get(name, UNLISTED)
-                self._service.entrance.permit(CALLER.get(), operation, fields.get("agent_id"))
+                self._permit(name, fields.get("agent_id"))
                 stream = await call(self._service, fields)
                 try:
                     async for page in stream.pages():
@@ -103,6 +112,40 @@ class Servicer:
             await self.answer(name, context, work)
 
         return grpc.unary_stream_rpc_method_handler(handle)
+
+    def _download(self, method: MethodDescriptor, call: Download) -> grpc.RpcMethodHandler[Any, Any]:
+        request_kind, piece_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+
+        async def handle(body: bytes, context: Context) -> None:
+            async def take(piece: bytes) -> None:
+                await context.write(piece_kind(chunk=piece).SerializeToString())
+
+            async def work() -> None:
+                fields = given(decoded(request_kind, body))
+                self._permit(method.name, fields.get("agent_id"))
+                await call(self._service, fields, take)
+
+            await self.answer(method.name, context, work)
+
+        return grpc.unary_stream_rpc_method_handler(handle)
+
+    def _upload(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+
+        async def handle(bodies: AsyncIterator[bytes], context: Context) -> bytes:
+            messages = (given(decoded(request_kind, body)) async for body in bodies)
+
+            async def work() -> bytes:
+                answer = await restore(self._service, messages, partial(self._permit, method.name))
+                return answered(answer_kind, answer).SerializeToString()
+
+            return await self.answer(method.name, context, work)
+
+        return grpc.stream_unary_rpc_method_handler(handle)
+
+    def _permit(self, method: str, agent_id: str | None) -> None:
+        """Refuse who may not do this to this agent."""
+        self._service.entrance.permit(CALLER.get(), OPERATIONS.get(method, UNLISTED), agent_id)
 
     async def _work(
         self,
@@ -120,7 +163,7 @@ class Servicer:
             _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
         )
 
-    async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work of one call, within its deadline; log how it ended."""
         self._in_hand += 1
         self.idle.clear()

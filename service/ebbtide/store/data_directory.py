@@ -4,6 +4,7 @@
     DATA_DIR/agents/<directory>/       data.mdb lock.mdb meta.json
     DATA_DIR/work/<directory>          empty marker: this agent may have work in hand
     DATA_DIR/audit/                    what is left of erased agents: see erased_agents.py
+    DATA_DIR/transfers/                what is on its way in or out; nothing at a start
 
 A marker is made, and its directory synced, before an agent goes from idle to busy; so a start looks at one
 directory and opens only agents with work, however many there are. A stale marker is harmless, a missing one is
@@ -22,6 +23,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +46,7 @@ _ERASED = ".erased-"
 """What it is called from then on until it is gone."""
 _LAST_WILL = "erasing.json"
 """Who erased an agent and when, in its directory: what a start tells where the process ended too soon."""
+_REPLACED = ".replaced-"
 
 
 class AgentMeta(msgspec.Struct, frozen=True):
@@ -94,8 +97,9 @@ class DataDirectory:
         self.root = root
         self.agents = root / "agents"
         self.work = root / "work"
+        self.transfers = root / "transfers"
         self._initial_map_bytes = initial_map_bytes
-        self._max_map_bytes = max_map_bytes
+        self.max_map_bytes = max_map_bytes
         self.erased = ErasedAgents(root)
         self._lock: int | None = None
 
@@ -104,7 +108,7 @@ class DataDirectory:
     def acquire(self) -> None:
         """Hold the directory for this process. DATA_DIRECTORY_LOCKED, naming the holder, when another does."""
         try:
-            for path in (self.root, self.agents, self.work):
+            for path in (self.root, self.agents, self.work, self.transfers):
                 path.mkdir(parents=True, exist_ok=True, mode=0o700)
             sync_directory(self.root)
             descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -137,18 +141,35 @@ class DataDirectory:
             self._lock = None
 
     def _sweep(self) -> None:
-        """Finish erasures that were cut off."""
+        """Finish erasures that were cut off, undo or finish replacements, drop what was on its way."""
         for entry in list(os.scandir(self.agents)):
             if entry.name.startswith(_ERASING):
                 self._finish_erasure(Path(entry.path))
             elif entry.name.startswith(_ERASED):
                 shutil.rmtree(entry.path)
+            elif entry.name.startswith(_REPLACED):
+                self._settle_replacement(entry.name.removeprefix(_REPLACED))
+        for entry in list(os.scandir(self.transfers)):
+            shutil.rmtree(entry.path)
+
+    def _settle_replacement(self, name: str) -> None:
+        """Where a replacement was cut off, the old agent is back; where it was done, the old one goes."""
+        aside, place = self.agents / f"{_REPLACED}{name}", self.agents / name
+        if place.exists():
+            shutil.rmtree(aside)
+        else:
+            aside.rename(place)
+        sync_directory(self.agents)
 
     # --- agents ------------------------------------------------------------------------------------
 
     def has_files(self, agent_id: AgentId) -> bool:
         """Whether there is a directory for the agent. Opens nothing, so it may be asked at any time."""
         return (self.agents / directory_name(agent_id) / "data.mdb").exists()
+
+    def has_meta(self, agent_id: AgentId) -> bool:
+        """Whether there is an agent, as far as can be told without opening anything."""
+        return self.meta(directory_name(agent_id)) is not None
 
     def exists(self, agent_id: AgentId) -> bool:
         """Whether the agent was ever created and not erased since. A lost `meta.json` is made anew.
@@ -168,7 +189,7 @@ class DataDirectory:
         if LmdbStore.is_blank(path):
             # A creation that was cut off before anything could be accepted.
             return None
-        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes)
+        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
         try:
             identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
         finally:
@@ -188,7 +209,7 @@ class DataDirectory:
                 f"{layout.FORMAT_VERSION}; use a newer Ebbtide",
                 reason="FORMAT_TOO_NEW",
             )
-        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes)
+        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
         identity = store.read(lambda txn: txn.identity())
         if identity is None or identity.agent_id != agent_id:
             store.close()
@@ -207,7 +228,7 @@ class DataDirectory:
                 path,
                 identity,
                 map_bytes=self._initial_map_bytes,
-                max_map_bytes=self._max_map_bytes,
+                max_map_bytes=self.max_map_bytes,
             )
             self.write_meta(identity, AgentCounts())
             sync_directory(self.agents)
@@ -217,7 +238,10 @@ class DataDirectory:
 
     def write_meta(self, identity: Identity, counts: AgentCounts) -> None:
         """Replace an agent's `meta.json`, atomically and durably."""
-        path = self.agents / directory_name(AgentId(identity.agent_id))
+        self.write_meta_in(self.agents / directory_name(AgentId(identity.agent_id)), identity, counts)
+
+    def write_meta_in(self, path: Path, identity: Identity, counts: AgentCounts) -> None:
+        """Replace the `meta.json` of the agent in a directory, atomically and durably."""
         meta = AgentMeta(
             identity.agent_id,
             identity.format_version,
@@ -280,7 +304,7 @@ class DataDirectory:
         entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
         # A damaged store is erased as any other; then nobody can tell what it held.
         with contextlib.suppress(EbbtideError):
-            store = LmdbStore.open(doomed, map_bytes=0, max_map_bytes=self._max_map_bytes)
+            store = LmdbStore.open(doomed, map_bytes=0, max_map_bytes=self.max_map_bytes)
             try:
                 entry, key = last_words(store, entry)
             finally:
@@ -289,6 +313,58 @@ class DataDirectory:
         if told and is_told(told[-1:], entry, will.agent_id):
             return told[-1]
         return self.erased.append(entry, will.agent_id, key)
+
+    # --- on the way in and out ---------------------------------------------------------------------
+
+    def make_transfer(self) -> Path:
+        """An empty directory for what comes in or goes out; whoever made it removes it, at the latest a start."""
+        try:
+            return Path(tempfile.mkdtemp(dir=self.transfers))
+        except OSError as error:
+            raise translated(error, self.transfers) from error
+
+    def create_copy(self, path: Path, identity: Identity) -> LmdbStore:
+        """Make a store in a directory that has no place yet."""
+        return LmdbStore.create(
+            path, identity, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes
+        )
+
+    def open_copy(self, path: Path) -> LmdbStore:
+        """Open a store in a directory that has no place yet."""
+        return LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
+
+    def install(self, agent_id: AgentId, staged: Path) -> None:
+        """Put the agent made in `staged` into its place, and whatever is there out of it; for who has closed it.
+
+        Cut off at any moment, the old agent or the new one is there, whole, once the directory was acquired again.
+        """
+        name = directory_name(agent_id)
+        place, aside = self.agents / name, self.agents / f"{_REPLACED}{name}"
+        # It may come with batches that wait; a marker too many is harmless.
+        self.mark(agent_id)
+        try:
+            sync_directory(staged)
+            if place.exists():
+                self._put_aside(place, aside)
+            try:
+                staged.rename(place)
+            except OSError:
+                if aside.exists():
+                    aside.rename(place)
+                raise
+            sync_directory(self.agents)
+            if aside.exists():
+                shutil.rmtree(aside)
+                sync_directory(self.agents)
+        except OSError as error:
+            raise translated(error, self.agents) from error
+
+    def _put_aside(self, place: Path, aside: Path) -> None:
+        if aside.exists():
+            # Left by a replacement that was done, but for this.
+            shutil.rmtree(aside)
+        place.rename(aside)
+        sync_directory(self.agents)
 
     # --- work markers ------------------------------------------------------------------------------
 

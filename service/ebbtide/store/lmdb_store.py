@@ -2,7 +2,7 @@
 
 The only module that imports `lmdb`. A commit is durable when `write` returns (LMDB syncs data and then the
 meta page). The map grows by itself up to `max_map_bytes`; growing needs that no transaction is open in this
-environment, which holds because one agent's jobs run one at a time.
+environment, which holds because one agent's jobs run one at a time, and a copy beside them ends for it.
 
 After a meta page that could not be written LMDB refuses everything until the environment is opened anew: so it is,
 at once, and whoever holds what was derived from the store is told that it may be behind.
@@ -28,6 +28,7 @@ import zstandard
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Precondition, Unavailable
 from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
+from ebbtide.store.hot_copy import CopyGate, copy_tables
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 from ebbtide.telemetry import span
@@ -136,7 +137,7 @@ def _allocate_lock_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:
+def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool, sync: bool = True) -> Any:
     """LMDB's environment in a directory, its map at least as large as its file."""
     present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
     try:
@@ -150,13 +151,14 @@ def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -
             subdir=True,
             create=new,
             readahead=False,
+            sync=sync,
         )
     except (lmdb.Error, OSError) as error:
         raise translated(error, path) from error
 
 
 class LmdbStore:
-    """A store in one directory. Every call runs on the calling thread; calls must not overlap."""
+    """A store in one directory. Every call runs on the calling thread; calls must not overlap, but for `copy`."""
 
     def __init__(self, path: Path, environment: Any, *, max_map_bytes: int) -> None:
         self.path = path
@@ -168,6 +170,7 @@ class LmdbStore:
         self._is_lost = False
         """Whether the environment was given up, or closed to replace its file, and not opened anew since."""
         self.on_reopened: Callable[[], None] = lambda: None
+        self._copies = CopyGate()
 
     @classmethod
     def create(cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
@@ -280,16 +283,17 @@ class LmdbStore:
 
     def _reopen(self) -> None:
         """Take up the store again; where that fails, whoever uses it next tries again."""
-        self._environment.close()
-        self._environment = _environment(
-            self.path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes, new=False
-        )
-        self._map_bytes, self._is_lost = self._environment.info()["map_size"], False
-        try:
-            self._open_tables(layout.TABLES)
-        except (lmdb.Error, OSError) as error:
-            self._is_lost = True
-            raise translated(error, self.path) from error
+        with self._copies.standstill():
+            self._environment.close()
+            self._environment = _environment(
+                self.path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes, new=False
+            )
+            self._map_bytes, self._is_lost = self._environment.info()["map_size"], False
+            try:
+                self._open_tables(layout.TABLES)
+            except (lmdb.Error, OSError) as error:
+                self._is_lost = True
+                raise translated(error, self.path) from error
 
     def _grow(self, error: Exception) -> None:
         size = self._map_bytes
@@ -298,8 +302,47 @@ class LmdbStore:
                 f"the agent's store holds max_map_bytes = {self._max_map_bytes}; nothing was stored",
                 reason="STORE_FULL",
             ) from error
-        self._map_bytes = min(size * 2, self._max_map_bytes)
-        self._environment.set_mapsize(self._map_bytes)
+        with self._copies.standstill():
+            self._map_bytes = min(size * 2, self._max_map_bytes)
+            self._environment.set_mapsize(self._map_bytes)
+
+    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+        """Copy the store as it is now into an empty directory, beside whatever else is done with it.
+
+        False when it was given up. It begins anew when the map had to grow meanwhile: each time to twice its size, so
+        that this ends. The copy is not durable: it is for who reads it at once.
+        """
+        while not is_given_up():
+            for left in into.iterdir():
+                left.unlink()
+            try:
+                with self._copies.copying():
+                    self._refuse_closed()
+                    if self._copy(into, is_given_up, rest):
+                        return True
+            except FOREIGN as error:
+                raise translated(error, self.path) from error
+        return False
+
+    def _copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+        def between() -> bool:
+            rest()
+            return not (self._copies.must_end or is_given_up())
+
+        info = self._environment.info()
+        # Twice what is there, since pages may be filled otherwise; the file takes only what is used of it.
+        map_bytes = max(
+            SMALLEST_MAP_BYTES * 4, 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
+        )
+        environment = _environment(into, map_bytes=map_bytes, max_map_bytes=map_bytes, new=True, sync=False)
+        copy = LmdbStore(into, environment, max_map_bytes=map_bytes)
+        try:
+            with environment.begin(write=True) as txn:
+                copy._open_tables(layout.TABLES, txn)
+            with self._environment.begin() as txn:
+                return copy_tables(txn, self._tables, environment, copy._tables, between)
+        finally:
+            copy.close()
 
     def compact(self) -> None:
         """Write everything the store refers to into a fresh file, which takes the place of the old one.
@@ -314,9 +357,10 @@ class LmdbStore:
             fresh.unlink(missing_ok=True)
             self._copy_into(fresh)
             sync_file(fresh)
-            self._environment.close()
-            # The map begins anew with the size of the fresh file.
-            self._is_lost, self._map_bytes = True, 0
+            with self._copies.standstill():
+                self._environment.close()
+                # The map begins anew with the size of the fresh file.
+                self._is_lost, self._map_bytes = True, 0
             fresh.replace(self.path / DATA_FILE)
             sync_directory(self.path)
         except FOREIGN as error:
@@ -357,7 +401,15 @@ class LmdbStore:
         """Close the environment. Idempotent."""
         if not self._closed:
             self._closed = True
-            self._environment.close()
+            with self._copies.standstill():
+                self._environment.close()
+
+    def _refuse_closed(self) -> None:
+        """For who reads beside the agent's jobs, and must not open anything itself."""
+        if self._closed or self._is_lost:
+            raise Unavailable(
+                "the agent's store is not open now; ask again", reason="STORE_UNAVAILABLE", retry_after_s=1.0
+            )
 
     def _assert_open(self) -> None:
         if self._closed:

@@ -105,6 +105,7 @@ class ReadTransaction(Protocol):
 class WriteTransaction(ReadTransaction, Protocol):
     """A change of one agent's ground state: whole or absent."""
 
+    def create(self, identity: Identity) -> None: ...
     def apply(self, change: Change) -> None: ...
     def set_overrides(self, overrides: Mapping[str, object], decay_rate: float) -> None: ...
     def put_chunk(self, text: str) -> bytes: ...
@@ -155,6 +156,12 @@ class Store(Protocol):
 
     def compact(self) -> None:
         """Leave no byte in the files that the store does not refer to."""
+
+    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+        """Copy the store as it is now into an empty directory, beside whatever else is done with it.
+
+        False when it was given up; `rest` is called between two small pieces of work.
+        """
 
     def close(self) -> None:
         """Close the store. Idempotent."""

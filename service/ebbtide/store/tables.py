@@ -27,6 +27,11 @@ class TableReading:
         value: bytes | None = self._txn.get(key, db=self._tables[table])
         return value
 
+    def has(self, table: bytes, key: bytes, value: bytes) -> bool:
+        """Whether a sorted table has this value under a key."""
+        found: bool = self._txn.cursor(db=self._tables[table]).set_key_dup(key, value)
+        return found
+
     def items(self, table: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Every (key, value) of one table in order, from the key `start` on."""
         cursor = self._txn.cursor(db=self._tables[table])

@@ -91,7 +91,7 @@ class LmdbWriting(LmdbReading, NetworkWriting, InboxWriting, AuditWriting, Event
     """A change of one agent's ground state."""
 
     def create(self, identity: Identity) -> None:
-        """Write who a new store belongs to."""
+        """Write who a store belongs to: a new one, or one that gets a new id."""
         self.put(layout.META, b"identity", layout.encode(identity))
 
     def set_overrides(self, overrides: Mapping[str, object], decay_rate: float) -> None:

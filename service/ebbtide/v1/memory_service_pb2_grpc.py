@@ -10,6 +10,7 @@ from ebbtide.v1 import events_pb2 as ebbtide_dot_v1_dot_events__pb2
 from ebbtide.v1 import forget_pb2 as ebbtide_dot_v1_dot_forget__pb2
 from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
 from ebbtide.v1 import memories_pb2 as ebbtide_dot_v1_dot_memories__pb2
+from ebbtide.v1 import moving_pb2 as ebbtide_dot_v1_dot_moving__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
 from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
 from ebbtide.v1 import search_pb2 as ebbtide_dot_v1_dot_search__pb2
@@ -171,6 +172,21 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/WatchEvents',
                 request_serializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsResponse.FromString,
+                _registered_method=True)
+        self.BackupAgent = channel.unary_stream(
+                '/ebbtide.v1.MemoryService/BackupAgent',
+                request_serializer=ebbtide_dot_v1_dot_moving__pb2.BackupAgentRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_moving__pb2.BackupAgentResponse.FromString,
+                _registered_method=True)
+        self.ExportAgent = channel.unary_stream(
+                '/ebbtide.v1.MemoryService/ExportAgent',
+                request_serializer=ebbtide_dot_v1_dot_moving__pb2.ExportAgentRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_moving__pb2.ExportAgentResponse.FromString,
+                _registered_method=True)
+        self.RestoreAgent = channel.stream_unary(
+                '/ebbtide.v1.MemoryService/RestoreAgent',
+                request_serializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentResponse.FromString,
                 _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetModel',
@@ -372,6 +388,28 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BackupAgent(self, request, context):
+        """Back an agent up as one file, also while it is at work: every batch accepted before is in it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportAgent(self, request, context):
+        """Export an agent as JSON lines, also while it is at work; docs/export-format.md.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreAgent(self, request_iterator, context):
+        """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
+        BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Tell which language model is in force, whether it answers, and how its replies parse.
         """
@@ -513,6 +551,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.WatchEvents,
                     request_deserializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_events__pb2.WatchEventsResponse.SerializeToString,
+            ),
+            'BackupAgent': grpc.unary_stream_rpc_method_handler(
+                    servicer.BackupAgent,
+                    request_deserializer=ebbtide_dot_v1_dot_moving__pb2.BackupAgentRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_moving__pb2.BackupAgentResponse.SerializeToString,
+            ),
+            'ExportAgent': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportAgent,
+                    request_deserializer=ebbtide_dot_v1_dot_moving__pb2.ExportAgentRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_moving__pb2.ExportAgentResponse.SerializeToString,
+            ),
+            'RestoreAgent': grpc.stream_unary_rpc_method_handler(
+                    servicer.RestoreAgent,
+                    request_deserializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -1204,6 +1257,87 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/WatchEvents',
             ebbtide_dot_v1_dot_events__pb2.WatchEventsRequest.SerializeToString,
             ebbtide_dot_v1_dot_events__pb2.WatchEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BackupAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/BackupAgent',
+            ebbtide_dot_v1_dot_moving__pb2.BackupAgentRequest.SerializeToString,
+            ebbtide_dot_v1_dot_moving__pb2.BackupAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ExportAgent',
+            ebbtide_dot_v1_dot_moving__pb2.ExportAgentRequest.SerializeToString,
+            ebbtide_dot_v1_dot_moving__pb2.ExportAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreAgent(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/ebbtide.v1.MemoryService/RestoreAgent',
+            ebbtide_dot_v1_dot_moving__pb2.RestoreAgentRequest.SerializeToString,
+            ebbtide_dot_v1_dot_moving__pb2.RestoreAgentResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -11,6 +11,7 @@ from ebbtide.v1 import events_pb2 as _events_pb2
 from ebbtide.v1 import forget_pb2 as _forget_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from ebbtide.v1 import memories_pb2 as _memories_pb2
+from ebbtide.v1 import moving_pb2 as _moving_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
 from ebbtide.v1 import search_pb2 as _search_pb2
@@ -108,6 +109,14 @@ class MemoryServiceStub:
     """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
     kept any more, at the beginning or later: nothing is skipped silently.
     """
+    BackupAgent: _grpc.UnaryStreamMultiCallable[_moving_pb2.BackupAgentRequest, _moving_pb2.BackupAgentResponse]
+    """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+    ExportAgent: _grpc.UnaryStreamMultiCallable[_moving_pb2.ExportAgentRequest, _moving_pb2.ExportAgentResponse]
+    """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+    RestoreAgent: _grpc.StreamUnaryMultiCallable[_moving_pb2.RestoreAgentRequest, _moving_pb2.RestoreAgentResponse]
+    """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
+    BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
+    """
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -183,6 +192,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     WatchEvents: _aio.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]  # type: ignore[assignment]
     """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
     kept any more, at the beginning or later: nothing is skipped silently.
+    """
+    BackupAgent: _aio.UnaryStreamMultiCallable[_moving_pb2.BackupAgentRequest, _moving_pb2.BackupAgentResponse]  # type: ignore[assignment]
+    """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+    ExportAgent: _aio.UnaryStreamMultiCallable[_moving_pb2.ExportAgentRequest, _moving_pb2.ExportAgentResponse]  # type: ignore[assignment]
+    """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+    RestoreAgent: _aio.StreamUnaryMultiCallable[_moving_pb2.RestoreAgentRequest, _moving_pb2.RestoreAgentResponse]  # type: ignore[assignment]
+    """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
+    BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
     """
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
@@ -406,6 +423,32 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_events_pb2.WatchEventsResponse], _abc.AsyncIterator[_events_pb2.WatchEventsResponse]]:
         """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
         kept any more, at the beginning or later: nothing is skipped silently.
+        """
+
+    @_abc_1.abstractmethod
+    def BackupAgent(
+        self,
+        request: _moving_pb2.BackupAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_moving_pb2.BackupAgentResponse], _abc.AsyncIterator[_moving_pb2.BackupAgentResponse]]:
+        """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+
+    @_abc_1.abstractmethod
+    def ExportAgent(
+        self,
+        request: _moving_pb2.ExportAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_moving_pb2.ExportAgentResponse], _abc.AsyncIterator[_moving_pb2.ExportAgentResponse]]:
+        """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+
+    @_abc_1.abstractmethod
+    def RestoreAgent(
+        self,
+        request_iterator: _MaybeAsyncIterator[_moving_pb2.RestoreAgentRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_moving_pb2.RestoreAgentResponse, _abc.Awaitable[_moving_pb2.RestoreAgentResponse]]:
+        """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
+        BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
         """
 
     @_abc_1.abstractmethod

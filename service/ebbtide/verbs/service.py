@@ -22,6 +22,7 @@ from ebbtide.language.retry import Asking
 from ebbtide.metrics import Metrics
 from ebbtide.settings import Settings
 from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.transfers import Transfers
 
 T = TypeVar("T")
 
@@ -41,6 +42,8 @@ class Service:
     """One thread, for what grows with the size of a request: reading it, and writing what is as large."""
     entrance: Entrance
     """Who may ask for what."""
+    transfers: Transfers
+    """Threads of their own, for what grows with the size of an agent: its way in and out."""
     metrics: Metrics = field(default_factory=Metrics)
     is_accepting: bool = True
     """Whether requests are taken; off from the moment a stop begins."""

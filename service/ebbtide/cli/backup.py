@@ -1,0 +1,48 @@
+"""`ebbtide backup`: agents as files, one each, from a daemon at work or from a data directory at rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ebbtide.cli.console import counted, moving, out, write_json
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.moving import place, written
+from ebbtide.cli.options import DEFAULT_URL, DataDir, Json, Url
+
+
+def backup(
+    agents: Annotated[
+        list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents; all by default.")
+    ] = None,
+    into: Annotated[Path, typer.Option("--out", "-o", help="The folder for the files.")] = Path("."),
+    url: Url = DEFAULT_URL,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Back agents up, also while they are at work: one .ebb file each."""
+    from ebbtide.store.data_directory import directory_name
+    from ebbtide.vocabulary import parse_agent_id
+
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"{into} cannot be made: {error.strerror}.", ExitCode.REFUSED) from None
+    made = []
+    with place(url, data_dir) as where, moving() as bar:
+        for agent_id in agents or where.agent_ids():
+            path = into / f"{directory_name(parse_agent_id(agent_id))}.ebb"
+            task = bar.add_task(f"backing up {agent_id}", total=None)
+            with written(path) as file:
+                where.fetch(agent_id, "backup", file, lambda size, task=task: bar.advance(task, size))  # type: ignore[misc]
+            bar.remove_task(task)
+            made.append({"agent_id": agent_id, "file": str(path), "bytes": path.stat().st_size})
+    if as_json:
+        write_json({"backups": made})
+        return
+    for one in made:
+        out().print(f"{one['agent_id']}: {one['file']}, {one['bytes']:,} bytes", markup=False)
+    out().print(f"{counted(len(made), 'agent')} backed up.", markup=False)

@@ -1,0 +1,156 @@
+"""An agent on its way in: from a backup or an export to a directory beside the others, verified.
+
+The rule guarded here: nothing takes an agent's place that was not looked at. The file must be whole, its format known,
+the agent in it the one that is meant, its parameters such that it can be opened, and its store must pass the checker.
+Then only a rename is left to do. Whatever is refused leaves nothing behind.
+
+A file is taken for what its first byte says: an export begins with `{`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from pydantic import ValidationError
+
+from ebbtide.errors import Corrupted, EbbtideError, InvalidRequest, Precondition
+from ebbtide.parameters import AgentParameters
+from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
+from ebbtide.store.check import check_store
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.importing import read_agent, read_export
+from ebbtide.store.lmdb_store import LmdbStore, translated
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
+
+IsMeant = Callable[[str], None]
+"""Refuses the id of another agent than the one that is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """An agent that is ready to take its place."""
+
+    agent_id: AgentId
+    path: Path
+    counts: AgentCounts
+
+
+def receive(
+    data: DataDirectory,
+    source: BinaryIO,
+    folder: Path,
+    *,
+    wanted: AgentId | None,
+    rename: bool,
+    defaults: AgentParameters,
+) -> Staged:
+    """Make the agent of a backup or an export in an empty folder, and verify it.
+
+    `wanted` is whose it must be, or, with `rename`, becomes. Raises BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT,
+    FORMAT_TOO_NEW, INVALID_PARAMETERS or STORE_FULL.
+    """
+    path = folder / "agent"
+    try:
+        path.mkdir(mode=0o700)
+        store = _store(data, source, path, lambda told: _refuse_another(told, wanted, rename))
+        try:
+            identity = _identity(store, wanted)
+            _verify(store, defaults)
+            counts = store.read(lambda txn: txn.counts())
+        finally:
+            store.close()
+        with (path / "data.mdb").open("rb") as file:
+            os.fsync(file.fileno())
+        data.write_meta_in(path, identity, counts)
+        return Staged(AgentId(identity.agent_id), path, counts)
+    except BaseException as error:
+        shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise translated(error, path) from error
+        raise
+
+
+def whose(source: BinaryIO) -> str:
+    """Whose backup or export this is, by what it says; the source is then where it was."""
+    begin = source.tell()
+    try:
+        if _is_export(source):
+            return read_agent(source).agent_id
+        return read_manifest(source).agent_id
+    finally:
+        source.seek(begin)
+
+
+def _is_export(source: BinaryIO) -> bool:
+    first = source.read(1)
+    source.seek(-len(first), os.SEEK_CUR)
+    return first == b"{"
+
+
+def _refuse_another(told: str, wanted: AgentId | None, rename: bool) -> None:
+    if wanted is not None and not rename and told != wanted:
+        raise Precondition(
+            "this is a backup or export of another agent; say so explicitly if it is to have a new id",
+            reason="BACKUP_OF_ANOTHER_AGENT",
+        )
+    if wanted is None:
+        parse_agent_id(told)
+
+
+def _store(data: DataDirectory, source: BinaryIO, path: Path, is_meant: IsMeant) -> LmdbStore:
+    if _is_export(source):
+        is_meant(read_agent(source).agent_id)
+        return read_export(source, lambda identity: data.create_copy(path, identity))
+
+    def check(manifest: Manifest) -> None:
+        is_meant(manifest.agent_id)
+
+    manifest = read_backup(source, path / "data.mdb", max_bytes=data.max_map_bytes, check=check)
+    try:
+        store = data.open_copy(path)
+    except Corrupted:
+        damaged("its data cannot be opened")
+    identity = store.read(lambda txn: txn.identity())
+    if identity is None or identity.agent_id != manifest.agent_id:
+        store.close()
+        damaged("its data is of another agent than it says")
+    return store
+
+
+def _identity(store: LmdbStore, wanted: AgentId | None) -> Identity:
+    """Who the agent is; with a new id where it is to have one."""
+    identity = store.read(lambda txn: txn.identity())
+    assert identity is not None
+    if wanted is None or identity.agent_id == wanted:
+        return identity
+    renamed = msgspec.structs.replace(identity, agent_id=wanted)
+    store.write(lambda txn: txn.create(renamed))
+    return renamed
+
+
+def _verify(store: LmdbStore, defaults: AgentParameters) -> None:
+    try:
+        findings = check_store(store)
+        overrides = store.read(lambda txn: txn.overrides())
+    except Exception as error:
+        # Whatever a forged file makes the code below us raise.
+        if isinstance(error, EbbtideError) and not isinstance(error, Corrupted):
+            raise
+        damaged("its data cannot be read")
+    if findings:
+        first = findings[0]
+        damaged(f"{len(findings)} findings, the first: {first.table} {first.key} {first.problem}"[:200])
+    try:
+        AgentParameters.model_validate({**defaults.model_dump(), **overrides})
+    except ValidationError:
+        raise InvalidRequest(
+            "the parameters of the agent do not fit this daemon's defaults, or are unknown to it",
+            reason="INVALID_PARAMETERS",
+        ) from None

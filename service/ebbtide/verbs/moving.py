@@ -1,0 +1,179 @@
+"""backup, export, restore: an agent leaves as one file, and comes back from it, here or elsewhere.
+
+The story of leaving: the open agent is copied beside its jobs → the file is made of the copy → it is handed over.
+The story of coming: what arrives is put into a file → an agent is made of it and verified, beside the others → it takes
+its place by a rename. From the moment that everything has arrived it is seen to its end, also when the caller goes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from pydantic import Field
+
+from ebbtide import __version__
+from ebbtide.errors import Conflict, InvalidRequest
+from ebbtide.fleet.agent import Agent
+from ebbtide.store.data_directory import directory_name
+from ebbtide.store.lmdb_store import translated
+from ebbtide.store.port import Identity, Store
+from ebbtide.store.receiving import Staged, receive
+from ebbtide.store.sending import Sending
+from ebbtide.verbs.agents import Counts
+from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.service import Service
+from ebbtide.verbs.transfers import handed_over, in_time
+from ebbtide.vocabulary import AgentId, parse_agent_id
+
+BACKUP_TYPE = "application/octet-stream"
+EXPORT_TYPE = "application/x-ndjson"
+
+
+class Restored(Answer):
+    """An agent came back."""
+
+    agent_id: str = Field(description="Whose memory it is.", examples=["ann"])
+    replaced: bool = Field(description="Whether an agent of this id was there and is gone.")
+    counts: Counts
+    pending_batches: int = Field(description="Accepted batches not yet digested.")
+    parked_batches: int = Field(description="Batches parked after failures.")
+    owed_passes: int = Field(description="Compression passes owed, the one under way included.")
+
+
+@dataclass(slots=True)
+class Leaving:
+    """A file on its way out, and its place among the transfers; a block holds both."""
+
+    service: Service
+    file: BinaryIO
+    size: int
+    name: str
+    media_type: str
+    held: ExitStack
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.held.close()
+
+    async def hand_over(self, take: Callable[[bytes], Awaitable[object]]) -> None:
+        """Hand everything over, piece by piece."""
+        await handed_over(self.file, self.service.transfers.run, take)
+
+
+async def backup(service: Service, agent_id: str) -> Leaving:
+    """Back an agent up as it is now, also while it is at work: every batch accepted before is in it.
+
+    STORE_FULL when there is no room to make the file; nothing of the agent changes.
+    """
+
+    return await _leaving(
+        service, agent_id, lambda agent, how: how.backup(*_store_of(agent)), "ebb", BACKUP_TYPE
+    )
+
+
+async def export(service: Service, agent_id: str) -> Leaving:
+    """Export an agent as it is now as JSON lines, also while it is at work."""
+    return await _leaving(
+        service, agent_id, lambda agent, how: how.export(agent.workspace.store), "jsonl", EXPORT_TYPE
+    )
+
+
+def _store_of(agent: Agent) -> tuple[Store, Identity]:
+    return agent.workspace.store, agent.workspace.identity
+
+
+async def _leaving(
+    service: Service, agent_id: str, make: Callable[[Agent, Sending], BinaryIO], suffix: str, media_type: str
+) -> Leaving:
+    owner = parse_agent_id(agent_id)
+    data, give_way, now_ms = service.fleet.data, service.fleet.needs.courtesy.give_way, service.clock.now_ms()
+    with ExitStack() as held:
+        held.enter_context(service.transfers.place())
+        async with service.fleet.using(owner) as agent:
+            file = await service.transfers.make(
+                lambda is_given_up: make(agent, Sending(data, __version__, now_ms, is_given_up, give_way))
+            )
+        held.callback(file.close)
+        size = file.seek(0, 2)
+        file.seek(0)
+        name = f"{directory_name(owner)}.{suffix}"
+        return Leaving(service, file, size, name, media_type, held.pop_all())
+
+
+async def restore(
+    service: Service, agent_id: str, pieces: AsyncIterator[bytes], *, replace: bool, rename: bool
+) -> Restored:
+    """Bring an agent back from a backup or an export.
+
+    It is refused (AGENT_EXISTS) when there is one, unless `replace`; and when it is of an agent with another id
+    (BACKUP_OF_ANOTHER_AGENT), unless `rename`. Whatever is refused, or cut off, leaves everything as it was.
+    """
+    owner = parse_agent_id(agent_id)
+    fleet = service.fleet
+    with ExitStack() as held:
+        held.enter_context(service.transfers.place())
+        if not replace and await fleet.on_pool(lambda: fleet.data.has_meta(owner)):
+            # Before everything was sent in vain.
+            raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
+        folder = await fleet.on_pool(fleet.data.make_transfer)
+        held.callback(service.transfers.soon, partial(shutil.rmtree, folder, ignore_errors=True))
+        await _take_in(service, folder / "arrived", pieces)
+        work = _restored(service, owner, folder, replace, rename, held.pop_all())
+        return await service.transfers.to_its_end(work)
+
+
+async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -> None:
+    most, size = service.settings.limits.max_upload_bytes, 0
+    try:
+        with path.open("wb") as file:
+            async for piece in in_time(pieces):
+                size += len(piece)
+                if size > most:
+                    raise InvalidRequest(f"more than {most} bytes were sent", reason="BODY_TOO_LARGE")
+                await service.transfers.run(partial(file.write, piece))
+    except OSError as error:
+        raise translated(error, path) from error
+
+
+async def _restored(
+    service: Service, owner: AgentId, folder: Path, replace: bool, rename: bool, held: ExitStack
+) -> Restored:
+    def make() -> Staged:
+        with (folder / "arrived").open("rb") as source:
+            return receive(
+                service.fleet.data,
+                source,
+                folder,
+                wanted=owner,
+                rename=rename,
+                defaults=service.fleet.defaults,
+            )
+
+    with held:
+        staged = await service.transfers.run(make)
+        replaced = await service.fleet.install(staged, replace=replace)
+    return restored(staged, replaced)
+
+
+def restored(staged: Staged, replaced: bool) -> Restored:
+    """What is told of an agent that came back."""
+    counts = staged.counts
+    return Restored(
+        agent_id=staged.agent_id,
+        replaced=replaced,
+        counts=Counts(nodes=counts.node_count, links=counts.link_count, messages=counts.message_count),
+        pending_batches=counts.pending_batches,
+        parked_batches=counts.parked_batches,
+        owed_passes=counts.owed_passes,
+    )

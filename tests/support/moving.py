@@ -1,0 +1,83 @@
+"""What two stores hold, as values that can be compared; and agents on their way without a daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ebbtide.parameters import AgentParameters
+from ebbtide.store import layout
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.receiving import Staged, receive
+from ebbtide.store.sending import Sending
+
+MAPS = {"initial_map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
+NOW_MS = 1_795_000_000_000
+
+
+def content_of(store: Any) -> dict[str, Any]:
+    """Everything in a store: tables byte for byte, what stands in META by what it means."""
+
+    def read(txn: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            table.decode(): [(bytes(key), bytes(value)) for key, value in txn.items(table)]
+            for table in layout.TABLES
+            if table != layout.META
+        }
+        for name in ("identity", "overrides", "decay_rate", "focus", "next_node_id", "owed_passes"):
+            found[name] = getattr(txn, name)()
+        for name in ("finished_passes", "pass_state", "next_message_number", "next_batch_number"):
+            found[name] = getattr(txn, name)()
+        for name in ("texts_from", "holds_withdrawn", "embedding_state"):
+            found[name] = getattr(txn, name)()
+        for name in (b"next_position", b"next_digested", b"next_relation_id"):
+            found[name.decode()] = layout.from_u64(txn.get(layout.META, name) or layout.u64(1))
+        return found
+
+    return store.read(read)
+
+
+@contextlib.contextmanager
+def directory(path: Path | None = None) -> Iterator[DataDirectory]:
+    """A data directory that is held for the length of a block; one that goes with it unless a place is given."""
+    with contextlib.ExitStack() as life:
+        if path is None:
+            fast = "/dev/shm" if Path("/dev/shm").is_dir() else None
+            path = Path(life.enter_context(tempfile.TemporaryDirectory(dir=fast)))
+        data = DataDirectory(path, **MAPS)
+        data.acquire()
+        life.callback(data.release)
+        yield data
+
+
+def sent(data: DataDirectory, store: Any, form: str) -> bytes:
+    """The backup or the export of a store."""
+    how = Sending(data, "0", NOW_MS)
+    identity = store.read(lambda txn: txn.identity())
+    with how.export(store) if form == "export" else how.backup(store, identity) as file:
+        return file.read()
+
+
+def received(
+    data: DataDirectory, content: bytes | BinaryIO, wanted: Any = None, *, rename: bool = False
+) -> Staged:
+    """The agent of a backup or an export, ready to take its place."""
+    source = io.BytesIO(content) if isinstance(content, bytes) else content
+    return receive(
+        data, source, data.make_transfer(), wanted=wanted, rename=rename, defaults=AgentParameters()
+    )
+
+
+@contextlib.contextmanager
+def staged_store(staged: Staged) -> Iterator[LmdbStore]:
+    """The store of an agent that is ready, open for a block."""
+    store = LmdbStore.open(staged.path, map_bytes=1 << 18, max_map_bytes=1 << 28)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -1,0 +1,134 @@
+"""A copy beside jobs: one moment, whole, without what was deleted; and it never keeps anybody waiting."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.errors import Unavailable
+from ebbtide.store.check import check_store
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.vocabulary import Change, Link, Node
+from tests.support.moving import content_of
+
+MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
+FANS = 600
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LmdbStore]:
+    """A store whose links need pages of their own for one source, as LMDB keeps many duplicates."""
+    (tmp_path / "store").mkdir()
+    made = LmdbStore.create(tmp_path / "store", Identity("ann", 0, 1, 1), **MAPS)
+    nodes = [Node(number, "x", "", (), 0, 1) for number in range(1, FANS + 1)]
+    links = [Link(1, number, "fan", 0.5, 0) for number in range(2, FANS + 1)]
+    made.write(lambda txn: txn.apply(Change(nodes=nodes, links=links, next_node_id=FANS + 1)))
+    yield made
+    made.close()
+
+
+def opened(path: Path) -> LmdbStore:
+    """The copy."""
+    return LmdbStore.open(path, **MAPS)
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_copy_is_the_store(store: LmdbStore, tmp_path: Path) -> None:
+    """Every table, sorted duplicates with pages of their own too, is in it; the checker finds nothing."""
+    into = tmp_path / "copy"
+    into.mkdir()
+    assert store.copy(into, never, lambda: None)
+    copy = opened(into)
+    assert content_of(copy) == content_of(store)
+    assert check_store(copy) == []
+    copy.close()
+
+
+def test_what_was_deleted_is_not_in_a_copy(store: LmdbStore, tmp_path: Path) -> None:
+    """Words that still stand in free pages of the store stand nowhere in the file of the copy."""
+    node = Node(1, "the secret of the lighthouse " * 9, "", (), 0, 261)
+    store.write(lambda txn: txn.apply(Change(nodes=[node])))
+    store.write(lambda txn: txn.apply(Change(nodes=[Node(1, "x", "", (), 0, 1)])))
+    assert b"lighthouse" in (store.path / "data.mdb").read_bytes()
+    into = tmp_path / "copy"
+    into.mkdir()
+    assert store.copy(into, never, lambda: None)
+    assert b"lighthouse" not in (into / "data.mdb").read_bytes()
+
+
+def test_the_map_grows_beside_a_copy_which_begins_anew(store: LmdbStore, tmp_path: Path) -> None:
+    """A writer that needs a larger map gets it while a copy is under way; the copy then has one state, whole."""
+    into = tmp_path / "copy"
+    into.mkdir()
+    grown, started = threading.Event(), threading.Event()
+    begun, before = [0], content_of(store)
+
+    def rest() -> None:
+        begun[0] += 1
+        started.set()
+        if begun[0] == 2:
+            # Stand still in the middle until the map wants to grow: nobody waits for this copy to end.
+            while not store._copies.must_end:
+                threading.Event().wait(0.001)
+
+    copying = threading.Thread(target=lambda: store.copy(into, never, rest))
+    copying.start()
+    started.wait(20)
+
+    def write() -> None:
+        big = Node(2, "猫" * 300_000, "", (), 0, 300_000)
+        store.write(lambda txn: txn.apply(Change(nodes=[big])))
+        grown.set()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    assert grown.wait(20)
+    writing.join()
+    copying.join(20)
+    assert not copying.is_alive()
+    copy = opened(into)
+    # It may have begun anew between two growths, before the commit that needed both.
+    assert content_of(copy) in (before, content_of(store))
+    copy.close()
+
+
+def test_a_store_that_closes_ends_its_copies(store: LmdbStore, tmp_path: Path) -> None:
+    """Closing waits for no copy: it ends with AGENT_CLOSING."""
+    into = tmp_path / "copy"
+    into.mkdir()
+    started, failures = threading.Event(), []
+
+    def rest() -> None:
+        started.set()
+        while not store._copies.must_end:
+            threading.Event().wait(0.001)
+
+    def copy() -> None:
+        try:
+            store.copy(into, never, rest)
+        except Unavailable as error:
+            failures.append(error.reason)
+
+    copying = threading.Thread(target=copy)
+    copying.start()
+    started.wait(20)
+    store.close()
+    copying.join(20)
+    assert failures == ["AGENT_CLOSING"]
+
+
+def test_a_copy_that_nobody_wants_ends(store: LmdbStore, tmp_path: Path) -> None:
+    """Given up in the middle it says so, and the store can be copied again."""
+    into = tmp_path / "copy"
+    into.mkdir()
+    asked = iter([False, False, False])
+    assert not store.copy(into, lambda: next(asked, True), lambda: None)
+    assert store.copy(into, never, lambda: None)
+    assert store.read(lambda txn: txn.counts()).link_count == FANS - 1
