@@ -9,7 +9,6 @@ Deliberately not here: how signals are computed and fused (`retrieval/`), limits
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -35,6 +34,7 @@ from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.fallback import why_needed
+from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
@@ -358,9 +358,8 @@ def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
 
 def weighted_terms(question: Question, query: str) -> dict[int, float]:
     """The terms to look for, each with its weight; those of the whole query where nothing else is left."""
-    words = Counter(words_of(question.text)) or Counter(words_of(query))
-    for phrase in question.phrases:
-        words.update(words_of(phrase))
+    texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
+    words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))
     # A single Chinese character says little beside pairs and words, and everything where it stands alone.
     singles = {word for word in words if len(word) == 1 and holds_han(word)}
     low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
