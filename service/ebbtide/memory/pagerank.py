@@ -23,10 +23,10 @@ from ebbtide.memory.network import Network
 BACK = 0.15
 """The chance at every node to go back to the start."""
 
-LEAST_A_LINK = 1e-4
+LEAST_A_LINK = 3e-4
 """What must have arrived at a node for each of its links, or it hands nothing on. All that is handed out is 1."""
 
-MOST_ROUNDS = 8
+MOST_ROUNDS = 6
 
 
 def closeness(network: Network, start: Array, shares: Array) -> Association:
