@@ -123,6 +123,7 @@ class Stand:
         speakers = [shelf.speaker_numbers[name] for name in known if name.casefold() in question.speakers]
         asked = Asked(
             terms=weighted_terms(question, query),
+            parts=[self._terms_of(part) for part in question.parts],
             speakers=speakers,
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             names=lambda one: shelf.named_by(self._terms[one], int(shelf.column("speaker")[one])),
@@ -133,6 +134,9 @@ class Stand:
             return asked
         semantic, window = self._near(query)
         return replace(asked, semantic=semantic, window=window)
+
+    def _terms_of(self, part: str) -> dict[int, float]:
+        return weighted_terms(understand(part, speakers=(), reference_ms=0), part)
 
     def _text(self, passage: int) -> str:
         speaker = self.shelf.speakers[int(self.shelf.column("speaker")[passage])]

@@ -9,9 +9,9 @@ Deliberately not here: how signals are computed and fused (`retrieval/`), limits
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -32,16 +32,18 @@ from ebbtide.fleet.recollected import (
 from ebbtide.fleet.retention import is_digested
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
+from ebbtide.memory.pagerank import closeness
 from ebbtide.memory.wording import word_answer
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.fallback import why_needed
+from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import MessageRecord, Node, holds_han
+from ebbtide.vocabulary import MessageRecord, Node, NodeId, holds_han
 
 FEWEST_CANDIDATES = 20
 """Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
@@ -54,6 +56,9 @@ MOST_FOR_A_BUDGET = 1000
 
 FADING_MS = 14 * 86_400_000
 """An episode is worth 1/e of what a new one is after two weeks."""
+
+FOCUS_SHARE = 0.2
+"""How often links are followed from the focus, for each time they are followed from what was found first."""
 
 SINGLE_WEIGHT = 0.3
 """Of a word of one Chinese character beside longer ones."""
@@ -88,6 +93,9 @@ class Recollector:
         semantic, window, why_off = self._meaning(wanted)
         asked = Asked(
             terms=weighted_terms(question, wanted.query),
+            parts=[
+                terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
+            ],
             speakers=[shelf.speaker_numbers[name] for name in question.speakers],
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             semantic=semantic,
@@ -95,6 +103,7 @@ class Recollector:
             why_off={"semantic": why_off, "window": why_off},
             graph=None if "graph" in wanted.without else self._graph(wanted),
             names=self._names,
+            linked=partial(self._linked, wanted.start_nodes),
             asks_for=question.asks_for,
             texts=self._text_at,
             worths=self._worths,
@@ -184,6 +193,24 @@ class Recollector:
         """How strongly each passage is reached from the focus, by the best of its memories."""
         reached = associate(self.network, wanted.depth, wanted.start_nodes or None)
         return self.archive.by_passage(reached.node_ids, reached.worths)
+
+    def _linked(
+        self, start_nodes: Sequence[NodeId], first: NDArray[np.int64], scores: Scores
+    ) -> NDArray[np.float64]:
+        """How close each passage is to the first ones, and to the focus, by all ways over links together."""
+        messages = self.archive.shelf.column("message")[first].tolist()
+        memories = [self.archive.memories_of(message) for message in messages]
+        shares = [
+            np.full(len(made), score / len(made))
+            for made, score in zip(memories, scores.tolist(), strict=True)
+            if made
+        ]
+        begun = np.concatenate([*shares, np.zeros(0)])
+        focus = list(start_nodes or self.network.focus)
+        lent = FOCUS_SHARE * float(begun.sum()) / max(len(focus), 1)
+        start = np.array([node for made in (*memories, focus) for node in made], dtype=np.int64)
+        near = closeness(self.network, start, np.append(begun, [lent] * len(focus)))
+        return self.archive.by_passage(near.node_ids, near.worths)
 
     def _worths(self, passages: NDArray[np.int64]) -> NDArray[np.float64]:
         """What passages are worth whatever is asked: half how new they are, half how much lives of what they said.
@@ -358,9 +385,8 @@ def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
 
 def weighted_terms(question: Question, query: str) -> dict[int, float]:
     """The terms to look for, each with its weight; those of the whole query where nothing else is left."""
-    words = Counter(words_of(question.text)) or Counter(words_of(query))
-    for phrase in question.phrases:
-        words.update(words_of(phrase))
+    texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
+    words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))
     # A single Chinese character says little beside pairs and words, and everything where it stands alone.
     singles = {word for word in words if len(word) == 1 and holds_han(word)}
     low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0

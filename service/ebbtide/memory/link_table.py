@@ -83,6 +83,13 @@ class LinkTable:
         """
         return self._rows_of_many(slots, is_member, "source", self._first, None)
 
+    def counts_of(self, slots: Array) -> Array:
+        """How many links each of these nodes has, but for those that are new."""
+        counts = np.zeros(len(slots), dtype=np.int64)
+        known = slots < len(self._first) - 1
+        counts[known] = self._first[slots[known] + 1] - self._first[slots[known]]
+        return counts
+
     def of_targets(self, slots: Array, is_member: Array) -> Array:
         """Rows of the links that point at any of many nodes."""
         self._index_targets()

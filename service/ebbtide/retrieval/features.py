@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import K1, B, rarity
 from ebbtide.retrieval.passages import Shelf
 
@@ -199,7 +200,8 @@ def _occurrences(
 
 def _names_of(shelf: Shelf, asked: Asked) -> set[int]:
     """The terms of the names of those whom a question names."""
-    return {term_of(word) for number in asked.speakers for word in words_of(shelf.speakers[number])}
+    names = (shelf.speakers[number] for number in asked.speakers)
+    return {term_of(first_form(word)) for name in names for word in words_of(name)}
 
 
 def _who_and_when(fused: Fused, beside: _Beside) -> Columns:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import Terms, analysed, term_of, words_of
+from ebbtide.retrieval.forms import terms_of_forms
 
 LONGEST = 1500
 """Characters of a message that is one passage."""
@@ -316,7 +317,18 @@ class Shelf:
         return found
 
     def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """(passages, counts) of a term."""
+        """(passages, counts) of a term; of one that stands for several forms of a word, those of all, as one."""
+        forms = terms_of_forms(term)
+        return self._together(forms) if forms else self._postings(term)
+
+    def _together(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """(passages, counts) of terms that count as one: each passage once, ascending."""
+        some, counts = zip(*map(self._postings, terms), strict=True)
+        passages, whose = np.unique(np.concatenate(some), return_inverse=True)
+        added = np.bincount(whose, weights=np.concatenate(counts), minlength=len(passages))
+        return passages, np.minimum(added, MOST_COUNTED).astype(np.uint8)
+
+    def _postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         old, new = self._sorted.of(term), self._recent_postings().of(term)
         if not len(new[0]):
             return old
@@ -345,6 +357,9 @@ _COLUMNS: Sequence[str] = (
     "next",
     "withdrawn",
 )
+
+MOST_COUNTED = 255
+"""Occurrences of a term in a passage that are told apart."""
 
 TURNS_A_SPEAKER = 2
 """Turns that speakers of a dialogue have, on average, at least."""

@@ -16,6 +16,7 @@ from typing import Literal
 
 from ebbtide.retrieval.analysis import normalised
 from ebbtide.retrieval.dates import DateRange, date_ranges
+from ebbtide.retrieval.parts import parts_of
 
 AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
 
@@ -36,6 +37,8 @@ class Question:
     """Those of the known speakers that the query names, case folded, in the order they were given."""
     dates: tuple[DateRange, ...]
     asks_for: AsksFor
+    parts: tuple[str, ...]
+    """What it asks, part by part, where it asks for several things; empty where it asks for one."""
     has_code: bool
     """It holds an error code, a long number, a URL, a path or another token of code."""
 
@@ -49,6 +52,7 @@ def understand(query: str, *, speakers: Sequence[str], reference_ms: int) -> Que
         speakers=_named(query, speakers),
         dates=tuple(date_ranges(query, reference_ms)),
         asks_for=_asked_for(query),
+        parts=parts_of(query),
         has_code=_CODE.search(query) is not None,
     )
 

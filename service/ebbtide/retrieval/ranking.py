@@ -32,6 +32,7 @@ SIGNALS = (
     "conversation",
     "graph",
     "naming",
+    "pagerank",
     "weight",
     "learned",
 )
@@ -39,15 +40,19 @@ SIGNALS = (
 
 
 LIFTING = ("speaker", "graph")
-"""Signals that find nothing by themselves: what somebody said, or is near the focus, is so whatever is asked. What a
-passage is worth by itself (`weight`) is looked at for those only that the others have put first."""
+"""Signals that find nothing by themselves: what somebody said, or is near the focus, is so whatever is asked. So do
+links from what was found first (`pagerank`). What a passage is worth by itself (`weight`) is looked at for those only
+that the others have put first."""
 
 MEANING = ("semantic", "window")
 NEAR = 0.5
 """All texts have some meaning in common. These signals find what comes so near, from the farthest to the nearest."""
 
 SEEDS = 10
-"""Passages whose names are followed."""
+"""Passages whose names, and whose links, are followed."""
+
+PART_SAY = 0.5
+"""How much the best part of several questions in one counts beside all of them together."""
 
 CROWDING = 0.3
 """How much a name says less when many say it, by the logarithm of how many."""
@@ -65,6 +70,7 @@ class Weights:
     conversation: float = 0.2
     graph: float = 0.05
     naming: float = 1.0
+    pagerank: float = 0.02
     weight: float = 0.02
 
 
@@ -76,6 +82,8 @@ class Asked:
     """A question as the signals see it. Arrays go by passage; what is None is not known."""
 
     terms: Mapping[int, float]
+    parts: Sequence[Mapping[int, float]] = ()
+    """The terms of each part of a question that asks for several things; none where it asks for one."""
     speakers: Collection[int] = ()
     """Numbers of the speakers that the question names."""
     dates: Sequence[tuple[int, int]] = ()
@@ -85,6 +93,8 @@ class Asked:
     graph: Scores | None = None
     names: Callable[[int], Iterable[tuple[int, int]]] | None = None
     """From a passage to those it names, each with how many passages say that name."""
+    linked: Callable[[NDArray[np.int64], Scores], Scores] | None = None
+    """From the passages found first, with their scores, to how close each passage is to them by links."""
     asks_for: str = ""
     """What kind of thing the question is after, such as "when"; empty where that is not known."""
     texts: Callable[[int], str] | None = None
@@ -153,6 +163,12 @@ def fuse(
         given["naming"] = _named(_ordered(total, found, SEEDS), total, asked.names, weights.naming)
         total += given["naming"]
         found |= given["naming"] > 0
+    if asked.linked is None:
+        off.setdefault("pagerank", "not available")
+    elif "pagerank" not in off:
+        seeds = _ordered(total, found, SEEDS)
+        given["pagerank"] = weights.pagerank * brought_to_one(asked.linked(seeds, total[seeds]))
+        total += given["pagerank"]
     if asked.allowed is not None:
         found &= asked.allowed
     order = _ordered(total, found, most)
@@ -207,9 +223,7 @@ def _signals(
     off = {name: "switched off" for name in SIGNALS if name in asked.without}
     if "words" not in off and asked.terms:
         neighbours = 0.0 if "neighbours" in off else weights.neighbours
-        said = words.scores(asked.terms, neighbours)
-        # What says none of the words has 0: that is the smallest score, also where everybody says some.
-        given["words"] = said / max(float(said.max(initial=0.0)), 1e-12)
+        given["words"] = _said(words, asked, neighbours)
     others = {
         "semantic": (asked.semantic, weights.semantic),
         "window": (asked.window, weights.window),
@@ -227,6 +241,21 @@ def _signals(
     if "dates" not in off and asked.dates:
         given["dates"] = weights.dates * _within(shelf.column("time_ms"), asked.dates)
     return given, off
+
+
+def _said(words: WordScores, asked: Asked, neighbours: float) -> Scores:
+    """What passages say of the question, as a share of the best: half of it of the part they say most of."""
+
+    def share(terms: Mapping[int, float]) -> Scores:
+        said = words.scores(terms, neighbours)
+        # What says none of the words has 0: that is the smallest score, also where everybody says some.
+        return said / max(float(said.max(initial=0.0)), 1e-12)
+
+    whole = share(asked.terms)
+    if not asked.parts:
+        return whole
+    of_a_part: Scores = np.maximum.reduce([share(part) for part in asked.parts])
+    return (1 - PART_SAY) * whole + PART_SAY * of_a_part
 
 
 def brought_to_one(scores: Scores) -> Scores:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.forms import first_form
 from ebbtide.vocabulary import holds_han
 
 GAP = "…"
@@ -42,7 +43,10 @@ def key_sentences(
     The label, which says who speaks, stays in front; it is no part of the text.
     """
     sentences = sentences_of(text)[:MOST_SENTENCES]
-    held = [{term for term in map(term_of, words_of(one)) if term in weights} for one in sentences]
+    held = [
+        {term for word in words_of(one) if (term := term_of(first_form(word))) in weights}
+        for one in sentences
+    ]
     chosen: set[int] = set()
     told, left = "", {place for place, terms in enumerate(held) if terms}
     covered: set[int] = set()

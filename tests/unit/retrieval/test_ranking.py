@@ -142,3 +142,40 @@ def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(shelf: Shel
     )
     assert ranked(shelf, "cat", graph=near, **plain).passages[0] == 3
     assert apart[0] > 0
+
+
+def test_links_from_what_is_found_first_lift_and_find_nothing(shelf: Shelf) -> None:
+    """What is linked to the first hits gains among what was found; nothing else comes in, and scores say from where."""
+    plain = {"without": ["conversation", "neighbours"]}
+    begun: list[tuple[list[int], list[float]]] = []
+
+    def linked(first: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        begun.append((first.tolist(), scores.tolist()))
+        return np.array([0.0, 1.0, 0.5, 0.0])
+
+    without = ranked(shelf, "cat", **plain)
+    found = ranked(shelf, "cat", linked=linked, **plain)
+    assert begun == [(without.passages.tolist(), without.scores.tolist())]
+    assert sorted(found.passages.tolist()) == sorted(without.passages.tolist()) == [2, 3]
+    gained = dict(zip(found.passages.tolist(), found.signals["pagerank"].tolist(), strict=True))
+    assert gained[2] > 0 == gained[3]
+    assert without.off["pagerank"] == "not available"
+    off = ranked(shelf, "cat", linked=linked, without=["pagerank", "conversation", "neighbours"])
+    assert off.off["pagerank"] == "switched off" and len(begun) == 1
+    assert off.scores.tolist() == without.scores.tolist()
+
+
+def test_who_answers_one_part_is_not_held_against_the_other() -> None:
+    """Asked for two things, what says all of one stands before what says a little of both."""
+    made = Shelf()
+    said = ["red boat yellow", "blue kite hill", "red stone kite wall pond", "a lamp", "grass"]
+    for number, text in enumerate(said):
+        made.add(Shelved(number, entry, 0, "", f"s{number}") for entry in entries_of(text, ""))
+    words = ("red", "boat", "yellow", "blue", "kite", "hill")
+    parts = [{term_of(word): 1.0 for word in some} for some in (words[:3], words[3:])]
+    plain = {"without": ["conversation", "neighbours", "learned"]}
+    whole, parted = ranked(made, *words, **plain), ranked(made, *words, parts=parts, **plain)
+    assert parted.passages.tolist() == whole.passages.tolist() == [1, 0, 2]
+    apart = [float(one.scores[1] - one.scores[2]) for one in (whole, parted)]
+    assert apart[1] > apart[0] > 0
+    assert ranked(made, *words, parts=[{}, {1: 1.0}], **plain).passages.tolist() == [1, 0, 2]

@@ -1,0 +1,135 @@
+"""Personalised PageRank: what a walker over links meets, held against the matrix it is defined by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebbtide.memory import pagerank
+from ebbtide.memory.network import Network
+from ebbtide.memory.pagerank import BACK, LEAST_A_LINK, MOST_ROUNDS, closeness
+from ebbtide.parameters import AgentParameters
+from ebbtide.vocabulary import Change, Link, Node
+
+Ends = tuple[int, int, float]
+
+
+def network(*links: Ends, count: int = 6) -> Network:
+    """Nodes 1 to `count` with these links."""
+    made = Network(AgentParameters(decay_rate=0.9))
+    made.apply(
+        Change(
+            nodes=[Node(n, "x" * 20, "p", (), 1, 20) for n in range(1, count + 1)],
+            links=[Link(source, target, "", strength, 0) for source, target, strength in links],
+            next_node_id=count + 1,
+        )
+    )
+    return made
+
+
+def told(made: Network, start: Sequence[int], shares: Sequence[float] | None = None) -> dict[int, float]:
+    found = closeness(made, np.array(start), np.array(shares or [1.0] * len(start)))
+    return {
+        n: worth for n, worth in zip(found.node_ids.tolist(), found.worths.tolist(), strict=True) if worth > 0
+    }
+
+
+def by_matrix(links: Sequence[Ends], count: int, start: Sequence[int]) -> np.ndarray:
+    """How often the walker comes to each node from another one: the series of his steps, until nothing is left."""
+    steps = np.zeros((count, count))
+    for source, target, strength in links:
+        steps[source - 1, target - 1] = strength
+    outgoing = steps.sum(axis=1, keepdims=True)
+    steps = np.divide(steps, outgoing, out=np.zeros_like(steps), where=outgoing > 0)
+    ends = np.where(outgoing[:, 0] > 0, BACK, 1.0)
+    at = np.zeros(count)
+    np.add.at(at, np.array(start) - 1, 1 / len(start))
+    met = ends * at - BACK * at
+    for _ in range(500):
+        at = (1 - BACK) * at @ steps
+        met += ends * at
+    return met
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    links=st.lists(
+        st.tuples(st.integers(1, 6), st.integers(1, 6), st.sampled_from([0.25, 0.5, 1.0])),
+        max_size=16,
+        unique_by=lambda link: link[:2],
+    ),
+    start=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+)
+def test_what_is_pushed_is_what_the_matrix_says(links: list[Ends], start: list[int]) -> None:
+    """On any network, with rounds enough, closeness is the stationary walk less where it was begun."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(pagerank, "LEAST_A_LINK", 1e-12)
+        changed.setattr(pagerank, "MOST_ROUNDS", 400)
+        found = told(network(*links), start)
+    expected = by_matrix(links, 6, start)
+    assert [found.get(n, 0.0) for n in range(1, 7)] == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_many_ways_are_closer_than_one() -> None:
+    """4 is reached over 2 and over 3, 5 over 2 alone: 4 is closer, though no path to it is stronger."""
+    both_ways = [(1, 2, 1.0), (1, 3, 1.0), (2, 4, 0.5), (3, 4, 1.0), (2, 5, 0.5)]
+    found = told(network(*both_ways), [1])
+    assert found[4] > 2 * found[5] > 0
+    assert 1 not in found, "nobody comes back to it, so it is close to nothing but itself"
+
+
+def test_strength_decides_where_the_walker_goes() -> None:
+    """Of two links the stronger one is followed as much more often as it is stronger."""
+    found = told(network((1, 2, 0.75), (1, 3, 0.25)), [1])
+    assert found[2] == pytest.approx(3 * found[3])
+
+
+def test_what_is_forgotten_or_broken_leads_nowhere() -> None:
+    """Links to forgotten nodes and links too weak to count are not followed; a forgotten node is no start."""
+    made = network((1, 2, 1.0), (1, 3, 1.0), (3, 4, 0.001))
+    made.apply(Change(forgotten=[2]))
+    assert set(told(made, [1, 2])) == {3}
+    assert told(made, [2]) == {} and told(made, []) == {}
+    assert told(made, [99, 1]) == told(made, [1])
+    assert not made.scratch().member.any()
+
+
+def test_shares_say_where_he_starts_how_often() -> None:
+    """A start with three times the share counts three times as much; shares need not add up to anything."""
+    made = network((1, 3, 1.0), (2, 4, 1.0))
+    found = told(made, [1, 2], [30.0, 10.0])
+    assert found[3] == pytest.approx(3 * found[4])
+    assert told(made, [1, 2], [0.0, 0.0]) == {}
+
+
+def test_a_round_follows_a_bounded_number_of_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among 3000 nodes with 30 links each a walk follows no more than its bound, however many there are."""
+    count, dice = 3000, np.random.default_rng(3)
+    made = network(
+        *[
+            (source, int(target), 1.0)
+            for source in range(1, count + 1)
+            for target in dice.choice(count, 30, replace=False) + 1
+            if target != source
+        ],
+        count=count,
+    )
+    made._tidy()
+    followed: list[int] = []
+    live_links = pagerank._live_links
+
+    def counted(network: Network, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        found = live_links(network, slots)
+        followed.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(pagerank, "_live_links", counted)
+    found = closeness(made, np.array([1, 2, 3]), np.ones(3))
+    assert made.links.sorted_count == made.links.rows.count
+    assert 0 < max(followed) <= 1 / LEAST_A_LINK and len(followed) <= MOST_ROUNDS
+    assert sum(followed) < made.links.rows.count
+    assert 0 < found.worths.sum() <= 1

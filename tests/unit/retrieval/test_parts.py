@@ -1,0 +1,64 @@
+"""Parts: several questions in one are told apart, and what asks for one thing stays whole."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+
+from ebbtide.retrieval.parts import MOST_PARTS, parts_of
+
+
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("When did Ann move, and what did Bob say of it?", ("When did Ann move", "what did Bob say of it")),
+        ("Where does Tom live and how many cats has he?", ("Where does Tom live", "how many cats has he")),
+        ("Who won? And who did she thank?", ("Who won", "who did she thank")),
+        ("What did she buy; why?", ("What did she buy", "why")),
+        ('Who wrote "Emma"? Did she like it?', ('Who wrote "Emma"', "Did she like it")),
+        ("我叔叔在哪里上班？另外，音乐节的规模是什么？", ("我叔叔在哪里上班", "音乐节的规模是什么")),
+        ("小明养了几只猫，还有，小红住在哪儿", ("小明养了几只猫", "小红住在哪儿")),
+        ("你今天吃了吗？我姐姐的生日是几号来着？", ("你今天吃了吗", "我姐姐的生日是几号来着")),
+    ],
+)
+def test_each_part_asks(query: str, parts: tuple[str, ...]) -> None:
+    """A part is what was asked, word for word, without the mark that ended it or the word that joined it."""
+    assert parts_of(query) == parts
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Did Melanie make the black and white bowl?",
+        "What did James and his friends do?",
+        "What does the doctor say, and the nurse?",
+        "What J.K. Rowling quote does Tim like?",
+        "Who is younger, Isaac P. Walker or N. Mangala?",
+        "Which singer who is known for her voice and who's from Wales was born first?",
+        "I moved to Rome. I have a cat. Where is it?",
+        "吴志远和张晓梅谁的身高更高？",
+        "那个喜欢跑步的人，他叫什么？",
+        "我今天很累。你还记得我住在哪里吗？",
+        "harbour and boats",
+        "",
+        "?？?",
+    ],
+)
+def test_what_asks_for_one_thing_has_no_parts(query: str) -> None:
+    """Lists, names, clauses and what merely is told beside a question do not make it several."""
+    assert parts_of(query) == ()
+
+
+def test_no_more_parts_than_a_question_may_have() -> None:
+    """Whoever asks a hundred things is answered by the words of all, and parts stay few; twice the same is one."""
+    assert len(parts_of(" ".join(f"Who is number {place}?" for place in range(100)))) == MOST_PARTS
+    assert parts_of("Who won? Who won? Where?") == ("Who won", "Where")
+
+
+@pytest.mark.parametrize("piece", ["? ", " and ", "，另外", "，", ", and also ", "？」”", "who ", "; "])
+def test_a_long_query_is_read_in_linear_time(piece: str) -> None:
+    """Ten thousand characters of what cuts take no more than a moment."""
+    begun = perf_counter()
+    parts_of(piece * (10_000 // len(piece)))
+    assert perf_counter() - begun < 5.0
