@@ -16,6 +16,7 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from ebbtide.fleet.archive import Archive
+from ebbtide.fleet.echoes import Echoes
 from ebbtide.fleet.open_archive import OpenArchive
 from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.memory.loading import load_network
@@ -49,6 +50,7 @@ class State:
         self.overrides: dict[str, object]
         self._network: Network | None = None
         self.open_archive: OpenArchive
+        self.echoes = Echoes()
         self.epoch = 0
         """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
         self.load()
@@ -124,6 +126,7 @@ class State:
         """Commit what changes memories that are there, what they were made from included, and follow it."""
         self.open_archive.drop_index_file()
         amended = self.store.write(write)
+        self.echoes.clear()
         self.follow(amended.change, amended.retold, amended.shelve)
         return amended
 
@@ -159,7 +162,7 @@ class State:
     def resident_bytes(self) -> int:
         """Bytes of memory that the agent's derived state holds."""
         network = 0 if self._network is None else self._network.resident_bytes
-        return network + self.open_archive.resident_bytes
+        return network + self.open_archive.resident_bytes + self.echoes.resident_bytes
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""
