@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import lmdb
 import pytest
 import zstandard
 
+from ebbtide.privacy.spans import redacted
+from ebbtide.telemetry import configure_log
 from tests.support.callers import CALLERS, Caller, CallerIn
 from tests.support.scripted_model import ScriptedModel
 
@@ -43,6 +46,14 @@ TELLING: dict[str, Any] = {
     "metadata": {"deep": [{"iban": SECRETS["nested"]}], "password": SECRETS["by its name"]},
     "idempotency_key": f"key {SECRETS['key']}",
 }
+
+
+@pytest.fixture
+def talkative_log() -> Iterator[None]:
+    """A log of everything, with content."""
+    configure_log("debug", "json", log_content=True, without_personal=redacted)
+    yield
+    configure_log("error", "json")
 
 
 @pytest.fixture(params=CALLERS)
@@ -91,6 +102,7 @@ def every_byte(data_dir: Path) -> bytes:
     return b"\n".join(found)
 
 
+@pytest.mark.usefixtures("talkative_log")
 async def test_what_is_redacted_is_nowhere(
     tmp_path: Path, caller_in: CallerIn, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +131,7 @@ async def test_what_is_redacted_is_nowhere(
         assert "[email]" in json.dumps(answers)
     told, asked = json.dumps(answers), repr(model.log)
     logged, stored = "".join(capfd.readouterr()), every_byte(tmp_path)
+    assert "the password is [secret]" in logged
     assert b"the password is [secret]" in stored
     assert "the password is [secret]" in asked
     for name, secret in SECRETS.items():
