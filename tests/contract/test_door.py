@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from ebbtide.privacy.spans import redacted
-from ebbtide.telemetry import configure_log
+from ebbtide.telemetry import configure_log, told
 from tests.support.callers import CALLERS, Caller, CallerIn
 from tests.support.scripted_model import ScriptedModel
 
@@ -129,13 +129,13 @@ async def test_what_is_redacted_is_nowhere(
         query = {"query": f"What of {SECRETS['content']}?", "citations": True, "explain": True}
         answers.append((await call("POST", f"{AGENT}/recall", query)).json())
         assert "[email]" in json.dumps(answers)
-    told, asked = json.dumps(answers), repr(model.log)
+    answered, asked = json.dumps(answers), repr(model.log)
     logged, stored = "".join(capfd.readouterr()), every_byte(tmp_path)
     assert "the password is [secret]" in logged
     assert b"the password is [secret]" in stored
     assert "the password is [secret]" in asked
     for name, secret in SECRETS.items():
-        for place, held in (("answers", told), ("model", asked), ("log", logged)):
+        for place, held in (("answers", answered), ("model", asked), ("log", logged)):
             assert secret not in held, f"{name} in {place}"
         assert secret.encode() not in stored, f"{name} on disk"
 
@@ -218,6 +218,12 @@ async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[st
         assert (await call("GET", AGENT)).status_code == 404
 
 
+@pytest.mark.usefixtures("talkative_log")
+def test_the_log_shows_content_without_what_is_personal() -> None:
+    """With log_content a line holds what was said, but for what identifies somebody."""
+    assert told("Write to ann.miller@example.com.") == "Write to [email]."
+
+
 # --- tag, off ------------------------------------------------------------------------------------------------
 
 
@@ -228,13 +234,13 @@ async def test_tagged_text_is_stored_as_it_is_and_told_of(tmp_path: Path, caller
         await call("PUT", AGENT, {"pii": "tag"})
         batch = await remembered(call, told_by(text))
         assert batch["pii"] == {"email": 1, "phone": 1}
-        told = set()
+        tagged = set()
         for node_id in batch["node_ids"]:
             for source in await sources(call, node_id):
                 for one in source["pii"]:
                     begin, length = int(one["offset"]), int(one["length"])
-                    told.add((one["kind"], text.encode()[begin : begin + length].decode()))
-        assert told == {("email", "ann.miller@example.com"), ("phone", "13800138000")}
+                    tagged.add((one["kind"], text.encode()[begin : begin + length].decode()))
+        assert tagged == {("email", "ann.miller@example.com"), ("phone", "13800138000")}
         cited = (await call("POST", f"{AGENT}/recall", {"query": "邮箱", "citations": True})).json()[
             "memories"
         ]

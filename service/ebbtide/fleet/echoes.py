@@ -66,6 +66,11 @@ class Echoes:
             del self._known[next(iter(self._known))]
 
     @property
+    def are_known(self) -> bool:
+        """Whether anything was told of late."""
+        return bool(self._known)
+
+    @property
     def resident_bytes(self) -> int:
         """Bytes of memory that it holds."""
         return len(self._known) * FINGERPRINT_BYTES

@@ -36,7 +36,7 @@ LATEST_MS = 253_402_300_799_999
 """The years 1 to 9999: what a protobuf Timestamp can say."""
 
 READING_COST = 8
-"""How much longer a text takes where it is looked through for personal data."""
+"""How much longer a text takes where it is looked through, for personal data or for echoes."""
 
 NO_BOUND = 1 << 30
 """Of what was checked as it came: `[national_id]` may be longer than what it stands for."""
@@ -98,7 +98,9 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     await service.at_desk(size, partial(check_command, command, limits))
     async with service.fleet.using(owner, create=True) as agent:
         workspace = agent.workspace
-        weight = size if workspace.parameters.pii == "off" else size * READING_COST
+        parameters = workspace.parameters
+        is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.echoes.are_known)
+        weight = size * READING_COST if is_read else size
         arrival = await service.at_desk(weight, partial(prepared, command, workspace, now_ms))
         accepted = await agent.accept(arrival)
     batch = accepted.batch
