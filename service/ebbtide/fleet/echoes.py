@@ -8,14 +8,14 @@ The rule guarded here: nobody loses what they say themselves. A line with the ma
 however short. One without it counts only from a least length on, and a user's message that is such a line and nothing
 else is kept: people repeat themselves, and repetition is how they insist.
 
-Fingerprints are 64 bits of a hash of the line in lower case, forms and white space made alike. They are held in
-memory, a bounded number for each agent, the oldest going first; closing the agent forgets them, and so does taking
-something out of its memory: what is gone may be told again. Noted by jobs, one at a time; looked at from any thread.
+Fingerprints are the 64 bits that Python hashes a text to, under a key of this process; before that the line is put
+into lower case, forms and white space are made alike. They are held in memory, a bounded number for each agent, the
+oldest going first; closing the agent forgets them, and so does taking something out of its memory: what is gone may be
+told again. Noted by jobs, one at a time; looked at from any thread.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -38,7 +38,9 @@ SEPARATOR = "---"
 
 _BULLET = re.compile(r"^(?:[-*•>]\s+|\d{1,3}[.)]\s+|<[a-z][^<>]{0,40}>)+")
 _CLOSING = re.compile(r"</[a-z][^<>]{0,40}>$")
-_MARK = re.compile(r"^\[(?:memory|记忆)\] ")
+_BULLETS = frozenset("-*•><")
+MARKS = ("[memory] ", "[记忆] ")
+"""What an answer puts in front of a memory, in lower case."""
 
 
 class _Line(Enum):
@@ -51,7 +53,7 @@ class Echoes:
     """What recalls of one agent have told of late."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, None] = {}
+        self._known: dict[int, None] = {}
 
     def note(self, texts: Iterable[str]) -> None:
         """Note what an answer tells."""
@@ -59,9 +61,8 @@ class Echoes:
             for line in text.split("\n"):
                 said = _said(line)[0]
                 if said:
-                    fingerprint = _fingerprint(said)
-                    self._known.pop(fingerprint, None)
-                    self._known[fingerprint] = None
+                    self._known.pop(hash(said), None)
+                    self._known[hash(said)] = None
         while len(self._known) > MOST_FINGERPRINTS:
             del self._known[next(iter(self._known))]
 
@@ -94,7 +95,7 @@ class Echoes:
 
     def _kind(self, line: str) -> _Line:
         said, is_marked = _said(line)
-        if not said or _fingerprint(said) not in self._known:
+        if not said or hash(said) not in self._known:
             return _Line.OWN
         if is_marked:
             return _Line.MARKED
@@ -116,13 +117,14 @@ def _goes(index: int, lines: list[str], kinds: list[_Line]) -> bool:
 
 
 def _said(line: str) -> tuple[str, bool]:
-    """What a line says, made alike, and whether it bears the mark of an answer."""
+    """What a line says, made alike, and whether it bears the mark of an answer. Every line told comes through here."""
     plain = line if line.isascii() else unicodedata.normalize("NFKC", line)
     said = " ".join(plain.casefold().split())
-    said = _CLOSING.sub("", _BULLET.sub("", said)).strip()
-    bare = _MARK.sub("", said)
-    return ("" if bare == SEPARATOR else bare), bare != said
-
-
-def _fingerprint(said: str) -> bytes:
-    return hashlib.blake2b(said.encode(errors="surrogatepass"), digest_size=8).digest()
+    if not said.startswith(MARKS) and (said[:1] in _BULLETS or said[:1].isdigit()):
+        said = _BULLET.sub("", said)
+    if said.endswith(">"):
+        said = _CLOSING.sub("", said).rstrip()
+    for mark in MARKS:
+        if said.startswith(mark):
+            return said[len(mark) :], True
+    return ("" if said == SEPARATOR else said), False
