@@ -102,6 +102,17 @@ class AgentParameters(BaseModel):
         description="How long what was said is kept once it is digested: keep (for ever), "
         "days:N (N days from its acceptance), none. Memories made of it live on.",
     )
+    pii: Literal["off", "tag", "redact"] = Field(
+        "off",
+        description="What becomes of personal data in what is remembered from now on: off (nobody looks), tag (stored, "
+        "and told where it stands), redact (replaced by its kind before anything is stored).",
+    )
+    drop_recalled: bool = Field(
+        True, description="Whether what a recall has just told is left out when it comes back in a message."
+    )
+    collapse_repeats: bool = Field(
+        False, description="Whether a message that repeats an earlier one of its batch exactly is left out."
+    )
 
     @model_validator(mode="after")
     def _slots_need_headroom(self) -> Self:

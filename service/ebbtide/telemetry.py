@@ -16,25 +16,41 @@ import re
 import sys
 import traceback
 import uuid
-from collections.abc import Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TextIO, TypeVar, cast
 
 import structlog
 
 T = TypeVar("T")
 
-_content = {"is_logged": False}
+
+@dataclass(slots=True)
+class _Content:
+    """Whether the log may hold what was said, and what takes out of it what it must not."""
+
+    is_logged: bool = False
+    without_personal: Callable[[str], str] = str
+
+
+_content = _Content()
 
 
 def told(text: str) -> str:
-    """What the log may hold of a text: its length, or the text itself when `log_content` is set."""
-    return text if _content["is_logged"] else f"({len(text)} characters)"
+    """What the log may hold of a text: its length; with `log_content` the text, without what is personal in it."""
+    return _content.without_personal(text) if _content.is_logged else f"({len(text)} characters)"
 
 
-def configure_log(level_name: str, form: str, *, log_content: bool = False) -> None:
+def configure_log(
+    level_name: str,
+    form: str,
+    *,
+    log_content: bool = False,
+    without_personal: Callable[[str], str] = str,
+) -> None:
     """Set up the process's log: to standard error, as `json` or `console` lines, from a level on."""
-    _content["is_logged"] = log_content
+    _content.is_logged, _content.without_personal = log_content, without_personal
     level = logging.getLevelNamesMapping()[level_name.upper()]
     renderer: Any = structlog.processors.JSONRenderer(ensure_ascii=True)
     if form == "console":

@@ -141,6 +141,14 @@ class Message(msgspec.Struct, frozen=True):
     speaker: str = ""
 
 
+class PersonalSpan(msgspec.Struct, frozen=True, array_like=True):
+    """Where something personal stands in a message: its kind, and a slice in UTF-8 bytes."""
+
+    kind: str
+    offset: int
+    length: int
+
+
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     """One accepted message. Its text is the chunk under `text_key`; who and when live here.
 
@@ -160,6 +168,8 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     conversation_id: str
     text_key: bytes
     metadata_key: bytes | None = None
+    personal: tuple[PersonalSpan, ...] = ()
+    """What is personal in its text, where that was stored under the policy `tag`."""
 
     @property
     def is_withdrawn(self) -> bool:
@@ -244,6 +254,12 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     node_ids: tuple[int, ...] = ()
     erased_count: int = 0
     """How often something of what it says was erased: what was read of it before is worth nothing any more."""
+    personal: dict[str, int] = {}
+    """What was found at the door, by kind: tagged or redacted."""
+    dropped_recalled: int = 0
+    """Lines that were left out because a recall had just told them."""
+    collapsed: int = 0
+    """Messages that were left out because they repeated one before them."""
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):

@@ -43,7 +43,13 @@ async def test_remember_answers_202_with_a_batch_that_can_be_followed(
     async with caller_in(tmp_path) as call:
         response = await call("POST", f"{AGENT}/remember", HELLO)
         assert response.status_code == 202
-        assert response.json() == {"batch_id": "b1", "pending_batches": 1}
+        assert response.json() == {
+            "batch_id": "b1",
+            "pending_batches": 1,
+            "pii": {},
+            "dropped_recalled": 0,
+            "collapsed": 0,
+        }
         if call.transport == "rest":
             assert response.headers["location"] == f"{AGENT}/batches/b1"
         await call("POST", f"{AGENT}/flush", {})

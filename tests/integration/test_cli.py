@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
@@ -47,6 +48,21 @@ def test_what_is_told_is_recalled(daemon: Daemon) -> None:
     nothing = run("recall", "Porto", url=daemon.url)
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert nothing.stderr.startswith("Nothing comes to mind for Porto.")
+
+
+def test_what_was_met_at_the_door_is_told(daemon: Daemon) -> None:
+    """A command that remembers tells what was redacted and left out, in words and as JSON."""
+    settings = {"pii": "redact", "collapse_repeats": True}
+    assert httpx.put(f"{daemon.url}/v1/agents/default", json=settings, timeout=30).status_code == 201
+    said = "Ann: Write to ann@example.com, please.\nAnn: Write to ann@example.com, please.\n"
+    told = run("remember", "-", url=daemon.url, text=said)
+    assert "Personal data: 2 email." in told.stdout
+    assert "1 message left out that repeated another." in told.stdout
+    [batch] = answer(run("remember", "-", "--json", url=daemon.url, text=said))["batches"]
+    assert (batch["pii"], batch["collapsed"], batch["dropped_recalled"]) == ({"email": 2}, 1, 0)
+    assert run("recall", "write", url=daemon.url).stdout.startswith(
+        "[Memory] Ann: Write to [email], please.\n"
+    )
 
 
 HEARD = """\

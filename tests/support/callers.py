@@ -402,7 +402,7 @@ def _value(message: Message, field: Any) -> Any:
     if field.has_presence and not message.HasField(field.name):
         return None
     if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return {key: as_json(item) for key, item in value.items()}
+        return {key: as_json(item) if isinstance(item, Message) else item for key, item in value.items()}
     if field.is_repeated:
         return [as_json(item) if field.message_type is not None else item for item in value]
     if isinstance(value, Timestamp):

@@ -18,11 +18,12 @@ LONGEST_FUNCTION = 70
 
 LONGER = {
     "memory/network.py": (440, "the arrays of one network, and every way they change"),
+    "vocabulary.py": (480, "every word that everyone may import, each with what it means"),
     "language/builtin/words_english.py": (700, "word lists"),
 }
 """Modules that may be longer than others: up to how many lines, and why."""
 
-PURE = ("memory", "store", "retrieval")
+PURE = ("memory", "store", "retrieval", "privacy")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -239,6 +239,7 @@ def _difference(document: dict[str, Any], schema: dict[str, Any], field: Any, pa
     elif kind == "object" and "properties" not in json and isinstance(json.get("additionalProperties"), dict):
         field = field.message_type.fields_by_name["value"]
         json = resolved(document, json["additionalProperties"])
+        kind = json.get("type")
     if "properties" in json:
         yield from differences(document, json["properties"], field.message_type, path)
     elif "enum" in json or "const" in json:

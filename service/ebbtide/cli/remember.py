@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -158,6 +159,8 @@ def _tell(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | No
     batches = counted(len(stored), "batch", "batches")
     console = out()
     console.print(f"{shown}: {messages} in {batches} stored for {agent}.", markup=False)
+    for line in _at_the_door(stored):
+        console.print(line, markup=False)
     if flushed is None:
         console.print(_waiting(stored[-1]["pending_batches"]))
     elif flushed["parked_batches"]:
@@ -165,6 +168,20 @@ def _tell(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | No
         console.print(f"Digested, except {parked} parked after failures.")
     else:
         console.print("All digested.")
+
+
+def _at_the_door(stored: list[dict[str, Any]]) -> list[str]:
+    """What was found or left out, in words; nothing where nothing was."""
+    kinds: Counter[str] = Counter()
+    for batch in stored:
+        kinds.update(batch["pii"])
+    found = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    lines, repeats = (sum(batch[name] for batch in stored) for name in ("dropped_recalled", "collapsed"))
+    return [
+        *([f"Personal data: {found}."] if found else []),
+        *([f"{counted(lines, 'line')} left out that a recall had just told."] if lines else []),
+        *([f"{counted(repeats, 'message')} left out that repeated another."] if repeats else []),
+    ]
 
 
 def _waiting(pending: int) -> str:

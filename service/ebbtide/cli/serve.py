@@ -64,6 +64,7 @@ def serve(
     ] = None,
 ) -> None:
     """Run the memory daemon until Ctrl-C or SIGTERM."""
+    from ebbtide.privacy.spans import redacted
     from ebbtide.telemetry import configure_log
 
     flags: dict[str, dict[str, Any]] = {
@@ -79,7 +80,12 @@ def serve(
         "log": {"format": log_format, "level": log_level},
     }
     settings = settings_in_force(given(flags), config)
-    configure_log(settings.log.level, settings.log.format, log_content=settings.log.log_content)
+    configure_log(
+        settings.log.level,
+        settings.log.format,
+        log_content=settings.log.log_content,
+        without_personal=redacted,
+    )
     _run(settings)
 
 

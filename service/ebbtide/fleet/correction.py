@@ -20,7 +20,16 @@ from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.fleet.withdrawal import Rewritten, withdraw
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import Change, MessageRecord, Node, NodeId, PassageEntry, Source, node_text_id
+from ebbtide.vocabulary import (
+    Change,
+    MessageRecord,
+    Node,
+    NodeId,
+    PassageEntry,
+    PersonalSpan,
+    Source,
+    node_text_id,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class Correction:
     keywords: tuple[str, ...] | None = None
     metadata: str | None = None
     """As JSON; empty for none from now on."""
+    personal: tuple[PersonalSpan, ...] = ()
+    """What is personal in the content, without the speaker's label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +132,7 @@ def _with_own_source(
         # Nobody sent it: the caller's id stays with the message that it was given to.
         caller_id="",
         text_key=text_key(text),
+        personal=wanted.personal,
         metadata_key=txn.put_chunk(metadata) if metadata else b"",
     )
     passages = passages_of(text, record.speaker)

@@ -205,7 +205,7 @@ class Digest:
                 "batch digested",
                 batch_id=batch_text_id(task.batch.number),
                 nodes=count,
-                first=told(task.texts[0]),
+                first=told(task.texts[0] if task.texts else ""),
                 took_ms=round(took_s * 1000),
             )
             self._progress = None

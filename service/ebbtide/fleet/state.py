@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 
 from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.archive import Archive
+from ebbtide.fleet.echoes import Echoes
 from ebbtide.fleet.happenings import EventLog, happenings
 from ebbtide.fleet.open_archive import OpenArchive
 from ebbtide.fleet.retention import Retold, citing, retell
@@ -55,6 +56,7 @@ class State:
         self.overrides: dict[str, object]
         self._network: Network | None = None
         self.open_archive: OpenArchive
+        self.echoes = Echoes()
         self.epoch = 0
         """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
         self.is_compaction_due = store.read(lambda txn: txn.is_compaction_due())
@@ -164,6 +166,7 @@ class State:
             return amended, runs
 
         amended, runs = self.store.write(write_and_tell)
+        self.echoes.clear()
         self.follow(amended.change, amended.retold, amended.shelve)
         self.log.told(runs)
         return amended
@@ -218,7 +221,7 @@ class State:
     def resident_bytes(self) -> int:
         """Bytes of memory that the agent's derived state holds."""
         network = 0 if self._network is None else self._network.resident_bytes
-        return network + self.open_archive.resident_bytes
+        return network + self.open_archive.resident_bytes + self.echoes.resident_bytes
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""

@@ -157,7 +157,10 @@ def _put(message: Message, field: Field, value: Any) -> None:
     place = getattr(message, field.name)
     if isinstance(value, dict) and field.is_repeated:
         for key, item in value.items():
-            _fill(place[key], item)
+            if isinstance(item, dict):
+                _fill(place[key], item)
+            else:
+                place[key] = item
     elif field.is_repeated:
         for item in value:
             if field.message_type is not None:

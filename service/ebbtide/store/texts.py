@@ -134,7 +134,7 @@ class TextWriting(TextReading, TableWriting):
         """Take the text of a message out of the archive for good; the record stays, found by these passages."""
         assert not record.is_withdrawn
         self.drop_chunk(record.text_key)
-        gone = msgspec.structs.replace(record, text_key=b"")
+        gone = msgspec.structs.replace(record, text_key=b"", personal=())
         self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(gone))
         self.put_passages(record.number, passages)
         self.put(layout.META, b"withdrawn", b"1")

@@ -92,6 +92,34 @@ LOCALE_EN: Locale.ValueType  # 3
 """English."""
 Global___Locale: _TypeAlias = Locale  # noqa: Y015
 
+class _PiiPolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PiiPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PiiPolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PII_POLICY_UNSPECIFIED: _PiiPolicy.ValueType  # 0
+    """Not given."""
+    PII_POLICY_OFF: _PiiPolicy.ValueType  # 1
+    """Nobody looks."""
+    PII_POLICY_TAG: _PiiPolicy.ValueType  # 2
+    """Stored, and told where it stands."""
+    PII_POLICY_REDACT: _PiiPolicy.ValueType  # 3
+    """Replaced by its kind before anything is stored."""
+
+class PiiPolicy(_PiiPolicy, metaclass=_PiiPolicyEnumTypeWrapper):
+    """What becomes of personal data in what is remembered."""
+
+PII_POLICY_UNSPECIFIED: PiiPolicy.ValueType  # 0
+"""Not given."""
+PII_POLICY_OFF: PiiPolicy.ValueType  # 1
+"""Nobody looks."""
+PII_POLICY_TAG: PiiPolicy.ValueType  # 2
+"""Stored, and told where it stands."""
+PII_POLICY_REDACT: PiiPolicy.ValueType  # 3
+"""Replaced by its kind before anything is stored."""
+Global___PiiPolicy: _TypeAlias = PiiPolicy  # noqa: Y015
+
 class _SpeakerPrefix:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -149,6 +177,9 @@ class AgentParameters(_message.Message):
     MAX_OWED_PASSES_FIELD_NUMBER: _builtins.int
     SEGMENT_MAX_CHARS_FIELD_NUMBER: _builtins.int
     RETENTION_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
+    DROP_RECALLED_FIELD_NUMBER: _builtins.int
+    COLLAPSE_REPEATS_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
     """Most nodes in focus at once, 1-64; what is in focus is protected."""
     focus_policy: Global___FocusPolicy.ValueType
@@ -191,6 +222,12 @@ class AgentParameters(_message.Message):
     """Advised longest segment, in characters, 20-2000."""
     retention: _builtins.str
     """How long what was said is kept once it is digested: keep (for ever), days:N (from its acceptance), none."""
+    pii: Global___PiiPolicy.ValueType
+    """What becomes of personal data in what is remembered from now on."""
+    drop_recalled: _builtins.bool
+    """Whether what a recall has just told is left out when it comes back in a message."""
+    collapse_repeats: _builtins.bool
+    """Whether a message that repeats an earlier one of its batch exactly is left out."""
     def __init__(
         self,
         *,
@@ -215,11 +252,16 @@ class AgentParameters(_message.Message):
         max_owed_passes: _builtins.int | None = ...,
         segment_max_chars: _builtins.int | None = ...,
         retention: _builtins.str | None = ...,
+        pii: Global___PiiPolicy.ValueType | None = ...,
+        drop_recalled: _builtins.bool | None = ...,
+        collapse_repeats: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__collapse_repeats: _TypeAlias = _typing.Literal["collapse_repeats"]  # noqa: Y015
+    _WhichOneofArgType__collapse_repeats: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats"]  # noqa: Y015
     _WhichOneofReturnType__compression_batch_size: _TypeAlias = _typing.Literal["compression_batch_size"]  # noqa: Y015
     _WhichOneofArgType__compression_batch_size: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size"]  # noqa: Y015
     _WhichOneofReturnType__decay_rate: _TypeAlias = _typing.Literal["decay_rate"]  # noqa: Y015
@@ -230,6 +272,8 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__delete_threshold: _TypeAlias = _typing.Literal["_delete_threshold", b"_delete_threshold"]  # noqa: Y015
     _WhichOneofReturnType__digest_system: _TypeAlias = _typing.Literal["digest_system"]  # noqa: Y015
     _WhichOneofArgType__digest_system: _TypeAlias = _typing.Literal["_digest_system", b"_digest_system"]  # noqa: Y015
+    _WhichOneofReturnType__drop_recalled: _TypeAlias = _typing.Literal["drop_recalled"]  # noqa: Y015
+    _WhichOneofArgType__drop_recalled: _TypeAlias = _typing.Literal["_drop_recalled", b"_drop_recalled"]  # noqa: Y015
     _WhichOneofReturnType__focus_limit: _TypeAlias = _typing.Literal["focus_limit"]  # noqa: Y015
     _WhichOneofArgType__focus_limit: _TypeAlias = _typing.Literal["_focus_limit", b"_focus_limit"]  # noqa: Y015
     _WhichOneofReturnType__focus_policy: _TypeAlias = _typing.Literal["focus_policy"]  # noqa: Y015
@@ -252,6 +296,8 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__max_search_results: _TypeAlias = _typing.Literal["_max_search_results", b"_max_search_results"]  # noqa: Y015
     _WhichOneofReturnType__min_shrink: _TypeAlias = _typing.Literal["min_shrink"]  # noqa: Y015
     _WhichOneofArgType__min_shrink: _TypeAlias = _typing.Literal["_min_shrink", b"_min_shrink"]  # noqa: Y015
+    _WhichOneofReturnType__pii: _TypeAlias = _typing.Literal["pii"]  # noqa: Y015
+    _WhichOneofArgType__pii: _TypeAlias = _typing.Literal["_pii", b"_pii"]  # noqa: Y015
     _WhichOneofReturnType__retention: _TypeAlias = _typing.Literal["retention"]  # noqa: Y015
     _WhichOneofArgType__retention: _TypeAlias = _typing.Literal["_retention", b"_retention"]  # noqa: Y015
     _WhichOneofReturnType__segment_max_chars: _TypeAlias = _typing.Literal["segment_max_chars"]  # noqa: Y015
@@ -263,6 +309,8 @@ class AgentParameters(_message.Message):
     _WhichOneofReturnType__strategy: _TypeAlias = _typing.Literal["strategy"]  # noqa: Y015
     _WhichOneofArgType__strategy: _TypeAlias = _typing.Literal["_strategy", b"_strategy"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__collapse_repeats) -> _WhichOneofReturnType__collapse_repeats | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__compression_batch_size) -> _WhichOneofReturnType__compression_batch_size | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__decay_rate) -> _WhichOneofReturnType__decay_rate | None: ...
@@ -272,6 +320,8 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__delete_threshold) -> _WhichOneofReturnType__delete_threshold | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__digest_system) -> _WhichOneofReturnType__digest_system | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__drop_recalled) -> _WhichOneofReturnType__drop_recalled | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__focus_limit) -> _WhichOneofReturnType__focus_limit | None: ...
     @_typing.overload
@@ -294,6 +344,8 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_search_results) -> _WhichOneofReturnType__max_search_results | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_shrink) -> _WhichOneofReturnType__min_shrink | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pii) -> _WhichOneofReturnType__pii | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__retention) -> _WhichOneofReturnType__retention | None: ...
     @_typing.overload

@@ -58,6 +58,26 @@ class Batch(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class PiiEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     BATCH_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     ACCEPTED_AT_FIELD_NUMBER: _builtins.int
@@ -68,6 +88,9 @@ class Batch(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     LAST_ERROR_FIELD_NUMBER: _builtins.int
     NODE_IDS_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
+    DROPPED_RECALLED_FIELD_NUMBER: _builtins.int
+    COLLAPSED_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
@@ -80,6 +103,10 @@ class Batch(_message.Message):
     """Failed rounds so far."""
     last_error: _builtins.str
     """Why the last round failed."""
+    dropped_recalled: _builtins.int
+    """Lines left out: a recall had just told them."""
+    collapsed: _builtins.int
+    """Messages left out: they repeated an earlier one."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -96,6 +123,10 @@ class Batch(_message.Message):
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The memories it became; some may be forgotten by now."""
 
+    @_builtins.property
+    def pii(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+
     def __init__(
         self,
         *,
@@ -109,10 +140,13 @@ class Batch(_message.Message):
         attempts: _builtins.int = ...,
         last_error: _builtins.str = ...,
         node_ids: _abc.Iterable[_builtins.str] | None = ...,
+        pii: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        dropped_recalled: _builtins.int = ...,
+        collapsed: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "digested_at", b"digested_at", "not_before", b"not_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -219,6 +253,26 @@ class GetBatchResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class PiiEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     BATCH_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     ACCEPTED_AT_FIELD_NUMBER: _builtins.int
@@ -229,6 +283,9 @@ class GetBatchResponse(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     LAST_ERROR_FIELD_NUMBER: _builtins.int
     NODE_IDS_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
+    DROPPED_RECALLED_FIELD_NUMBER: _builtins.int
+    COLLAPSED_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
@@ -241,6 +298,10 @@ class GetBatchResponse(_message.Message):
     """Failed rounds so far."""
     last_error: _builtins.str
     """Why the last round failed."""
+    dropped_recalled: _builtins.int
+    """Lines left out: a recall had just told them."""
+    collapsed: _builtins.int
+    """Messages left out: they repeated an earlier one."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -257,6 +318,10 @@ class GetBatchResponse(_message.Message):
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The memories it became; some may be forgotten by now."""
 
+    @_builtins.property
+    def pii(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+
     def __init__(
         self,
         *,
@@ -270,10 +335,13 @@ class GetBatchResponse(_message.Message):
         attempts: _builtins.int = ...,
         last_error: _builtins.str = ...,
         node_ids: _abc.Iterable[_builtins.str] | None = ...,
+        pii: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        dropped_recalled: _builtins.int = ...,
+        collapsed: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "digested_at", b"digested_at", "not_before", b"not_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -311,6 +379,26 @@ class RetryBatchResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class PiiEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     BATCH_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     ACCEPTED_AT_FIELD_NUMBER: _builtins.int
@@ -321,6 +409,9 @@ class RetryBatchResponse(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     LAST_ERROR_FIELD_NUMBER: _builtins.int
     NODE_IDS_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
+    DROPPED_RECALLED_FIELD_NUMBER: _builtins.int
+    COLLAPSED_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
@@ -333,6 +424,10 @@ class RetryBatchResponse(_message.Message):
     """Failed rounds so far."""
     last_error: _builtins.str
     """Why the last round failed."""
+    dropped_recalled: _builtins.int
+    """Lines left out: a recall had just told them."""
+    collapsed: _builtins.int
+    """Messages left out: they repeated an earlier one."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -349,6 +444,10 @@ class RetryBatchResponse(_message.Message):
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The memories it became; some may be forgotten by now."""
 
+    @_builtins.property
+    def pii(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+
     def __init__(
         self,
         *,
@@ -362,10 +461,13 @@ class RetryBatchResponse(_message.Message):
         attempts: _builtins.int = ...,
         last_error: _builtins.str = ...,
         node_ids: _abc.Iterable[_builtins.str] | None = ...,
+        pii: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        dropped_recalled: _builtins.int = ...,
+        collapsed: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "digested_at", b"digested_at", "not_before", b"not_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,7 +27,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/inspect.proto\x12\nebbtide.v1\x1a\x19\x65\x62\x62tide/v1/remember.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x89\x02\n\x06Source\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\x12\x15\n\rmessage_index\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x03\x12\x1e\n\x04role\x18\x06 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x0f\n\x07speaker\x18\x07 \x01(\t\x12-\n\ttimestamp\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63onversation_id\x18\t \x01(\t\x12)\n\x08metadata\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\"n\n\x07Rewrite\x12\x13\n\x0bpass_number\x18\x01 \x01(\x03\x12\x12\n\nimportance\x18\x02 \x01(\x01\x12\x15\n\rlength_before\x18\x03 \x01(\x03\x12\x14\n\x0clength_after\x18\x04 \x01(\x03\x12\r\n\x05model\x18\x05 \x01(\t\"\xa2\x02\n\x04Node\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\"=\n\x07LinkOut\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"<\n\x06LinkIn\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"\\\n\x04Link\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\x10\n\x08relation\x18\x03 \x01(\t\x12\x10\n\x08strength\x18\x04 \x01(\x01\x12\x10\n\x08\x64\x61ngling\x18\x05 \x01(\x08\"#\n\x0fGetFocusRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"3\n\x10GetFocusResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\"^\n\x10ListNodesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"M\n\x11ListNodesResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"3\n\x0eGetNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"\xa2\x03\n\x0fGetNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\"^\n\x10ListLinksRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"M\n\x11ListLinksResponse\x12\x1f\n\x05links\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Link\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/inspect.proto\x12\nebbtide.v1\x1a\x19\x65\x62\x62tide/v1/remember.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\x02\n\x06Source\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\x12\x15\n\rmessage_index\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x03\x12\x1e\n\x04role\x18\x06 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x0f\n\x07speaker\x18\x07 \x01(\t\x12-\n\ttimestamp\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63onversation_id\x18\t \x01(\t\x12)\n\x08metadata\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12%\n\x03pii\x18\x0b \x03(\x0b\x32\x18.ebbtide.v1.PersonalData\"n\n\x07Rewrite\x12\x13\n\x0bpass_number\x18\x01 \x01(\x03\x12\x12\n\nimportance\x18\x02 \x01(\x01\x12\x15\n\rlength_before\x18\x03 \x01(\x03\x12\x14\n\x0clength_after\x18\x04 \x01(\x03\x12\r\n\x05model\x18\x05 \x01(\t\"\xa2\x02\n\x04Node\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\"=\n\x07LinkOut\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"<\n\x06LinkIn\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"\\\n\x04Link\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\x10\n\x08relation\x18\x03 \x01(\t\x12\x10\n\x08strength\x18\x04 \x01(\x01\x12\x10\n\x08\x64\x61ngling\x18\x05 \x01(\x08\"#\n\x0fGetFocusRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"3\n\x10GetFocusResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\"^\n\x10ListNodesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"M\n\x11ListNodesResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"3\n\x0eGetNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"\xa2\x03\n\x0fGetNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\"^\n\x10ListLinksRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"M\n\x11ListLinksResponse\x12\x1f\n\x05links\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Link\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,31 +35,31 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ebbtide.v1.inspect_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SOURCE']._serialized_start=131
-  _globals['_SOURCE']._serialized_end=396
-  _globals['_REWRITE']._serialized_start=398
-  _globals['_REWRITE']._serialized_end=508
-  _globals['_NODE']._serialized_start=511
-  _globals['_NODE']._serialized_end=801
-  _globals['_LINKOUT']._serialized_start=803
-  _globals['_LINKOUT']._serialized_end=864
-  _globals['_LINKIN']._serialized_start=866
-  _globals['_LINKIN']._serialized_end=926
-  _globals['_LINK']._serialized_start=928
-  _globals['_LINK']._serialized_end=1020
-  _globals['_GETFOCUSREQUEST']._serialized_start=1022
-  _globals['_GETFOCUSREQUEST']._serialized_end=1057
-  _globals['_GETFOCUSRESPONSE']._serialized_start=1059
-  _globals['_GETFOCUSRESPONSE']._serialized_end=1110
-  _globals['_LISTNODESREQUEST']._serialized_start=1112
-  _globals['_LISTNODESREQUEST']._serialized_end=1206
-  _globals['_LISTNODESRESPONSE']._serialized_start=1208
-  _globals['_LISTNODESRESPONSE']._serialized_end=1285
-  _globals['_GETNODEREQUEST']._serialized_start=1287
-  _globals['_GETNODEREQUEST']._serialized_end=1338
-  _globals['_GETNODERESPONSE']._serialized_start=1341
-  _globals['_GETNODERESPONSE']._serialized_end=1759
-  _globals['_LISTLINKSREQUEST']._serialized_start=1761
-  _globals['_LISTLINKSREQUEST']._serialized_end=1855
-  _globals['_LISTLINKSRESPONSE']._serialized_start=1857
-  _globals['_LISTLINKSRESPONSE']._serialized_end=1934
+  _globals['_SOURCE']._serialized_end=435
+  _globals['_REWRITE']._serialized_start=437
+  _globals['_REWRITE']._serialized_end=547
+  _globals['_NODE']._serialized_start=550
+  _globals['_NODE']._serialized_end=840
+  _globals['_LINKOUT']._serialized_start=842
+  _globals['_LINKOUT']._serialized_end=903
+  _globals['_LINKIN']._serialized_start=905
+  _globals['_LINKIN']._serialized_end=965
+  _globals['_LINK']._serialized_start=967
+  _globals['_LINK']._serialized_end=1059
+  _globals['_GETFOCUSREQUEST']._serialized_start=1061
+  _globals['_GETFOCUSREQUEST']._serialized_end=1096
+  _globals['_GETFOCUSRESPONSE']._serialized_start=1098
+  _globals['_GETFOCUSRESPONSE']._serialized_end=1149
+  _globals['_LISTNODESREQUEST']._serialized_start=1151
+  _globals['_LISTNODESREQUEST']._serialized_end=1245
+  _globals['_LISTNODESRESPONSE']._serialized_start=1247
+  _globals['_LISTNODESRESPONSE']._serialized_end=1324
+  _globals['_GETNODEREQUEST']._serialized_start=1326
+  _globals['_GETNODEREQUEST']._serialized_end=1377
+  _globals['_GETNODERESPONSE']._serialized_start=1380
+  _globals['_GETNODERESPONSE']._serialized_end=1798
+  _globals['_LISTLINKSREQUEST']._serialized_start=1800
+  _globals['_LISTLINKSREQUEST']._serialized_end=1894
+  _globals['_LISTLINKSRESPONSE']._serialized_start=1896
+  _globals['_LISTLINKSRESPONSE']._serialized_end=1973
 # @@protoc_insertion_point(module_scope)

@@ -4,6 +4,7 @@ isort:skip_file
 recall: what the agent remembers, near its focus or as the answer to a question, as text for a language model."""
 
 from collections import abc as _abc
+from ebbtide.v1 import remember_pb2 as _remember_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
@@ -310,6 +311,7 @@ class CitedSource(_message.Message):
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     QUOTE_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The caller's own id of the message, empty if none was given."""
     batch_id: _builtins.str
@@ -338,6 +340,10 @@ class CitedSource(_message.Message):
     def metadata(self) -> _struct_pb2.Struct:
         """What the message was remembered with, over its batch's."""
 
+    @_builtins.property
+    def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
+        """What is personal in the slice, where the message was stored under the policy `tag`."""
+
     def __init__(
         self,
         *,
@@ -353,10 +359,11 @@ class CitedSource(_message.Message):
         conversation_id: _builtins.str = ...,
         quote: _builtins.str = ...,
         metadata: _struct_pb2.Struct | None = ...,
+        pii: _abc.Iterable[_remember_pb2.PersonalData] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "quote", b"quote", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "pii", b"pii", "quote", b"quote", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -157,22 +157,86 @@ class RememberResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class PiiEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     BATCH_ID_FIELD_NUMBER: _builtins.int
     PENDING_BATCHES_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
+    DROPPED_RECALLED_FIELD_NUMBER: _builtins.int
+    COLLAPSED_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch, for its status."""
     pending_batches: _builtins.int
     """Accepted batches not yet digested."""
+    dropped_recalled: _builtins.int
+    """Lines left out: a recall had just told them."""
+    collapsed: _builtins.int
+    """Messages left out: they repeated an earlier one."""
+    @_builtins.property
+    def pii(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says."""
+
     def __init__(
         self,
         *,
         batch_id: _builtins.str = ...,
         pending_batches: _builtins.int = ...,
+        pii: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        dropped_recalled: _builtins.int = ...,
+        collapsed: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "pending_batches", b"pending_batches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "collapsed", b"collapsed", "dropped_recalled", b"dropped_recalled", "pending_batches", b"pending_batches", "pii", b"pii"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RememberResponse: _TypeAlias = RememberResponse  # noqa: Y015
+
+@_typing.final
+class PersonalData(_message.Message):
+    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """email, phone, national_id, card, iban, ip or secret."""
+    offset: _builtins.int
+    """Its first byte in the message's UTF-8."""
+    length: _builtins.int
+    """Its bytes."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        length: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "length", b"length", "offset", b"offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PersonalData: _TypeAlias = PersonalData  # noqa: Y015

@@ -39,6 +39,12 @@ class BatchInfo(Answer):
     attempts: int = Field(description="Failed rounds so far.")
     last_error: str = Field(description="Why the last round failed.")
     node_ids: list[str] = Field(description="The memories it became.", examples=[["n1", "n2"]])
+    pii: dict[str, int] = Field(
+        description="Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said.",
+        examples=[{"email": 2}],
+    )
+    dropped_recalled: int = Field(description="Lines left out: a recall had just told them.", examples=[0])
+    collapsed: int = Field(description="Messages left out: they repeated an earlier one.", examples=[0])
 
 
 class BatchPage(Answer):
@@ -107,6 +113,9 @@ def _info(batch: Batch, in_hand: int | None) -> BatchInfo:
         attempts=batch.attempts,
         last_error=batch.last_error,
         node_ids=[node_text_id(node_id) for node_id in batch.node_ids],
+        pii=batch.personal,
+        dropped_recalled=batch.dropped_recalled,
+        collapsed=batch.collapsed,
     )
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, ValidationError, model_val
 from pydantic_core import ErrorDetails, from_json
 
 from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.privacy.spans import redacted
 
 
 class Form(BaseModel):
@@ -44,6 +45,12 @@ Item = TypeVar("Item")
 
 SHOWN_CHARS = 40
 """Characters of a refused value that are echoed."""
+
+SHOWN_ITEMS = 8
+"""Items of a refused list or object that are echoed."""
+
+LOOKED_AT_CHARS = 4096
+"""Characters of a refused value that are looked through for personal data: many more than are echoed."""
 
 MOST_VIOLATIONS = 10
 """Bad fields named in one refusal."""
@@ -114,7 +121,8 @@ def _reason(fault: ErrorDetails) -> str:
 def _path(fault: ErrorDetails) -> str:
     path = ""
     for part in fault["loc"]:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+        name = part if isinstance(part, int) else redacted(part[:LOOKED_AT_CHARS])
+        path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else str(name)
     return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
 
@@ -158,12 +166,28 @@ def allowed_values(form: type[BaseModel] | None, path: tuple[int | str, ...]) ->
 
 
 def echo(value: Any) -> str:
-    """A refused value, cut and fit to be shown."""
+    """A refused value, cut and fit to be shown; what is personal in it is not."""
     try:
-        return shown(reprlib.repr(value))
+        return shown(reprlib.repr(unnamed(value)))
     except ValueError:
         # Python does not write integers of more than a few thousand digits.
         return "a very large number"
+
+
+def unnamed(value: Any, depth: int = 3) -> Any:
+    """A value without what is personal in it, as far as anything of it may be shown."""
+    if isinstance(value, str):
+        return redacted(value[:LOOKED_AT_CHARS])
+    if isinstance(value, int) and not isinstance(value, bool):
+        text = str(value)[:LOOKED_AT_CHARS]
+        told = redacted(text)
+        return value if told == text else told
+    if isinstance(value, dict) and depth:
+        first = islice(value.items(), SHOWN_ITEMS)
+        return {unnamed(name): unnamed(item, depth - 1) for name, item in first}
+    if isinstance(value, list) and depth:
+        return [unnamed(item, depth - 1) for item in value[:SHOWN_ITEMS]]
+    return "…" if isinstance(value, dict | list) else value
 
 
 def shown(text: str, most: int = SHOWN_CHARS) -> str:
@@ -174,7 +198,7 @@ def shown(text: str, most: int = SHOWN_CHARS) -> str:
 
 def refuse(field: str, value: Any, allowed: str, reason: str = "INVALID_VALUE") -> NoReturn:
     """Refuse a value with its field, the value (cut) and what is allowed."""
-    got = echo(value)
+    got, field = echo(value), redacted(field)
     description = f"{got} is not allowed; allowed: {allowed}"
     raise InvalidRequest(
         f"{field}: {description}", reason=reason, violations=[FieldViolation(field, description)]

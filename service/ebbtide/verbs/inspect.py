@@ -26,6 +26,14 @@ from ebbtide.vocabulary import (
 )
 
 
+class PersonalData(Answer):
+    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
+
+    kind: str = Field(description="email, phone, national_id, card, iban, ip or secret.", examples=["email"])
+    offset: int = Field(description="Its first byte in the message's UTF-8.")
+    length: int = Field(description="Its bytes.")
+
+
 class SourceInfo(Answer):
     """Where a memory came from: a slice of a message, in UTF-8 bytes."""
 
@@ -39,6 +47,9 @@ class SourceInfo(Answer):
     timestamp: int | None = Field(description="When it was said, if the caller told.")
     conversation_id: str
     metadata: dict[str, Any] = Field(description="What the message was remembered with, over its batch's.")
+    pii: list[PersonalData] = Field(
+        description="What is personal in the slice, where the message was stored under the policy `tag`."
+    )
 
 
 class RewriteInfo(Answer):
@@ -271,4 +282,9 @@ def source_info(
         timestamp=record.timestamp_ms,
         conversation_id=record.conversation_id,
         metadata=dict(metadata),
+        pii=[
+            PersonalData(kind=span.kind, offset=span.offset, length=span.length)
+            for span in record.personal
+            if span.offset < offset + length and offset < span.offset + span.length
+        ],
     )

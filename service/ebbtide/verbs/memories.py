@@ -29,6 +29,7 @@ from ebbtide.fleet.workspace import Workspace
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import WriteTransaction
+from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import NodeDetail, node_detail
 from ebbtide.verbs.metadata import check_flat, merged_json
@@ -123,14 +124,25 @@ async def update_node(
 
 async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand) -> Correction:
     """The correction with all that follows from its content."""
-    store, keywords = agent.workspace.store, tuple(command.keywords) or None
+    store = agent.workspace.store
     node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
+    door = Door(agent.workspace.parameters, agent.workspace.identity)
+    command = command.model_copy(
+        update={
+            "content": command.content and door.words(command.content),
+            "metadata": door.metadata(command.metadata),
+        }
+    )
     metadata = None if command.metadata is None else merged_json(None, command.metadata)
+    keywords = tuple(door.words(keyword) for keyword in command.keywords) or None
     if command.content is None:
         return Correction(node_id, keywords=keywords, metadata=metadata)
     prefix = correction.kept_prefix(node, command.content)
     by_rules = await agent.rules.process(command.content, prefix=prefix)
-    return Correction(node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata)
+    personal = door.tagged(command.content.removeprefix(prefix))
+    return Correction(
+        node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
+    )
 
 
 def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry) -> NodeDetail:

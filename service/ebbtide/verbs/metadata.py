@@ -10,8 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ebbtide.privacy.spans import redacted
 from ebbtide.settings import LimitSettings
-from ebbtide.verbs.forms import check_text, refuse
+from ebbtide.verbs.forms import check_text, refuse, shown
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -41,7 +42,7 @@ def check_flat(field: str, metadata: Mapping[str, Any] | None, limits: LimitSett
             refuse(field, name, "names that are not empty")
         check_text(field, name, limits.max_name_chars)
         if not isinstance(value, str | int | float):
-            refuse(f"{field}.{name[:40]}", value, "a text, a number, true or false", "WRONG_TYPE")
+            refuse(f"{field}.{shown(redacted(name))}", value, "a text, a number, true or false", "WRONG_TYPE")
 
 
 def merged_json(of_batch: Mapping[str, Any] | None, own: Mapping[str, Any] | None) -> str:

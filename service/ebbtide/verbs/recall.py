@@ -14,6 +14,7 @@ accepted batches were not yet digested.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -24,10 +25,11 @@ from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import vector_of
-from ebbtide.memory.wording import word_answer
+from ebbtide.memory.wording import SEPARATOR, word_answer
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.settings import LimitSettings
+from ebbtide.verbs.door import Door, asked
 from ebbtide.verbs.explanation import Explanation, explained
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.inspect import SourceInfo, source_info
@@ -206,14 +208,22 @@ def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
     answer, counts = workspace.recall(cue)
     contents = (content for _, content in answer.memories)
     text = word_answer(contents, answer.once_known, workspace.parameters.locale)
+    note_told(workspace, text.split(SEPARATOR))
     return Recalled(text=text, pending_batches=counts.pending_batches, parked_batches=counts.parked_batches)
+
+
+def note_told(workspace: Workspace, texts: Iterable[str]) -> None:
+    """Note what an answer tells, so that it is not remembered once more."""
+    if workspace.parameters.drop_recalled:
+        workspace.echoes.note(texts)
 
 
 def _cue(agent: Agent, command: RecallCommand) -> Cue:
     parameters = agent.workspace.parameters
     depth, most = command.depth, command.max_results
+    door = Door(parameters, agent.workspace.identity)
     return Cue(
-        keywords=command.keywords,
+        keywords=asked(door, command.keywords),
         relations=command.relations,
         depth=parameters.default_search_depth if depth is None else depth,
         max_results=parameters.limit_results(most),
@@ -227,8 +237,9 @@ def wanted_by(agent: Agent, command: RecallCommand) -> Wanted:
     """The question that a command asks of an agent."""
     parameters = agent.workspace.parameters
     span = command.time_range or TimeRange()
+    door = Door(parameters, agent.workspace.identity)
     return Wanted(
-        query=" ".join([command.query or "", *command.keywords]).strip(),
+        query=" ".join(asked(door, [command.query or "", *command.keywords])).strip(),
         max_results=parameters.limit_results(command.max_results),
         depth=parameters.default_search_depth if command.depth is None else command.depth,
         start_nodes=[parse_node_id(node_id) for node_id in command.start_nodes],
@@ -236,11 +247,11 @@ def wanted_by(agent: Agent, command: RecallCommand) -> Wanted:
         key_sentences=command.key_sentences,
         include_archive=_archive(command) != "never",
         archive_when_needed=_archive(command) == "when_needed",
-        speakers=command.speakers,
-        conversations=command.sources,
+        speakers=asked(door, command.speakers),
+        conversations=[door.name(source) for source in command.sources],
         time_range=(span.begin, span.end),
         without=frozenset(command.without),
-        metadata=command.metadata or {},
+        metadata=door.metadata(command.metadata) or {},
         cites=command.citations,
     )
 
@@ -271,6 +282,8 @@ def _recollected(workspace: Workspace, wanted: Wanted, command: RecallCommand, n
         explanation=explained(found) if command.explain else None,
     )
     answer._asked = _asked_for(command)
+    contents = (one.content for one in found.memories if command.citations)
+    note_told(workspace, [*answer.text.split(SEPARATOR), *contents])
     return answer
 
 

@@ -1,13 +1,19 @@
 """remember: a batch of messages is stored durably and acknowledged; the digest comes later.
 
-The story: check limits → open (or create) the agent → job *accept*: idempotency receipt or inbox entry, message
-records and chunks, one durable commit → acknowledged. Nothing waits for a language model here.
+The story: check limits → open (or create) the agent → the door: what is personal is redacted or tagged
+(`verbs/door.py`), what a recall has just told is left out (`fleet/echoes.py`) → job *accept*: idempotency receipt or
+inbox entry, message records and chunks, one durable commit → acknowledged. Nothing waits for a language model here.
+
+What stands for a request beside its idempotency key is its hash as it was redacted, before anything was left out: what
+a recall told meanwhile must not make another request of it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -15,16 +21,25 @@ from pydantic import Field
 
 from ebbtide.fleet.archive import passages_of
 from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, Quota
+from ebbtide.fleet.echoes import Echoes
+from ebbtide.fleet.workspace import Workspace
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
+from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.metadata import check_flat, merged_json, metadata_json
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import Batch, MessageRecord, batch_text_id, parse_agent_id
+from ebbtide.vocabulary import Batch, MessageRecord, PersonalSpan, batch_text_id, parse_agent_id
 
 EARLIEST_MS = -62_135_596_800_000
 LATEST_MS = 253_402_300_799_999
 """The years 1 to 9999: what a protobuf Timestamp can say."""
+
+READING_COST = 8
+"""How much longer a text takes where it is looked through, for personal data or for echoes."""
+
+NO_BOUND = 1 << 30
+"""Of what was checked as it came: `[national_id]` may be longer than what it stands for."""
 
 
 class MessageForm(Form):
@@ -62,6 +77,12 @@ class Remembered(Answer):
 
     batch_id: str = Field(description="The batch, for its status.", examples=["b1"])
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[1])
+    pii: dict[str, int] = Field(
+        description="Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says.",
+        examples=[{}],
+    )
+    dropped_recalled: int = Field(description="Lines left out: a recall had just told them.", examples=[0])
+    collapsed: int = Field(description="Messages left out: they repeated an earlier one.", examples=[0])
 
 
 async def remember(service: Service, agent_id: str, command: RememberCommand) -> Remembered:
@@ -72,43 +93,114 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is stored.
     """
     owner = parse_agent_id(agent_id)
+    now_ms, limits = service.clock.now_ms(), service.settings.limits
     size = sum(len(message.content) + MESSAGE_WEIGHT for message in command.messages)
-    arrival = await service.at_desk(
-        size, partial(prepared, command, service.settings.limits, service.clock.now_ms(), service.quota)
-    )
+    await service.at_desk(size, partial(check_command, command, limits))
     async with service.fleet.using(owner, create=True, allowance=service.allowance) as agent:
+        workspace = agent.workspace
+        parameters = workspace.parameters
+        is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.echoes.are_known)
+        weight = size * READING_COST if is_read else size
+        arrival = await service.at_desk(weight, partial(prepared, command, workspace, now_ms, service.quota))
         accepted = await agent.accept(arrival)
-    return Remembered(batch_id=batch_text_id(accepted.batch.number), pending_batches=accepted.pending_batches)
+    batch = accepted.batch
+    return Remembered(
+        batch_id=batch_text_id(batch.number),
+        pending_batches=accepted.pending_batches,
+        pii=batch.personal,
+        dropped_recalled=batch.dropped_recalled,
+        collapsed=batch.collapsed,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message on its way in: where it stood in its batch, and what is personal in it."""
+
+    index: int
+    message: MessageForm
+    personal: tuple[PersonalSpan, ...] = ()
 
 
 def prepared(
-    command: RememberCommand, limits: LimitSettings, now_ms: int, quota: Quota = UNBOUNDED
+    command: RememberCommand, workspace: Workspace, now_ms: int, quota: Quota = UNBOUNDED
 ) -> Arrival:
-    """A command as it goes to its agent; refused when it is outside the limits."""
-    metadata = check_command(command, limits)
+    """A command as it goes to its agent, through the door; its limits were checked before."""
+    parameters = workspace.parameters
+    door = Door(parameters, workspace.identity)
+    command, spoken = _guarded(command, door)
+    hashed = body_hash(command) if command.idempotency_key else b""
+    dropped = 0
+    if parameters.drop_recalled:
+        spoken, dropped = _without_recalled(spoken, workspace.echoes, door)
+    kept = _without_repeats(spoken) if parameters.collapse_repeats else spoken
     batch = Batch(
         number=0,
         accepted_at_ms=now_ms,
         first_message=0,
-        message_count=len(command.messages),
+        message_count=len(kept),
         conversation_id=command.conversation_id or "",
-        metadata=metadata,
+        metadata=metadata_json("metadata", command.metadata, NO_BOUND),
         idempotency_key=command.idempotency_key or "",
+        personal=dict(door.counts),
+        dropped_recalled=dropped,
+        collapsed=len(spoken) - len(kept),
     )
-    held = [merged_json(command.metadata, message.metadata) for message in command.messages]
+    held = [merged_json(command.metadata, one.message.metadata) for one in kept]
     records = [
-        _record(message, index, command.conversation_id or "", now_ms, held[index])
-        for index, message in enumerate(command.messages)
+        _record(one, command.conversation_id or "", now_ms, metadata)
+        for one, metadata in zip(kept, held, strict=True)
     ]
     by_key = {text_key(text): text for text in set(held) if text}
-    texts = [message.content for message in command.messages]
+    texts = [one.message.content for one in kept]
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
-    hashed = body_hash(command) if command.idempotency_key else b""
     return Arrival(batch, records, texts, hashed, passages, by_key, quota)
 
 
-def check_command(command: RememberCommand, limits: LimitSettings) -> str:
-    """Refuse what is outside the limits; the metadata as JSON."""
+def _guarded(command: RememberCommand, door: Door) -> tuple[RememberCommand, list[Spoken]]:
+    """The command as it may be stored, and its messages with what is personal in them."""
+    if door.is_open:
+        return command, [Spoken(index, message) for index, message in enumerate(command.messages)]
+    spoken = []
+    for index, message in enumerate(command.messages):
+        content, personal = door.text(message.content)
+        changed = {
+            "content": content,
+            "speaker": message.speaker and door.words(message.speaker),
+            "id": message.id and door.name(message.id),
+            "metadata": door.metadata(message.metadata),
+        }
+        spoken.append(Spoken(index, message.model_copy(update=changed), personal))
+    guarded = {
+        "messages": [one.message for one in spoken],
+        "conversation_id": command.conversation_id and door.name(command.conversation_id),
+        "metadata": door.metadata(command.metadata),
+        "idempotency_key": command.idempotency_key and door.name(command.idempotency_key),
+    }
+    return command.model_copy(update=guarded), spoken
+
+
+def _without_recalled(spoken: Sequence[Spoken], echoes: Echoes, door: Door) -> tuple[list[Spoken], int]:
+    """The messages without what a recall has just told, and how many lines that was; empty ones are left out."""
+    kept, dropped = [], 0
+    for one in spoken:
+        text, count = echoes.without(one.message.content, one.message.role)
+        dropped += count
+        if count and text:
+            # Places have moved: what is left is looked at again.
+            one = Spoken(one.index, one.message.model_copy(update={"content": text}), door.tagged(text))
+        if text or not count:
+            kept.append(one)
+    return kept, dropped
+
+
+def _without_repeats(spoken: Sequence[Spoken]) -> list[Spoken]:
+    first = {(one.message.role, one.message.speaker, one.message.content): one for one in reversed(spoken)}
+    return [one for one in spoken if first[one.message.role, one.message.speaker, one.message.content] is one]
+
+
+def check_command(command: RememberCommand, limits: LimitSettings) -> None:
+    """Refuse what is outside the limits."""
     if not command.messages:
         refuse("messages", [], f"1-{limits.max_messages} messages", "EMPTY_MESSAGES")
     check_count("messages", len(command.messages), limits.max_messages, "TOO_MANY_MESSAGES")
@@ -125,16 +217,15 @@ def check_command(command: RememberCommand, limits: LimitSettings) -> str:
         if not command.idempotency_key:
             refuse("idempotency_key", "", f"1-{limits.max_name_chars} characters")
         check_text("idempotency_key", command.idempotency_key, limits.max_name_chars)
-    return metadata_json("metadata", command.metadata, limits.max_metadata_bytes)
+    metadata_json("metadata", command.metadata, limits.max_metadata_bytes)
 
 
-def _record(
-    message: MessageForm, index: int, conversation_id: str, now_ms: int, metadata: str
-) -> MessageRecord:
+def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> MessageRecord:
+    message = one.message
     return MessageRecord(
         number=0,
         batch=0,
-        index=index,
+        index=one.index,
         role=message.role,
         speaker=message.speaker or "",
         caller_id=message.id or "",
@@ -143,6 +234,7 @@ def _record(
         conversation_id=conversation_id,
         text_key=text_key(message.content),
         metadata_key=text_key(metadata) if metadata else b"",
+        personal=one.personal,
     )
 
 

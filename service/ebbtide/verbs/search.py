@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.retrieval.ranking import SIGNALS
@@ -30,6 +31,7 @@ from ebbtide.verbs.recall import (
     caught_up,
     check_command,
     memory_info,
+    note_told,
     wanted_by,
     with_meaning,
 )
@@ -97,8 +99,13 @@ async def search(service: Service, agent_id: str, command: SearchCommand) -> Fou
     asked = _as_question(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
         await caught_up(service, agent, command.patience_ms)
-        wanted = await _wanted(service, replace(wanted_by(agent, asked), query=command.text or ""), command)
+        wanted = await _wanted(service, _by_text(agent, asked, command), command)
         return await agent.ask(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
+
+
+def _by_text(agent: Agent, asked: RecallCommand, command: SearchCommand) -> Wanted:
+    wanted = wanted_by(agent, asked)
+    return replace(wanted, query=wanted.query if command.text else "")
 
 
 async def _wanted(service: Service, wanted: Wanted, command: SearchCommand) -> Wanted:
@@ -142,6 +149,7 @@ def _as_question(command: SearchCommand, limits: LimitSettings) -> RecallCommand
 
 def _found(workspace: Workspace, wanted: Wanted, now_ms: int) -> Found:
     found, counts = workspace.recollect(wanted, now_ms, len)
+    note_told(workspace, (one.content for one in found.memories))
     return Found(
         memories=[_memory(one) for one in found.memories],
         pending_batches=counts.pending_batches,

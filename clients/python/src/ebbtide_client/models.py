@@ -7,7 +7,7 @@ another type make the answer unexpected. Times are milliseconds since 1970-01-01
 from __future__ import annotations
 
 import types
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -64,6 +64,9 @@ class AgentParameters:
     max_owed_passes: int
     segment_max_chars: int
     retention: str
+    pii: str
+    drop_recalled: bool
+    collapse_repeats: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,21 @@ class Remembered:
 
     batch_id: str
     pending_batches: int
+    pii: dict[str, int] = field(default_factory=dict)
+    """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says."""
+    dropped_recalled: int = 0
+    """Lines left out: a recall had just told them."""
+    collapsed: int = 0
+    """Messages left out: they repeated an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalData:
+    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
+
+    kind: str
+    offset: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +170,8 @@ class SourceInfo:
     timestamp: int | None
     conversation_id: str
     metadata: dict[str, Any]
+    pii: tuple[PersonalData, ...]
+    """What is personal in the slice, where the message was stored under the policy `tag`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +287,9 @@ class BatchInfo:
     attempts: int
     last_error: str
     node_ids: tuple[str, ...]
+    pii: dict[str, int] = field(default_factory=dict)
+    dropped_recalled: int = 0
+    collapsed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -625,6 +648,10 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
+def _is_required(one: Field[Any]) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
+
+
 def _read(kind: Any, value: Any, path: str) -> Any:
     if kind is Any:
         return value
@@ -632,7 +659,7 @@ def _read(kind: Any, value: Any, path: str) -> Any:
         if not isinstance(value, dict):
             raise Misfit(f"{path} is not an object")
         # What has a default here is what the daemon leaves out where it was not asked for.
-        absent = [f.name for f in fields(kind) if f.name not in value and f.default is MISSING]
+        absent = [f.name for f in fields(kind) if f.name not in value and _is_required(f)]
         if absent:
             raise Misfit(f"{path}.{absent[0]} is missing")
         hints = _hints(cast(type, kind))

@@ -1,0 +1,108 @@
+"""Secrets: keys that show by their form what they open, and what a text calls a password.
+
+The first speak for themselves. The second are taken with care: a value after "password is" or 密码是 counts only where
+it looks like one, since most sentences about passwords tell none. A password that is an ordinary word is missed,
+except where nothing but a colon or 是 stands before it in Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from ebbtide.privacy.shape import Pattern, Place, before, told, whole
+
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:[A-Za-z0-9+/=\s\\:,]|-(?!----))*+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+
+_KEY = re.compile(
+    r"(?:AKIA[A-Z0-9]{16}|ASIA[A-Z0-9]{16}"
+    r"|gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}|glpat-[A-Za-z0-9_-]{20,64}"
+    r"|sk_(?:live|test)_[A-Za-z0-9]{16,128}|rk_(?:live|test)_[A-Za-z0-9]{16,128}"
+    r"|xox[abeoprs]-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255}"
+    r"|AIza[A-Za-z0-9_-]{30,40}|hf_[A-Za-z0-9]{30,64}|npm_[A-Za-z0-9]{36}"
+    r"|ebb_[A-Za-z0-9]{4,32}_[A-Za-z0-9_-]{32,128}"
+    r")(?![A-Za-z0-9_-])"
+)
+_TOKEN = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{4,}+\.[A-Za-z0-9_-]{8,}+")
+_SK = re.compile(r"sk-(?<![A-Za-z0-9_-]sk-)[A-Za-z0-9_-]{20,255}(?![A-Za-z0-9_-])")
+_JOINED = re.compile(r"[A-Za-z0-9_-]$")
+
+
+def _by_itself(match: re.Match[str]) -> Place | None:
+    return None if _JOINED.search(before(match, 1)) else match.span()
+
+
+def _with_digit(match: re.Match[str]) -> Place | None:
+    return _by_itself(match) if any(c.isdigit() for c in match[0]) else None
+
+
+_CREDENTIALS = re.compile(r"://(?P<told>[^\s/:@?#]{0,128}:[^\s/@]{1,256})@(?=[A-Za-z0-9\[])")
+
+KEYS = (
+    Pattern("secret", _PRIVATE_KEY, whole, ("private key",)),
+    Pattern(
+        "secret",
+        _KEY,
+        _by_itself,
+        ("akia", "asia", "gh", "glpat-", "sk_", "rk_", "xox", "xapp-", "aiza", "hf_", "npm_", "ebb_"),
+    ),
+    Pattern("secret", _TOKEN, _by_itself, ("eyj",)),
+    Pattern("secret", _SK, _with_digit, ("sk-",)),
+    Pattern("secret", _CREDENTIALS, told, ("://",)),
+)
+
+# --- what a text calls a secret ----------------------------------------------------------------------------
+
+_ENGLISH = re.compile(
+    r"(?i:pass|pwd|secret|key|token|credential)(?i:words?|wd|phrase|code|s)?(?![A-Za-z])[\"'`]?"
+    r"(?P<by>[^\S\n]{0,3}(?:=>|->|:=|[:=])[^\S\n]{0,3}|\s{1,3}(?:is|was)\s{1,3}(?::\s?)?|\s{1,3}(?=[\"'`“‘]))[\"'`“‘]?"
+    r"(?P<told>[^\s\"'`“”‘’,;，；。、！？<>(){}\[\]]{4,256})"
+)
+_BEFORE_CUE = re.compile(r"(?i)(?:^|[^a-z])$|[a-z]_$")
+_KEY_OF = re.compile(r"(?i)(?:api|access|private|auth|signing|secret|encryption|master)[ _-]?$")
+_CHINESE = re.compile(
+    r"(?:密码|口令|密钥|秘钥|令牌|验证码|暗号)(?P<by>\s{0,3}(?:就是|改成|改为|设为|设成|是|为|:|=)?\s{0,3})"
+    r"[\"'`“‘「]?(?P<told>[!#-&*-+./-9:<-Z^_a-z~@=-]{4,256})"
+)
+_PLACEHOLDER = re.compile(
+    r"(?i)^[*•.x#_-]+$|^(?:\$|%|<|os\.|process\.|env\.|your|my_|some|none$|null$|true$|false$|todo|redacted|changeme$)"
+)
+
+
+def _assigned(match: re.Match[str]) -> Place | None:
+    """What is said to be a secret, if it looks like one: not a word of the sentence, not a stand-in for one."""
+    value = match["told"].rstrip(".)?:")
+    if len(value) < 4 or _PLACEHOLDER.search(value) or not _looks_secret(value):
+        return None
+    return match.start("told"), match.start("told") + len(value)
+
+
+def _looks_secret(value: str) -> bool:
+    if any(c.isdigit() for c in value):
+        return True
+    has_symbol = any(not c.isalnum() and c not in "-_'/." for c in value[1:-1])
+    return has_symbol or any(a.islower() and b.isupper() for a, b in pairwise(value))
+
+
+def _in_english(match: re.Match[str]) -> Place | None:
+    ahead = before(match, 16)
+    is_key = match[0][:3].lower() == "key"
+    if not (_KEY_OF.search(ahead) if is_key else _BEFORE_CUE.search(ahead)):
+        return None
+    return _assigned(match)
+
+
+def _in_chinese(match: re.Match[str]) -> Place | None:
+    value = match["told"].rstrip(".)?:")
+    if match["by"].strip() in (":", "=", "是", "为") and value.isalpha() and value.islower():
+        return match.start("told"), match.start("told") + len(value)
+    return _assigned(match)
+
+
+ASSIGNED = (
+    Pattern("secret", _ENGLISH, _in_english, ("pass", "pwd", "secret", "key", "token", "credential")),
+    Pattern("secret", _CHINESE, _in_chinese, ("密码", "口令", "密钥", "秘钥", "令牌", "验证码", "暗号")),
+)

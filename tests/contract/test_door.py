@@ -1,0 +1,355 @@
+"""The door, over every transport: personal data tagged or redacted, echoes and repeats left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+import zstandard
+
+from ebbtide.privacy.spans import redacted
+from ebbtide.telemetry import configure_log, told
+from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.scripted_model import ScriptedModel
+
+AGENT = "/v1/agents/ann"
+
+SECRETS = {
+    "content": "ann.miller@example.com",
+    "speaker": "+1 415 555 0132",
+    "message id": "219-09-9999",
+    "conversation": "bob@example.net",
+    "value": "4111 1111 1111 1111",
+    "name": "203.0.113.9",
+    "number": "13800138000",
+    "nested": "DE89370400440532013000",
+    "key": "carol@example.org",
+    "password": "hunter2!Q",
+    "by its name": "swordfish9",
+}
+
+TELLING: dict[str, Any] = {
+    "messages": [
+        {
+            "role": "user",
+            "content": f"Write to {SECRETS['content']}, the password is {SECRETS['password']}.",
+            "speaker": f"Ann {SECRETS['speaker']}",
+            "id": f"m {SECRETS['message id']}",
+            "metadata": {"card": SECRETS["value"], SECRETS["name"]: "seen", "mobile": int(SECRETS["number"])},
+        }
+    ],
+    "conversation_id": f"chat {SECRETS['conversation']}",
+    "metadata": {"deep": [{"iban": SECRETS["nested"]}], "password": SECRETS["by its name"]},
+    "idempotency_key": f"key {SECRETS['key']}",
+}
+
+
+@pytest.fixture
+def talkative_log() -> Iterator[None]:
+    """A log of everything, with content."""
+    configure_log("debug", "json", log_content=True, without_personal=redacted)
+    yield
+    configure_log("error", "json")
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+def told_by(*contents: str, role: str = "user", **fields: Any) -> dict[str, Any]:
+    """A batch of messages."""
+    return {"messages": [{"role": role, "content": content} for content in contents], **fields}
+
+
+async def remembered(call: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Remember, wait for the digest, and give the batch's status."""
+    answer = await call("POST", f"{AGENT}/remember", body)
+    assert answer.status_code == 202, answer.json()
+    await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+    batch: dict[str, Any] = (await call("GET", f"{AGENT}/batches/{answer.json()['batch_id']}")).json()
+    for name in ("pii", "dropped_recalled", "collapsed"):
+        assert answer.json()[name] == batch[name]
+    return batch
+
+
+async def sources(call: Caller, node_id: str) -> list[dict[str, Any]]:
+    """The sources of a memory."""
+    found: list[dict[str, Any]] = (await call("GET", f"{AGENT}/nodes/{node_id}")).json()["sources"]
+    return found
+
+
+# --- redact --------------------------------------------------------------------------------------------------
+
+
+def every_byte(data_dir: Path) -> bytes:
+    """All that is on disk: files as they stand, and every value of every store, unpacked."""
+    found = [path.read_bytes() for path in data_dir.rglob("*") if path.is_file()]
+    for path in data_dir.rglob("data.mdb"):
+        with lmdb.open(str(path.parent), readonly=True, lock=False, max_dbs=64) as env, env.begin() as txn:
+            names = [key for key, _ in txn.cursor()]
+            for name in names:
+                table = env.open_db(name, txn=txn, create=False)
+                for key, value in txn.cursor(db=table):
+                    found += [key, value]
+                    if value[:4] == zstandard.FRAME_HEADER:
+                        found.append(zstandard.ZstdDecompressor().decompress(value))
+    return b"\n".join(found)
+
+
+@pytest.mark.usefixtures("talkative_log")
+async def test_what_is_redacted_is_nowhere(
+    tmp_path: Path, caller_in: CallerIn, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No file, no value of a store, no line of a log, no question to a model and no answer holds what was redacted."""
+    model = ScriptedModel()
+    async with caller_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"pii": "redact"})
+        batch = await remembered(call, TELLING)
+        assert batch["state"] == "digested"
+        assert batch["pii"] == {
+            "email": 3,
+            "phone": 2,
+            "national_id": 1,
+            "card": 1,
+            "ip": 1,
+            "iban": 1,
+            "secret": 2,
+        }
+        answers = [
+            batch,
+            (await call("GET", f"{AGENT}/nodes")).json(),
+            (await call("POST", f"{AGENT}/recall", {})).json(),
+        ]
+        query = {"query": f"What of {SECRETS['content']}?", "citations": True, "explain": True}
+        answers.append((await call("POST", f"{AGENT}/recall", query)).json())
+        assert "[email]" in json.dumps(answers)
+    answered, asked = json.dumps(answers), repr(model.log)
+    logged, stored = "".join(capfd.readouterr()), every_byte(tmp_path)
+    assert "the password is [secret]" in logged
+    assert b"the password is [secret]" in stored
+    assert "the password is [secret]" in asked
+    for name, secret in SECRETS.items():
+        for place, held in (("answers", answered), ("model", asked), ("log", logged)):
+            assert secret not in held, f"{name} in {place}"
+        assert secret.encode() not in stored, f"{name} on disk"
+
+
+async def test_ids_are_keyed_so_that_what_belongs_together_stays_together(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Under redact a conversation is found by the id its caller gives, another one is not, and a replay is a replay."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"pii": "redact"})
+        batch = await remembered(call, TELLING)
+        assert batch["conversation_id"].startswith("chat [email:")
+        replay = (await call("POST", f"{AGENT}/remember", TELLING)).json()
+        assert replay["batch_id"] == batch["batch_id"]
+        other = {
+            **told_by("Somebody else wrote about the harbour."),
+            "idempotency_key": "key dora@example.org",
+        }
+        assert (await call("POST", f"{AGENT}/remember", other)).json()["batch_id"] != batch["batch_id"]
+        for conversation, count in ((TELLING["conversation_id"], 1), ("chat eve@example.net", 0)):
+            asked = {"query": "Write to whom?", "sources": [conversation], "citations": True}
+            found = (await call("POST", f"{AGENT}/recall", asked)).json()["memories"]
+            assert bool(found) is bool(count), conversation
+        by_metadata = {"text": "write", "metadata": {"card": SECRETS["value"]}}
+        assert (await call("POST", f"{AGENT}/search", by_metadata)).json()["memories"]
+
+
+async def test_offsets_count_in_the_redacted_text(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A source names bytes of the text as it is stored, not as it came."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"pii": "redact"})
+        batch = await remembered(call, told_by("我的邮箱是ann.miller@example.com。我住在青岛的海边。"))
+        stored = "我的邮箱是[email]。我住在青岛的海边。".encode()
+        for node_id in batch["node_ids"]:
+            node = (await call("GET", f"{AGENT}/nodes/{node_id}")).json()
+            [source] = node["sources"]
+            assert source["pii"] == []
+            quoted = stored[source["offset"] : source["offset"] + source["length"]].decode()
+            assert quoted in node["content"]
+
+
+async def test_a_correction_is_redacted_too(tmp_path: Path, caller_in: CallerIn) -> None:
+    """What is put in a memory's place comes through the same door."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"pii": "redact"})
+        [node_id] = (await remembered(call, told_by("I live near the old harbour.")))["node_ids"]
+        update = {"content": "Write to ann.miller@example.com.", "keywords": ["13800138000"]}
+        node = (await call("PATCH", f"{AGENT}/nodes/{node_id}", update)).json()
+        assert node["content"] == "Write to [email]."
+        assert node["keywords"] == ["[phone]"]
+
+
+@pytest.mark.parametrize(
+    ("body", "secret"),
+    [
+        (
+            {"messages": [{"role": "user", "content": "x", "metadata": {"ann@example.com": []}}]},
+            "ann@example",
+        ),
+        (
+            {"messages": [{"role": "user", "content": "x", "metadata": {"a": ["4111111111111111"]}}]},
+            "41111111",
+        ),
+        (
+            {"messages": [{"role": "user", "content": "x"}], "idempotency_key": "13800138000" * 40},
+            "13800138000",
+        ),
+        ({"messages": [{"role": "password: hunter2!Q", "content": "x"}]}, "hunter2"),
+        ({"messages": [{"role": "user", "content": 4111111111111111}]}, "41111111"),
+        ({"messages": [{"role": "user", "content": "x", "ann@example.com": 1}]}, "ann@example"),
+        ({"messages": [{"role": f"{'x' * 30} 4111 1111 1111 1111", "content": "x"}]}, "4111"),
+    ],
+)
+async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[str, Any], secret: str) -> None:
+    """A refusal names the field, and shows of its value only what is nobody's, whatever the policy; nothing is kept."""
+    async with CALLERS["rest"](tmp_path) as call:
+        refused = await call("POST", f"{AGENT}/remember", body)
+        assert refused.status_code == 400
+        assert secret not in refused.text
+        assert (await call("GET", AGENT)).status_code == 404
+
+
+@pytest.mark.usefixtures("talkative_log")
+def test_the_log_shows_content_without_what_is_personal() -> None:
+    """With log_content a line holds what was said, but for what identifies somebody."""
+    assert told("Write to ann.miller@example.com.") == "Write to [email]."
+
+
+# --- tag, off ------------------------------------------------------------------------------------------------
+
+
+async def test_tagged_text_is_stored_as_it_is_and_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Under tag a source tells what is personal in its slice, in bytes of the message, and the batch how much."""
+    text = "我的邮箱是ann.miller@example.com。电话13800138000，打给我。"
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"pii": "tag"})
+        batch = await remembered(call, told_by(text))
+        assert batch["pii"] == {"email": 1, "phone": 1}
+        tagged = set()
+        for node_id in batch["node_ids"]:
+            for source in await sources(call, node_id):
+                for one in source["pii"]:
+                    begin, length = int(one["offset"]), int(one["length"])
+                    tagged.add((one["kind"], text.encode()[begin : begin + length].decode()))
+        assert tagged == {("email", "ann.miller@example.com"), ("phone", "13800138000")}
+        cited = (await call("POST", f"{AGENT}/recall", {"query": "邮箱", "citations": True})).json()[
+            "memories"
+        ]
+        assert any(
+            one["kind"] == "email"
+            for memory in cited
+            for source in memory["sources"]
+            for one in source["pii"]
+        )
+
+
+async def test_a_policy_holds_from_now_on(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Off by default; a change concerns what is remembered afterwards, and leaves what is stored as it is."""
+    text = "Write to ann.miller@example.com about the boat."
+    async with caller_in(tmp_path) as call:
+        before = await remembered(call, told_by(text))
+        assert before["pii"] == {}
+        assert (await call("GET", AGENT)).json()["parameters"]["pii"] == "off"
+        changed = await call("PATCH", AGENT, {"pii": "redact"})
+        assert changed.json()["parameters"]["pii"] == "redact"
+        after = await remembered(call, told_by(text))
+        assert after["pii"] == {"email": 1}
+        contents = [
+            (await call("GET", f"{AGENT}/nodes/{b['node_ids'][0]}")).json()["content"]
+            for b in (before, after)
+        ]
+        assert contents == [text, "Write to [email] about the boat."]
+        assert (await call("PATCH", AGENT, {"pii": "hide"})).json()["error"]["reason"] == "INVALID_VALUE"
+
+
+# --- junk ----------------------------------------------------------------------------------------------------
+
+FIRST = ("I moved to Lisbon in May with my cat Miso.", "My neighbour Bob repairs old sailing boats.")
+
+
+async def test_what_a_recall_has_told_is_not_remembered_again(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A prompt with an answer in it comes in without the answer; of an answer alone nothing is stored."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, told_by(*FIRST))
+        text = (await call("POST", f"{AGENT}/recall", {})).json()["text"]
+        batch = await remembered(
+            call,
+            {
+                "messages": [
+                    {"role": "system", "content": text},
+                    {"role": "user", "content": f"{text}\n\nI am learning to play the cello now."},
+                ]
+            },
+        )
+        assert (batch["dropped_recalled"], batch["message_count"]) == (4, 1)
+        [node_id] = batch["node_ids"]
+        node = (await call("GET", f"{AGENT}/nodes/{node_id}")).json()
+        assert node["content"] == "I am learning to play the cello now."
+        [source] = node["sources"]
+        assert (source["message_index"], int(source["offset"]), int(source["length"])) == (1, 0, 36)
+        alone = await remembered(call, told_by(text))
+        assert alone["state"] == "digested"
+        assert (alone["node_ids"], alone["message_count"], alone["dropped_recalled"]) == ([], 0, 2)
+        found = (await call("POST", f"{AGENT}/search", {"text": "cello"})).json()["memories"]
+        cello = await remembered(call, told_by(found[0]["content"], role="assistant"))
+        assert cello["message_count"] == 0
+
+
+async def test_a_user_who_says_it_again_is_heard(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Repetition makes new memories, also right after a recall; and nothing is dropped where that is not wanted."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, told_by(FIRST[0]))
+        text = (await call("POST", f"{AGENT}/recall", {})).json()["text"]
+        again = await remembered(call, told_by(FIRST[0]))
+        assert (again["dropped_recalled"], len(again["node_ids"])) == (0, 1)
+        await call("PATCH", AGENT, {"drop_recalled": False})
+        kept = await remembered(call, told_by(text))
+        assert (kept["dropped_recalled"], len(kept["node_ids"])) == (0, 1)
+
+
+async def test_a_recall_in_between_makes_no_other_request_of_a_replay(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """The same body under the same key is answered with the first batch, whatever was told meanwhile."""
+    body = told_by("[Memory] I moved to Lisbon in May with my cat Miso.", idempotency_key="once")
+    async with caller_in(tmp_path) as call:
+        await remembered(call, told_by(FIRST[0]))
+        first = (await call("POST", f"{AGENT}/remember", body)).json()
+        await call("POST", f"{AGENT}/recall", {})
+        again = await call("POST", f"{AGENT}/remember", body)
+        assert (again.status_code, again.json()["batch_id"]) == (202, first["batch_id"])
+
+
+async def test_what_was_deleted_can_be_told_again(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Nothing counts as told once it was taken out of the memory."""
+    async with caller_in(tmp_path) as call:
+        [node_id] = (await remembered(call, told_by(FIRST[0])))["node_ids"]
+        text = (await call("POST", f"{AGENT}/recall", {})).json()["text"]
+        assert (await call("DELETE", f"{AGENT}/nodes/{node_id}")).status_code == 200
+        assert (await remembered(call, told_by(text)))["dropped_recalled"] == 0
+
+
+async def test_repeats_within_a_batch_are_collapsed_where_that_is_wanted(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Off by default; on, who says the same twice is heard once, and somebody else who says it is heard too."""
+    spoken = [("Ann", FIRST[0]), ("Ann", FIRST[1]), ("Ann", FIRST[0]), ("Bob", FIRST[0])]
+    body = {"messages": [{"role": "user", "speaker": who, "content": text} for who, text in spoken]}
+    async with caller_in(tmp_path) as call:
+        assert (await remembered(call, body))["message_count"] == 4
+        await call("PATCH", AGENT, {"collapse_repeats": True})
+        batch = await remembered(call, body)
+        assert (batch["collapsed"], batch["message_count"]) == (1, 3)
+        indexes = [
+            source["message_index"] for node in batch["node_ids"] for source in await sources(call, node)
+        ]
+        assert indexes == [0, 1, 3]

@@ -1,0 +1,79 @@
+"""Echoes: what a recall has told is recognised when it comes back, and nobody loses what they say themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbtide.fleet.echoes import MOST_FINGERPRINTS, Echoes
+
+CAT = "I moved to Lisbon in May with my cat Miso."
+JOB = "Bob repairs old sailing boats in the harbour."
+CHINESE = "我五月搬到了青岛，住在海边的老房子里。"
+
+
+@pytest.fixture
+def echoes() -> Echoes:
+    """What was told: two memories in English, one in Chinese, and a short one."""
+    found = Echoes()
+    found.note([f"[Memory] {CAT}", f"[Memory] {JOB}", f"[记忆] {CHINESE}", "[Memory] Yes."])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "left", "count"),
+    [
+        # an answer as it was told, alone, in a prompt, as a list
+        (f"[Memory] {CAT}\n---\n[Memory] {JOB}", "user", "", 2),
+        (f"[Memory] {CAT}", "user", "", 1),
+        (
+            f"Context:\n[Memory] {CAT}\n---\n[Memory] {JOB}\n\nWhere do I live?",
+            "user",
+            "Context:\n\nWhere do I live?",
+            2,
+        ),
+        (f"- {CAT}\n- {JOB}\nWho repairs boats?", "user", "Who repairs boats?", 2),
+        (f"1. {CAT}\nGo on.", "system", "Go on.", 1),
+        (f"<memory>{CAT}</memory>\nGo on.", "user", "Go on.", 1),
+        (f"  [MEMORY]  {CAT.upper()}\r\n", "user", "", 1),
+        (f"[记忆] {CHINESE}", "user", "", 1),
+        (f"背景：\n{CHINESE}\n我住在哪里？", "user", "背景：\n我住在哪里？", 1),
+        # a short line only with its mark
+        ("[Memory] Yes.", "user", "", 1),
+        ("Yes.\nGo on.", "user", "Yes.\nGo on.", 0),
+        # people repeat themselves; machines do not
+        (CAT, "user", CAT, 0),
+        (CAT, "assistant", "", 1),
+        (CAT, "system", "", 1),
+        # new things
+        ("[Memory] Something nobody told.", "user", "[Memory] Something nobody told.", 0),
+        (f"{CAT} And then to Porto.", "user", f"{CAT} And then to Porto.", 0),
+        ("a\n---\nb", "user", "a\n---\nb", 0),
+        ("", "user", "", 0),
+    ],
+)
+def test_echoes_are_left_out(echoes: Echoes, text: str, role: str, left: str, count: int) -> None:
+    """What bears the mark of an answer goes; without it, only a long line beside others, or one no person said."""
+    assert echoes.without(text, role) == (left, count)
+
+
+def test_nothing_is_recognised_before_anything_was_told() -> None:
+    """A fresh agent stores even a marked line as it is."""
+    assert Echoes().without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
+
+
+def test_what_is_gone_may_be_told_again(echoes: Echoes) -> None:
+    """After something was taken out of the memory nothing counts as told."""
+    echoes.clear()
+    assert echoes.without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
+
+
+def test_fingerprints_are_bounded_and_the_oldest_go(echoes: Echoes) -> None:
+    """However much is told, so many lines are remembered; what is told again stays young."""
+    echoes.note([CAT])
+    for number in range(MOST_FINGERPRINTS - 1):
+        echoes.note([f"line {number} of many"])
+    assert echoes.without(f"[Memory] {CAT}", "user") == ("", 1)
+    assert echoes.without(f"[Memory] {JOB}", "user")[1] == 0
+    assert echoes.resident_bytes == 96 * MOST_FINGERPRINTS
+    echoes.note(["one more line"])
+    assert echoes.without(f"[Memory] {CAT}", "user")[1] == 0
