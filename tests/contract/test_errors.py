@@ -14,6 +14,7 @@ import pytest
 
 from ebbtide.errors import QUIET_MESSAGE, REASONS
 from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.vocabulary import AgentId
 from tests.contract.test_verbs import AGENT, HELLO, settled
@@ -121,10 +122,10 @@ async def test_an_agent_being_erased_is_told_so(tmp_path: Path, caller_in: Calle
         fleet, begun, gate = call.service.fleet, threading.Event(), threading.Event()
         erase = fleet.data.erase
 
-        def slowly(agent_id: AgentId) -> None:
+        def slowly(agent_id: AgentId, entry: AuditEntry) -> AuditRecord:
             begun.set()
             gate.wait()
-            erase(agent_id)
+            return erase(agent_id, entry)
 
         fleet.data.erase = slowly  # type: ignore[method-assign]
         erasing = asyncio.create_task(call("DELETE", AGENT))

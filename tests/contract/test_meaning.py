@@ -382,7 +382,7 @@ async def test_very_many_vectors_are_indexed(
 
         def is_indexed(call: Caller) -> bool:
             (agent,) = call.service.fleet.open_agents
-            held = agent.workspace._archive.loaded
+            held = agent.workspace.open_archive.loaded
             return held is not None and held.vectors is not None and held.vectors.is_indexed
 
         async with caller_in(tmp_path, **on(server)) as call:

@@ -505,7 +505,8 @@ async def test_erase_removes_the_agent_and_its_files(tmp_path: Path, caller_in: 
     """DELETE is final: the agent is gone, its directory is gone, a new one starts empty."""
     async with caller_in(tmp_path) as call:
         await settled(call)
-        assert (await call("DELETE", AGENT)).json() == {"agent_id": "ann", "erased": True}
+        erased = (await call("DELETE", AGENT)).json()
+        assert (erased["agent_id"], erased["erased"], erased["record_number"]) == ("ann", True, 1)
         assert await call.refused("POST", f"{AGENT}/recall", {}) == "AGENT_NOT_FOUND"
         assert await call.refused("DELETE", AGENT) == "AGENT_NOT_FOUND"
         assert list((tmp_path / "agents").iterdir()) == []

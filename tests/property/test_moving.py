@@ -58,7 +58,11 @@ def test_what_comes_back_is_what_went(
         with directory() as data:
             staged = received(data, sent(data, home.store.store, form))
             with staged_store(staged) as store:
-                assert content_of(store) == content_of(home.store)
+                before = content_of(home.store)
+                if form == "export":
+                    # What happened, and what was done, stays where it was.
+                    before |= {"events": [], "audit": []}
+                assert content_of(store) == before
                 twin = Workspace(store, AgentParameters(**home.defaults))
                 assert snapshot(twin.network) == snapshot(home.workspace.network)
                 for cue in cues:

@@ -86,6 +86,7 @@ class AtRest:
 
     def put(self, agent_id: str, file: BinaryIO, *, replace: bool, rename: bool, moved: Told) -> Json:
         """Take an agent in."""
+        from ebbtide.clock import SystemClock
         from ebbtide.errors import Conflict
         from ebbtide.store.receiving import receive
         from ebbtide.verbs.moving import restored
@@ -98,7 +99,15 @@ class AtRest:
         folder = self._data.make_transfer()
         try:
             defaults = self._settings.memory
-            staged = receive(self._data, file, folder, wanted=owner, rename=rename, defaults=defaults)
+            staged = receive(
+                self._data,
+                file,
+                folder,
+                wanted=owner,
+                rename=rename,
+                defaults=defaults,
+                now_ms=SystemClock().now_ms(),
+            )
             self._data.install(owner, staged.path)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -197,7 +197,10 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewri
     text = raw.decode()
     # With its last words goes what it was remembered with.
     metadata_key = record.metadata_key if text.strip() else b""
-    now = msgspec.structs.replace(record, text_key=text_key(text), metadata_key=metadata_key)
+    personal = tuple(one for one in record.personal if raw[one.offset : one.offset + one.length].strip())
+    now = msgspec.structs.replace(
+        record, text_key=text_key(text), metadata_key=metadata_key, personal=personal
+    )
     txn.put_message(now, text, passages)
     return Rewritten(message, passages)
 

@@ -10,10 +10,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ebbtide.rest.routes import ERRORS, Traced, look
+from ebbtide.rest.routing import ERRORS, Traced, look, service_of
 from ebbtide.verbs import moving
 from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE, Leaving
-from ebbtide.verbs.service import Service
 
 router = APIRouter(route_class=Traced, responses=ERRORS, dependencies=[Depends(look)], tags=["moving"])
 
@@ -24,11 +23,6 @@ _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 def is_file(scope: Scope) -> bool:
     """Whether a request is answered with a file."""
     return scope["type"] == "http" and _FILE.fullmatch(scope["path"]) is not None
-
-
-def _service(request: Request) -> Service:
-    found: Service = request.app.state.service
-    return found
 
 
 class FileAnswer(Response):
@@ -61,7 +55,7 @@ class FileAnswer(Response):
 )
 async def backup(request: Request, agent_id: str) -> Response:
     """Back an agent up as one file, also while it is at work."""
-    return FileAnswer(await moving.backup(_service(request), agent_id))
+    return FileAnswer(await moving.backup(service_of(request), agent_id))
 
 
 @router.get(
@@ -71,7 +65,7 @@ async def backup(request: Request, agent_id: str) -> Response:
 )
 async def export(request: Request, agent_id: str) -> Response:
     """Export an agent as JSON lines, also while it is at work."""
-    return FileAnswer(await moving.export(_service(request), agent_id))
+    return FileAnswer(await moving.export(service_of(request), agent_id))
 
 
 @router.post(
@@ -90,7 +84,7 @@ async def restore(
     """Bring an agent back from a backup or an export, sent as the body."""
     pieces = aiter(request.stream())
     try:
-        done = await moving.restore(_service(request), agent_id, pieces, replace=replace, rename=rename)
+        done = await moving.restore(service_of(request), agent_id, pieces, replace=replace, rename=rename)
     except ClientDisconnect:
         # It broke off; there is nobody to be told.
         return Response(status_code=400)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from ebbtide import __version__
-from ebbtide.access.grants import CALLER
-from ebbtide.access.operations import BY_ROUTE, UNLISTED
-from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.errors import InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of, stream_of
-from ebbtide.rest.problems import ErrorBody
+from ebbtide.rest.routing import ERRORS, Traced, look, service_of
 from ebbtide.rest.streams import ServerSentEvents, position
-from ebbtide.telemetry import verb_span
 from ebbtide.verbs import (
     agents,
     audit,
@@ -40,64 +35,20 @@ from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorBody, "description": "The request, the agent or a bound does not allow it."},
-    "5XX": {"model": ErrorBody, "description": "Not now, or a fault of ours."},
-}
-
-
-async def look(request: Request) -> None:
-    """Refuse who may not, and query options that the route does not have."""
-    # A coroutine, because FastAPI gives everything else a thread of its own, with every request.
-    operation = BY_ROUTE.get(f"{request.method} {request.scope['route'].path}", UNLISTED)
-    _service(request).entrance.permit(CALLER.get(), operation, request.path_params.get("agent_id"))
-    _refuse_unknown_options(request)
-
-
-def _refuse_unknown_options(request: Request) -> None:
-    known = {field.alias for field in request.scope["route"].dependant.query_params}
-    unknown = [name for name in request.query_params if name not in known]
-    if unknown:
-        allowed = ", ".join(sorted(known)) or "none"
-        raise InvalidRequest(
-            f"no such query option; allowed: {allowed}",
-            reason="UNKNOWN_FIELD",
-            violations=[FieldViolation("query", f"allowed options: {allowed}")],
-        )
-
-
-class Traced(APIRoute):
-    """A route whose work is the span of a verb."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def traced(request: Request) -> Response:
-            with verb_span(self.name):
-                return await handle(request)
-
-        return traced
-
-
 router = APIRouter(route_class=Traced, responses=ERRORS, dependencies=[Depends(look)])
 
 PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
 PageToken = Annotated[str, Query(description="next_page_token of the page before.")]
 
 
-def _service(request: Request) -> service.Service:
-    found: service.Service = request.app.state.service
-    return found
-
-
 async def _form(request: Request, form: type[F], default: bytes = b"") -> F:
     body = await request.body() or default
-    return await _service(request).at_desk(len(body), partial(read_form, form, body))
+    return await service_of(request).at_desk(len(body), partial(read_form, form, body))
 
 
 async def _parameters(request: Request) -> dict[str, object]:
     body = await request.body()
-    return await _service(request).at_desk(len(body), partial(agents.read_parameters, body))
+    return await service_of(request).at_desk(len(body), partial(agents.read_parameters, body))
 
 
 def _json(answer: Answer, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -110,7 +61,7 @@ def _json(answer: Answer, status: int = 200, headers: dict[str, str] | None = No
 @router.get("/v1/agents", response_model=agents.AgentPage, tags=["agents"])
 async def list_agents(request: Request, page_size: PageSize = None, page_token: PageToken = "") -> Response:
     """List agents, open or not, without opening any."""
-    return _json(await agents.list_agents(_service(request), page_size, page_token))
+    return _json(await agents.list_agents(service_of(request), page_size, page_token))
 
 
 @router.put(
@@ -123,7 +74,7 @@ async def list_agents(request: Request, page_size: PageSize = None, page_token: 
 async def initialise(request: Request, agent_id: str) -> Response:
     """Bring an agent into being with parameters of its own, or find that it is as asked."""
     given = await _parameters(request)
-    info, is_new = await agents.initialise(_service(request), agent_id, given)
+    info, is_new = await agents.initialise(service_of(request), agent_id, given)
     return _json(info, 201 if is_new else 200)
 
 
@@ -136,25 +87,25 @@ async def initialise(request: Request, agent_id: str) -> Response:
 async def update(request: Request, agent_id: str) -> Response:
     """Change parameters of an agent; null goes back to the daemon's default."""
     given = await _parameters(request)
-    return _json(await agents.update(_service(request), agent_id, given))
+    return _json(await agents.update(service_of(request), agent_id, given))
 
 
 @router.get("/v1/agents/{agent_id}", response_model=agents.AgentInfo, tags=["agents"])
 async def get_agent(request: Request, agent_id: str) -> Response:
     """Tell of an agent: parameters, counts, what it owes and what waits."""
-    return _json(await agents.get_agent(_service(request), agent_id))
+    return _json(await agents.get_agent(service_of(request), agent_id))
 
 
 @router.delete("/v1/agents/{agent_id}", response_model=agents.Erased, tags=["agents"])
 async def erase(request: Request, agent_id: str) -> Response:
     """Erase an agent with everything it holds. Irreversible."""
-    return _json(await agents.erase(_service(request), agent_id))
+    return _json(await agents.erase(service_of(request), agent_id))
 
 
 @router.post("/v1/agents/{agent_id}/close", response_model=agents.Closed, tags=["agents"])
 async def close(request: Request, agent_id: str) -> Response:
     """Put everything on disk and let the agent rest until the next verb."""
-    return _json(await agents.close(_service(request), agent_id))
+    return _json(await agents.close(service_of(request), agent_id))
 
 
 # --- remember and recall -----------------------------------------------------------------------------
@@ -171,7 +122,7 @@ async def remember_batch(request: Request, agent_id: str) -> Response:
     """Store a batch durably and acknowledge it; memories come into being soon after."""
     given = await _form(request, remember.RememberCommand)
     command = _with_key(given, request.headers.get("idempotency-key"))
-    done = await remember.remember(_service(request), agent_id, command)
+    done = await remember.remember(service_of(request), agent_id, command)
     location = f"/v1/agents/{quote(agent_id, safe='')}/batches/{done.batch_id}"
     return _json(done, 202, {"Location": location})
 
@@ -197,7 +148,7 @@ def _with_key(command: remember.RememberCommand, header: str | None) -> remember
 async def recall_memories(request: Request, agent_id: str) -> Response:
     """Recall what is near the focus and matches; `Accept: text/plain` for the bare text."""
     command = await _form(request, recall.RecallCommand, b"{}")
-    answer = await recall.recall(_service(request), agent_id, command)
+    answer = await recall.recall(service_of(request), agent_id, command)
     if prefers_text(request.headers.get("accept", "")):
         headers = {
             "X-Pending-Batches": str(answer.pending_batches),
@@ -216,7 +167,7 @@ async def recall_memories(request: Request, agent_id: str) -> Response:
 async def search_memories(request: Request, agent_id: str) -> Response:
     """Find memories that answer a question, best first, as a list."""
     command = await _form(request, search.SearchCommand)
-    return _json(await search.search(_service(request), agent_id, command))
+    return _json(await search.search(service_of(request), agent_id, command))
 
 
 def prefers_text(accept: str) -> bool:
@@ -248,13 +199,13 @@ async def list_batches(
     page_token: PageToken = "",
 ) -> Response:
     """List batches by number."""
-    return _json(await batches.list_batches(_service(request), agent_id, state, page_size, page_token))
+    return _json(await batches.list_batches(service_of(request), agent_id, state, page_size, page_token))
 
 
 @router.get("/v1/agents/{agent_id}/batches/{batch_id}", response_model=batches.BatchInfo, tags=["batches"])
 async def get_batch(request: Request, agent_id: str, batch_id: str) -> Response:
     """Tell what became of a batch."""
-    return _json(await batches.get_batch(_service(request), agent_id, batch_id))
+    return _json(await batches.get_batch(service_of(request), agent_id, batch_id))
 
 
 @router.post(
@@ -264,7 +215,7 @@ async def get_batch(request: Request, agent_id: str, batch_id: str) -> Response:
 )
 async def retry_batch(request: Request, agent_id: str, batch_id: str) -> Response:
     """Put a parked batch back into the inbox."""
-    return _json(await batches.retry_batch(_service(request), agent_id, batch_id))
+    return _json(await batches.retry_batch(service_of(request), agent_id, batch_id))
 
 
 @router.post(
@@ -276,7 +227,7 @@ async def retry_batch(request: Request, agent_id: str, batch_id: str) -> Respons
 async def flush(request: Request, agent_id: str) -> Response:
     """Wait until what was accepted is digested, and owed passes are done if asked."""
     command = await _form(request, batches.FlushCommand, b"{}")
-    return _json(await batches.flush(_service(request), agent_id, command))
+    return _json(await batches.flush(service_of(request), agent_id, command))
 
 
 @router.post(
@@ -288,7 +239,7 @@ async def flush(request: Request, agent_id: str) -> Response:
 async def compress(request: Request, agent_id: str) -> Response:
     """Owe the agent compression passes."""
     command = await _form(request, batches.CompressCommand, b"{}")
-    return _json(await batches.compress(_service(request), agent_id, command))
+    return _json(await batches.compress(service_of(request), agent_id, command))
 
 
 # --- inspect -----------------------------------------------------------------------------------------
@@ -297,7 +248,7 @@ async def compress(request: Request, agent_id: str) -> Response:
 @router.get("/v1/agents/{agent_id}/focus", response_model=inspect.FocusInfo, tags=["inspect"])
 async def get_focus(request: Request, agent_id: str) -> Response:
     """Tell what is in focus, newest first."""
-    return _json(await inspect.get_focus(_service(request), agent_id))
+    return _json(await inspect.get_focus(service_of(request), agent_id))
 
 
 @router.get("/v1/agents/{agent_id}/nodes", response_model=inspect.NodePage, tags=["inspect"])
@@ -305,13 +256,13 @@ async def list_nodes(
     request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
 ) -> Response:
     """List living memories by id."""
-    return _json(await inspect.list_nodes(_service(request), agent_id, page_size, page_token))
+    return _json(await inspect.list_nodes(service_of(request), agent_id, page_size, page_token))
 
 
 @router.get("/v1/agents/{agent_id}/nodes/{node_id}", response_model=inspect.NodeDetail, tags=["inspect"])
 async def get_node(request: Request, agent_id: str, node_id: str) -> Response:
     """Tell of one memory with its links in and out, and what it is linked to but forgot."""
-    return _json(await inspect.get_node(_service(request), agent_id, node_id))
+    return _json(await inspect.get_node(service_of(request), agent_id, node_id))
 
 
 @router.patch(
@@ -323,7 +274,7 @@ async def get_node(request: Request, agent_id: str, node_id: str) -> Response:
 async def update_node(request: Request, agent_id: str, node_id: str) -> Response:
     """Correct a memory: what it says, what it is found by."""
     command = await _form(request, memories.UpdateNodeCommand)
-    return _json(await memories.update_node(_service(request), agent_id, node_id, command))
+    return _json(await memories.update_node(service_of(request), agent_id, node_id, command))
 
 
 @router.post(
@@ -335,13 +286,13 @@ async def update_node(request: Request, agent_id: str, node_id: str) -> Response
 async def delete_nodes(request: Request, agent_id: str) -> Response:
     """Delete many memories, and tell what became of each. Irreversible."""
     command = await _form(request, memories.DeleteNodesCommand)
-    return _json(await memories.delete_nodes(_service(request), agent_id, command))
+    return _json(await memories.delete_nodes(service_of(request), agent_id, command))
 
 
 @router.delete("/v1/agents/{agent_id}/nodes/{node_id}", response_model=memories.DeletedNode, tags=["memory"])
 async def delete_node(request: Request, agent_id: str, node_id: str) -> Response:
     """Delete one memory with its links and what it was made from. Irreversible."""
-    return _json(await memories.delete_node(_service(request), agent_id, node_id))
+    return _json(await memories.delete_node(service_of(request), agent_id, node_id))
 
 
 @router.post(
@@ -353,7 +304,7 @@ async def delete_node(request: Request, agent_id: str, node_id: str) -> Response
 async def forget_memories(request: Request, agent_id: str) -> Response:
     """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible."""
     command = await _form(request, forget.ForgetCommand)
-    return _json(await forget.forget(_service(request), agent_id, command))
+    return _json(await forget.forget(service_of(request), agent_id, command))
 
 
 @router.get("/v1/agents/{agent_id}/audit", response_model=audit.AuditPage, tags=["inspect"])
@@ -361,7 +312,7 @@ async def list_audit(
     request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
 ) -> Response:
     """List the records of an agent's audit log: who, what, when, how many."""
-    return _json(await audit.list_audit(_service(request), agent_id, page_size, page_token))
+    return _json(await audit.list_audit(service_of(request), agent_id, page_size, page_token))
 
 
 @router.post(
@@ -373,7 +324,7 @@ async def list_audit(
 async def verify_audit(request: Request, agent_id: str) -> Response:
     """Whether an agent's audit log is whole, and whether texts were erased here."""
     command = await _form(request, audit.VerifyAuditCommand, b"{}")
-    return _json(await audit.verify_audit(_service(request), agent_id, command))
+    return _json(await audit.verify_audit(service_of(request), agent_id, command))
 
 
 @router.get("/v1/agents/{agent_id}/links", response_model=inspect.LinkPage, tags=["inspect"])
@@ -381,7 +332,7 @@ async def list_links(
     request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
 ) -> Response:
     """List live links by source."""
-    return _json(await inspect.list_links(_service(request), agent_id, page_size, page_token))
+    return _json(await inspect.list_links(service_of(request), agent_id, page_size, page_token))
 
 
 # --- events ------------------------------------------------------------------------------------------
@@ -405,7 +356,7 @@ async def watch_events(
 ) -> Response:
     """Watch what happens to an agent's memory, as text/event-stream; `Last-Event-ID` goes before `after`."""
     begin = position(after, request.headers.get("last-event-id"))
-    return ServerSentEvents(await events.watch_events(_service(request), agent_id, begin, follow))
+    return ServerSentEvents(await events.watch_events(service_of(request), agent_id, begin, follow))
 
 
 # --- the daemon --------------------------------------------------------------------------------------
@@ -427,26 +378,26 @@ async def healthz() -> Response:
 @router.get("/readyz", response_model=service.Readiness, tags=["service"])
 async def readyz(request: Request) -> Response:
     """Whether requests are accepted: 200 when ready or degraded, 503 when nothing can be accepted."""
-    readiness = await service.get_readiness(_service(request))
+    readiness = await service.get_readiness(service_of(request))
     return _json(readiness, 503 if readiness.status == "unavailable" else 200)
 
 
 @router.get("/metrics", response_class=PlainTextResponse, tags=["service"])
 async def get_metrics(request: Request) -> Response:
     """Everything that is counted, in the text format of Prometheus."""
-    return Response(await metrics.get_metrics(_service(request)), media_type=CONTENT_TYPE)
+    return Response(await metrics.get_metrics(service_of(request)), media_type=CONTENT_TYPE)
 
 
 @router.get("/v1/model", response_model=service.ModelInfo, tags=["service"])
 async def get_model(request: Request) -> Response:
     """Which language model is in force, whether it answers, how its replies parse."""
-    return _json(await service.get_model(_service(request)))
+    return _json(await service.get_model(service_of(request)))
 
 
 @router.get("/v1/scheduler", response_model=service.SchedulerInfo, tags=["service"])
 async def get_scheduler(request: Request) -> Response:
     """Who compresses now and who waits for a turn."""
-    return _json(await service.get_scheduler(_service(request)))
+    return _json(await service.get_scheduler(service_of(request)))
 
 
 def add_routes(app: FastAPI) -> None:

@@ -178,7 +178,7 @@ async def forget_memories(on: Service, fields: Fields) -> Answered:
     return await forget.forget(on, agent_id, read_form(forget.ForgetCommand, fields)), NOTHING
 
 
-async def list_audit_records(on: Service, fields: Fields) -> Answered:
+async def list_audit(on: Service, fields: Fields) -> Answered:
     """List the records of an audit log."""
     page = fields.get("page_size"), fields["page_token"]
     return await audit.list_audit(on, fields["agent_id"], *page), NOTHING
@@ -234,7 +234,7 @@ CALLS: Mapping[str, Call] = {
     "DeleteNode": delete_node,
     "DeleteNodes": delete_nodes,
     "ForgetMemories": forget_memories,
-    "ListAuditRecords": list_audit_records,
+    "ListAuditRecords": list_audit,
     "VerifyAudit": verify_audit,
     "GetModel": get_model,
     "GetScheduler": get_scheduler,

@@ -133,13 +133,19 @@ class Servicer:
         request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
         async def handle(bodies: AsyncIterator[bytes], context: Context) -> bytes:
-            messages = (given(decoded(request_kind, body)) async for body in bodies)
+            arriving: Any = aiter(bodies)
+            messages = (given(decoded(request_kind, body)) async for body in arriving)
 
             async def work() -> bytes:
                 answer = await restore(self._service, messages, partial(self._permit, method.name))
                 return answered(answer_kind, answer).SerializeToString()
 
-            return await self.answer(method.name, context, work)
+            try:
+                return await self.answer(method.name, context, work)
+            finally:
+                # Where it is refused before all has arrived, the rest is not waited for.
+                await messages.aclose()
+                await arriving.aclose()
 
         return grpc.stream_unary_rpc_method_handler(handle)
 

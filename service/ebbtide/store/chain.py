@@ -19,6 +19,9 @@ import msgspec
 NONE_BEFORE = bytes(32)
 """What the first record of a chain names as the hash before it."""
 
+RENAMED = "renamed"
+"""The action by which an agent that was restored gets another id; `from` tells the one before."""
+
 KEY_BYTES = 32
 """Random bytes of a proof key: as many as its HMACs have."""
 
@@ -109,12 +112,14 @@ class Verification:
     """A chain followed from its first record; it stops at the first that does not fit."""
 
     agent_id: str | None = None
-    """Whose every record must be; None where a chain tells of many."""
+    """Whose the records must be, after those of who it was before it was renamed; None where a chain tells of many."""
     count: int = 0
     hash: bytes = NONE_BEFORE
     broken_at: int | None = None
     """Number of the first record that does not fit."""
     problem: str = ""
+    _owner: str | None = None
+    """Whose the latest record is."""
 
     def follow(self, records: Iterable[AuditRecord]) -> None:
         """Look at the next records."""
@@ -129,6 +134,8 @@ class Verification:
 
     def end(self, head: ChainHead) -> None:
         """All records were looked at; the last must be the one that is noted beside the chain."""
+        if self.broken_at is None and self.agent_id is not None and self._owner not in (None, self.agent_id):
+            self.broken_at, self.problem = 1, "is of another agent"
         if self.broken_at is None and (self.count, self.hash) != (head.number, head.hash):
             self.broken_at, self.problem = self.count + 1, "records are missing at the end"
 
@@ -144,6 +151,10 @@ class Verification:
             return "does not follow the record before it"
         if (line.proof_count, line.proofs) != (len(record.proofs), proofs_hash(record.proofs)):
             return "has other proofs than were written"
-        if self.agent_id is not None and line.agent_id != self.agent_id:
+        if self.agent_id is None:
+            return ""
+        is_renamed = line.action == RENAMED and line.details.get("from") == self._owner
+        if self._owner not in (None, line.agent_id) and not is_renamed:
             return "is of another agent"
+        self._owner = line.agent_id
         return ""

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ebbtide.events import EventRecord
 from ebbtide.store.chain import AuditRecord
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import (
@@ -33,6 +34,7 @@ KNOWN: tuple[Any, ...] = (
     Batch,
     EmbeddedMessage,
     EmbeddingState,
+    EventRecord,
     Identity,
     MessageRecord,
     Node,

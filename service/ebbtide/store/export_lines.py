@@ -111,6 +111,14 @@ class RelationLine(Line, frozen=True, tag="relation"):
     name: str
 
 
+class PersonalLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where something personal stands in a message: a slice of it, in bytes of UTF-8."""
+
+    kind: str
+    offset: int
+    length: int
+
+
 class MessageLine(Line, frozen=True, tag="message"):
     """What was said. Without `content` its text was withdrawn."""
 
@@ -127,6 +135,7 @@ class MessageLine(Line, frozen=True, tag="message"):
     metadata: msgspec.Raw = NO_JSON
     of_batch: bool = False
     """Its metadata are its batch's: stored before messages had any of their own."""
+    pii: tuple[PersonalLine, ...] = ()
 
 
 class BatchLine(Line, frozen=True, tag="batch"):
@@ -149,6 +158,10 @@ class BatchLine(Line, frozen=True, tag="batch"):
     last_error: str = ""
     digested_at: int = 0
     nodes: tuple[int, ...] = ()
+    erased_count: int = 0
+    pii: dict[str, int] = {}
+    dropped_recalled: int = 0
+    collapsed: int = 0
 
 
 class SourceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -298,6 +311,9 @@ IN_EXPORT: Final[dict[bytes, str]] = {
     b"embedding": "agent.embedding",
 }
 """Every table, and every entry of META, and where it stands in an export."""
+
+NOT_IN_EXPORT: Final = frozenset({layout.AUDIT, layout.EVENTS, b"audit_head", b"proof_key", b"next_event"})
+"""What was done to an agent, and what happened to it, where it was: it begins anew where the agent goes."""
 
 make_known(AnyLine)
 

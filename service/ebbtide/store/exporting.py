@@ -29,6 +29,7 @@ from ebbtide.store.export_lines import (
     NodeLine,
     PassageLine,
     PassLine,
+    PersonalLine,
     RelationLine,
     RewriteLine,
     SourceLine,
@@ -148,6 +149,7 @@ def _message(txn: LmdbReading, record: MessageRecord) -> MessageLine:
         content=None if record.is_withdrawn else _chunk(txn, record.text_key),
         metadata=raw_json(_chunk(txn, record.metadata_key) if record.metadata_key else ""),
         of_batch=record.metadata_key is None,
+        pii=tuple(PersonalLine(one.kind, one.offset, one.length) for one in record.personal),
     )
 
 
@@ -176,6 +178,10 @@ def _batch(txn: LmdbReading, batch: Batch, digested: int) -> BatchLine:
         last_error=batch.last_error,
         digested_at=batch.digested_at_ms,
         nodes=batch.node_ids,
+        erased_count=batch.erased_count,
+        pii=batch.personal,
+        dropped_recalled=batch.dropped_recalled,
+        collapsed=batch.collapsed,
     )
 
 

@@ -43,6 +43,7 @@ from ebbtide.vocabulary import (
     EmbeddingState,
     MessageRecord,
     Node,
+    PersonalSpan,
     Receipt,
     ScanState,
     Source,
@@ -308,6 +309,7 @@ def _put_message(txn: LmdbWriting, line: MessageLine) -> None:
         conversation_id=line.conversation_id,
         text_key=b"" if line.content is None else txn.put_chunk(line.content),
         metadata_key=metadata,
+        personal=tuple(PersonalSpan(one.kind, one.offset, one.length) for one in line.pii),
     )
     txn.put(layout.MESSAGES, key, layout.encode(record))
 
@@ -371,6 +373,10 @@ def _put_batch(txn: LmdbWriting, line: BatchLine) -> None:
         last_error=line.last_error,
         digested_at_ms=line.digested_at,
         node_ids=line.nodes,
+        erased_count=line.erased_count,
+        personal=line.pii,
+        dropped_recalled=line.dropped_recalled,
+        collapsed=line.collapsed,
     )
     txn.put(layout.BATCHES, key, layout.encode(batch))
     if line.body_hash is not None:

@@ -85,7 +85,6 @@ FOREIGN = (lmdb.Error, OSError, *UNREADABLE)
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-
 LARGEST_WRITE_BYTES = 1 << 20
 """LMDB writes at most this much at once; with less room left, a short write is a full disk."""
 
@@ -406,15 +405,16 @@ class LmdbStore:
 
     def _refuse_closed(self) -> None:
         """For who reads beside the agent's jobs, and must not open anything itself."""
-        if self._closed or self._is_lost:
-            raise Unavailable(
-                "the agent's store is not open now; ask again", reason="STORE_UNAVAILABLE", retry_after_s=1.0
-            )
-
-    def _assert_open(self) -> None:
         if self._closed:
             raise Unavailable(
                 "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
             )
         if self._is_lost:
+            raise Unavailable(
+                "the agent's store is not open now; ask again", reason="STORE_UNAVAILABLE", retry_after_s=1.0
+            )
+
+    def _assert_open(self) -> None:
+        if self._is_lost and not self._closed:
             self._reopen()
+        self._refuse_closed()

@@ -14,14 +14,16 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 from pydantic import ValidationError
 
+from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
+from ebbtide.store.chain import RENAMED, AuditEntry
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
@@ -50,18 +52,20 @@ def receive(
     wanted: AgentId | None,
     rename: bool,
     defaults: AgentParameters,
+    now_ms: int = 0,
+    asker: str = NOBODY,
 ) -> Staged:
     """Make the agent of a backup or an export in an empty folder, and verify it.
 
-    `wanted` is whose it must be, or, with `rename`, becomes. Raises BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT,
-    FORMAT_TOO_NEW, INVALID_PARAMETERS or STORE_FULL.
+    `wanted` is whose it must be, or, with `rename`, becomes, which its audit log tells. Raises BACKUP_UNREADABLE,
+    BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW, INVALID_PARAMETERS or STORE_FULL.
     """
     path = folder / "agent"
     try:
         path.mkdir(mode=0o700)
         store = _store(data, source, path, lambda told: _refuse_another(told, wanted, rename))
         try:
-            identity = _identity(store, wanted)
+            identity = _identity(store, wanted, now_ms, asker)
             _verify(store, defaults)
             counts = store.read(lambda txn: txn.counts())
         finally:
@@ -124,14 +128,20 @@ def _store(data: DataDirectory, source: BinaryIO, path: Path, is_meant: IsMeant)
     return store
 
 
-def _identity(store: LmdbStore, wanted: AgentId | None) -> Identity:
+def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str) -> Identity:
     """Who the agent is; with a new id where it is to have one."""
     identity = store.read(lambda txn: txn.identity())
     assert identity is not None
     if wanted is None or identity.agent_id == wanted:
         return identity
     renamed = msgspec.structs.replace(identity, agent_id=wanted)
-    store.write(lambda txn: txn.create(renamed))
+    entry = AuditEntry(now_ms, asker, RENAMED, {"from": identity.agent_id})
+
+    def write(txn: Any) -> None:
+        txn.create(renamed)
+        txn.record(entry, wanted)
+
+    store.write(write)
     return renamed
 
 

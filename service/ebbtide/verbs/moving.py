@@ -19,6 +19,7 @@ from typing import BinaryIO, Self
 from pydantic import Field
 
 from ebbtide import __version__
+from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.agent import Agent
 from ebbtide.store.data_directory import directory_name
@@ -149,6 +150,8 @@ async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -
 async def _restored(
     service: Service, owner: AgentId, folder: Path, replace: bool, rename: bool, held: ExitStack
 ) -> Restored:
+    now_ms, asker = service.clock.now_ms(), actor()
+
     def make() -> Staged:
         with (folder / "arrived").open("rb") as source:
             return receive(
@@ -158,6 +161,8 @@ async def _restored(
                 wanted=owner,
                 rename=rename,
                 defaults=service.fleet.defaults,
+                now_ms=now_ms,
+                asker=asker,
             )
 
     with held:

@@ -1,0 +1,62 @@
+"""What every route has in common: who may take it, the options it knows, the span of its verb, how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from ebbtide.access.grants import CALLER
+from ebbtide.access.operations import BY_ROUTE, UNLISTED
+from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.rest.problems import ErrorBody
+from ebbtide.telemetry import verb_span
+from ebbtide.verbs.service import Service
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "The request, the agent or a bound does not allow it."},
+    "5XX": {"model": ErrorBody, "description": "Not now, or a fault of ours."},
+}
+
+
+def service_of(request: Request) -> Service:
+    """What every verb works with."""
+    found: Service = request.app.state.service
+    return found
+
+
+async def look(request: Request) -> None:
+    """Refuse who may not, and query options that the route does not have."""
+    # A coroutine, because FastAPI gives everything else a thread of its own, with every request.
+    operation = BY_ROUTE.get(f"{request.method} {request.scope['route'].path}", UNLISTED)
+    service_of(request).entrance.permit(CALLER.get(), operation, request.path_params.get("agent_id"))
+    _refuse_unknown_options(request)
+
+
+def _refuse_unknown_options(request: Request) -> None:
+    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        allowed = ", ".join(sorted(known)) or "none"
+        raise InvalidRequest(
+            f"no such query option; allowed: {allowed}",
+            reason="UNKNOWN_FIELD",
+            violations=[FieldViolation("query", f"allowed options: {allowed}")],
+        )
+
+
+class Traced(APIRoute):
+    """A route whose work is the span of a verb."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request, within a span."""
+        handle = super().get_route_handler()
+
+        async def traced(request: Request) -> Response:
+            with verb_span(self.name):
+                return await handle(request)
+
+        return traced
