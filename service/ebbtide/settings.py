@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -111,6 +111,25 @@ class StoreSettings(_Section):
     batch_status_keep_h: Annotated[int, Field(ge=1, le=87_600)] = Field(
         168, description="Statuses and receipts are kept for this many hours."
     )
+
+
+class EncryptionSettings(_Section):
+    """The key under which what agents keep is encrypted on disk. Without one nothing is."""
+
+    master_key_file: str = Field(
+        "",
+        description="File of the master key: 32 bytes as 64 hexadecimal digits or base64. "
+        "With one, new agents are encrypted.",
+    )
+    master_key: SecretStr = Field(
+        SecretStr(""), description="The master key itself, instead of a file; never printed."
+    )
+
+    @model_validator(mode="after")
+    def _is_said_once(self) -> EncryptionSettings:
+        if self.master_key_file and self.master_key.get_secret_value():
+            raise ValueError("set master_key_file or master_key, not both")
+        return self
 
 
 class FleetSettings(_Section):
@@ -293,6 +312,7 @@ class Settings(BaseSettings):
 
     server: ServerSettings = ServerSettings()
     store: StoreSettings = Field(default_factory=StoreSettings)
+    encryption: EncryptionSettings = EncryptionSettings()
     fleet: FleetSettings = FleetSettings()
     language: LanguageSettings = LanguageSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()

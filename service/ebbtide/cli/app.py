@@ -18,6 +18,7 @@ from ebbtide.cli.console import report, write_text
 from ebbtide.cli.curve import curve
 from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
+from ebbtide.cli.encryption import encryption
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, as_failure
 from ebbtide.cli.inspect import inspect
@@ -50,6 +51,7 @@ app.command("delete", rich_help_panel=USE)(delete)
 app.command("agents", rich_help_panel=LOOK)(agents)
 app.command("inspect", rich_help_panel=LOOK)(inspect)
 app.command("check", rich_help_panel=LOOK)(check)
+app.add_typer(encryption, rich_help_panel=LOOK)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -50,6 +50,7 @@ class ExitCode(IntEnum):
 OF_REASON: dict[str, ExitCode] = {
     "DATA_DIRECTORY_LOCKED": ExitCode.LOCKED,
     "INSECURE_BIND": ExitCode.INSECURE_BIND,
+    "MASTER_KEY_REFUSED": ExitCode.BAD_SETTING,
 }
 """Reasons with a code of their own; all others go by their HTTP status."""
 

@@ -3,6 +3,7 @@
     DATA_DIR/lock                      held (flock) for the life of the process
     DATA_DIR/agents/<directory>/       data.mdb lock.mdb meta.json
     DATA_DIR/work/<directory>          empty marker: this agent may have work in hand
+    DATA_DIR/keys/<directory>          the wrapped keys of an agent that is sealed: see keys.py
 
 A marker is made, and its directory synced, before an agent goes from idle to busy; so a start looks at one
 directory and opens only agents with work, however many there are. A stale marker is harmless, a missing one is
@@ -22,29 +23,40 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store import layout
 from ebbtide.store.codec import make_known
+from ebbtide.store.durable import sync_directory
+from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore, translated
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import AgentCounts, AgentId
 
+if TYPE_CHECKING:
+    from ebbtide.store.seal import MasterKey, Seal
+
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ERASING = ".erasing-"
+REWRITTEN = "rewritten"
+"""Where, in an agent's directory, its store is written anew under another key; nothing once that is done."""
 
 
 class AgentMeta(msgspec.Struct, frozen=True):
-    """What `meta.json` says of an agent. `counts` is as of the last close."""
+    """What `meta.json` says of an agent. `counts` is as of the last close; the key is the one it is sealed with."""
 
     agent_id: str
     format_version: int
     lmdb_engine: str
     created_at_ms: int
     counts: AgentCounts = AgentCounts()
+    encrypted: bool = False
+    key_fingerprint: str = ""
 
 
 make_known(AgentMeta)
@@ -58,22 +70,21 @@ def directory_name(agent_id: AgentId) -> str:
     return "~" + base64.b32encode(digest).decode().rstrip("=").lower()
 
 
-def sync_directory(path: Path) -> None:
-    """Make what was created in, renamed in or removed from a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class DataDirectory:
     """The files of one daemon. Methods block; they run in the daemon's thread pool."""
 
-    def __init__(self, root: Path, *, initial_map_bytes: int, max_map_bytes: int) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        initial_map_bytes: int,
+        max_map_bytes: int,
+        master_key: MasterKey | None = None,
+    ) -> None:
         self.root = root
         self.agents = root / "agents"
         self.work = root / "work"
+        self.keys = DataKeys(root / "keys", master_key)
         self._initial_map_bytes = initial_map_bytes
         self._max_map_bytes = max_map_bytes
         self._lock: int | None = None
@@ -119,6 +130,7 @@ class DataDirectory:
         """Finish erasures that were cut off."""
         for entry in os.scandir(self.agents):
             if entry.name.startswith(_ERASING):
+                self.keys.destroy(entry.name.removeprefix(_ERASING))
                 shutil.rmtree(entry.path)
 
     # --- agents ------------------------------------------------------------------------------------
@@ -145,18 +157,19 @@ class DataDirectory:
         if LmdbStore.is_blank(path):
             # A creation that was cut off before anything could be accepted.
             return None
-        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes)
-        try:
-            identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
-        finally:
-            store.close()
+        identity, counts, sealed_with = LmdbStore.glance(
+            path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes
+        )
         if identity is None:
             return None
-        self.write_meta(identity, counts)
+        self.write_meta(identity, counts, sealed_with)
         return AgentId(identity.agent_id)
 
     def open_store(self, agent_id: AgentId) -> LmdbStore:
-        """Open an existing agent's store, after comparing whose it is."""
+        """Open an existing agent's store, after comparing whose it is.
+
+        One that is sealed needs its key: where that cannot be had, no file of the agent was touched.
+        """
         path = self.agents / directory_name(agent_id)
         meta = self.meta(path.name)
         if meta is not None and meta.format_version > layout.FORMAT_VERSION:
@@ -165,12 +178,32 @@ class DataDirectory:
                 f"{layout.FORMAT_VERSION}; use a newer Ebbtide",
                 reason="FORMAT_TOO_NEW",
             )
-        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self._max_map_bytes)
-        identity = store.read(lambda txn: txn.identity())
-        if identity is None or identity.agent_id != agent_id:
+        if meta is not None and meta.key_fingerprint:
+            self.keys.seal_of(path.name, meta.key_fingerprint)
+        store = LmdbStore.open(
+            path,
+            map_bytes=self._initial_map_bytes,
+            max_map_bytes=self._max_map_bytes,
+            seal_of=partial(self.keys.seal_of, path.name),
+        )
+        try:
+            identity = store.read(lambda txn: txn.identity())
+            if identity is None or identity.agent_id != agent_id:
+                raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
+            self._settle_rewriting(store, identity, meta)
+        except BaseException:
             store.close()
-            raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
+            raise
         return store
+
+    def _settle_rewriting(self, store: LmdbStore, identity: Identity, meta: AgentMeta | None) -> None:
+        """Bring to its end a rewriting that was cut off: the store is the old one or the new one, whole."""
+        if (store.path / REWRITTEN).exists():
+            shutil.rmtree(store.path / REWRITTEN, ignore_errors=True)
+        if meta is not None and meta.key_fingerprint != store.sealed_with:
+            self.write_meta(identity, meta.counts, store.sealed_with)
+        if store.sealed_with:
+            self.keys.keep_only(store.path.name, store.sealed_with)
 
     def create_store(self, identity: Identity) -> LmdbStore:
         """Make a new agent's store. It exists once `meta.json` does, which is written last."""
@@ -180,27 +213,38 @@ class DataDirectory:
                 # A creation that was cut off before anything could be accepted.
                 shutil.rmtree(path)
             path.mkdir(mode=0o700)
-            store = LmdbStore.create(
-                path,
-                identity,
-                map_bytes=self._initial_map_bytes,
-                max_map_bytes=self._max_map_bytes,
-            )
-            self.write_meta(identity, AgentCounts())
+            seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
+            store = self.create_beside(path, identity, seal)
+            self.write_meta(identity, AgentCounts(), store.sealed_with)
             sync_directory(self.agents)
         except OSError as error:
             raise translated(error, path) from error
         return store
 
-    def write_meta(self, identity: Identity, counts: AgentCounts) -> None:
-        """Replace an agent's `meta.json`, atomically and durably."""
+    def create_beside(self, path: Path, identity: Identity, seal: Seal | None) -> LmdbStore:
+        """Make a store in a directory of its own, sealed if there is a seal."""
+        return LmdbStore.create(
+            path,
+            identity,
+            map_bytes=self._initial_map_bytes,
+            max_map_bytes=self._max_map_bytes,
+            seal=seal,
+        )
+
+    def write_meta(self, identity: Identity, counts: AgentCounts, sealed_with: str | None = None) -> None:
+        """Replace an agent's `meta.json`, atomically and durably. Without `sealed_with` its key is as it was."""
         path = self.agents / directory_name(AgentId(identity.agent_id))
+        if sealed_with is None:
+            before = self.meta(path.name)
+            sealed_with = "" if before is None else before.key_fingerprint
         meta = AgentMeta(
             identity.agent_id,
             identity.format_version,
             layout.LMDB_ENGINE,
             identity.created_at_ms,
             counts,
+            bool(sealed_with),
+            sealed_with,
         )
         fresh = path / "meta.json.new"
         with fresh.open("wb") as file:
@@ -232,6 +276,7 @@ class DataDirectory:
         try:
             (self.agents / name).rename(doomed)
             sync_directory(self.agents)
+            self.keys.destroy(name)
             shutil.rmtree(doomed)
             sync_directory(self.agents)
         except OSError as error:

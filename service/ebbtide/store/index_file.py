@@ -16,7 +16,10 @@ import struct
 from pathlib import Path
 from typing import Protocol
 
-from ebbtide.store.data_directory import sync_directory
+from ebbtide.store.durable import sync_directory
+
+INDEX_FILE = "vectors.index"
+"""What the index over an agent's vectors is called."""
 
 _MAGIC = b"ebbtide index 1\n"
 _HEAD = struct.Struct("<16s32sQQ")

@@ -18,7 +18,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import lmdb
 import msgspec
@@ -27,9 +27,17 @@ import zstandard
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Precondition, Unavailable
 from ebbtide.store import layout
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
+from ebbtide.store.sealed import SealedReading, SealedWriting
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
+from ebbtide.vocabulary import AgentCounts
+
+if TYPE_CHECKING:
+    from ebbtide.store.seal import Seal
 
 T = TypeVar("T")
+
+SealOf = Callable[[str], "Seal"]
+"""The seal of the key with this fingerprint; raises where it cannot be had."""
 
 SMALLEST_MAP_BYTES = 1 << 18
 """Below this LMDB cannot even hold the empty tables."""
@@ -144,11 +152,17 @@ def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -
         raise translated(error, path) from error
 
 
+def without_keys(fingerprint: str) -> Seal:
+    """Refuse: who opens the store has no keys."""
+    raise Precondition(f"the store is sealed with key {fingerprint}", reason="MASTER_KEY_REFUSED")
+
+
 class LmdbStore:
     """A store in one directory. Every call runs on the calling thread; calls must not overlap."""
 
-    def __init__(self, path: Path, environment: Any, *, max_map_bytes: int) -> None:
+    def __init__(self, path: Path, environment: Any, *, max_map_bytes: int, seal: Seal | None = None) -> None:
         self.path = path
+        self._seal = seal
         self._environment = environment
         self._map_bytes: int = environment.info()["map_size"]
         self._max_map_bytes = max_map_bytes
@@ -158,18 +172,25 @@ class LmdbStore:
         """Whether the environment was given up, and could not be opened anew yet."""
         self.on_reopened: Callable[[], None] = lambda: None
 
+    @property
+    def sealed_with(self) -> str:
+        """The fingerprint of the key that seals it; empty where nothing is sealed."""
+        return "" if self._seal is None else self._seal.fingerprint
+
     @classmethod
-    def create(cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
-        """Make a new store for `identity` in an existing directory.
+    def create(
+        cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int, seal: Seal | None = None
+    ) -> LmdbStore:
+        """Make a new store for `identity` in an existing directory, sealed if there is a seal.
 
         Its tables and whose it is are one commit: cut off at any moment, the store is blank.
         """
         environment = _environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
-        store = cls(path, environment, max_map_bytes=max_map_bytes)
+        store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal)
         try:
             with environment.begin(write=True) as txn:
                 store._open_tables(layout.TABLES, txn)
-                LmdbWriting(txn, store._tables).create(identity)
+                LmdbWriting(txn, store._tables).create(identity, store.sealed_with)
         except BaseException as error:
             store.close()
             if isinstance(error, FOREIGN):
@@ -188,19 +209,31 @@ class LmdbStore:
             environment.close()
 
     @classmethod
-    def open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
-        """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
+    def open(
+        cls, path: Path, *, map_bytes: int, max_map_bytes: int, seal_of: SealOf = without_keys
+    ) -> LmdbStore:
+        """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it; what `seal_of` raises."""
         store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
-        identity = store.read(lambda txn: txn.identity())
-        version = layout.FORMAT_VERSION if identity is None else identity.format_version
-        if version > layout.FORMAT_VERSION:
+        try:
+            fingerprint = store.read(_sealed_with)
+            store._seal = seal_of(fingerprint) if fingerprint else None
+        except BaseException:
             store.close()
-            raise Precondition(
-                f"the data has format {version}, this Ebbtide reads up to {layout.FORMAT_VERSION}; "
-                "use a newer Ebbtide",
-                reason="FORMAT_TOO_NEW",
-            )
+            raise
         return store
+
+    @classmethod
+    def glance(
+        cls, path: Path, *, map_bytes: int, max_map_bytes: int
+    ) -> tuple[Identity | None, AgentCounts, str]:
+        """Whose the store in `path` is, how much it holds and which key seals it: what is told without the key."""
+        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
+        try:
+            fingerprint = store.read(_sealed_with)
+            identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
+            return identity, counts, fingerprint
+        finally:
+            store.close()
 
     @classmethod
     def _open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
@@ -232,7 +265,7 @@ class LmdbStore:
         self._assert_open()
         try:
             with self._environment.begin() as txn:
-                return fn(LmdbReading(txn, self._tables))
+                return fn(self._reading(txn))
         except FOREIGN as error:
             self._recover()
             raise translated(error, self.path) from error
@@ -243,12 +276,22 @@ class LmdbStore:
         while True:
             try:
                 with self._environment.begin(write=True) as txn:
-                    return fn(LmdbWriting(txn, self._tables))
+                    return fn(self._writing(txn))
             except lmdb.MapFullError as error:
                 self._grow(error)
             except FOREIGN as error:
                 self._recover()
                 raise translated(error, self.path) from error
+
+    def _reading(self, txn: Any) -> LmdbReading:
+        if self._seal is None:
+            return LmdbReading(txn, self._tables)
+        return SealedReading(txn, self._tables, self._seal)
+
+    def _writing(self, txn: Any) -> LmdbWriting:
+        if self._seal is None:
+            return LmdbWriting(txn, self._tables)
+        return SealedWriting(txn, self._tables, self._seal)
 
     def _recover(self) -> None:
         """Open the environment anew where a commit that failed has left it unusable."""
@@ -300,3 +343,16 @@ class LmdbStore:
             )
         if self._is_lost:
             self._reopen()
+
+
+def _sealed_with(txn: ReadTransaction) -> str:
+    """The fingerprint of the key that seals a store. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
+    identity = txn.identity()
+    version = layout.FORMAT_VERSION if identity is None else identity.format_version
+    if version > layout.FORMAT_VERSION:
+        raise Precondition(
+            f"the data has format {version}, this Ebbtide reads up to {layout.FORMAT_VERSION}; "
+            "use a newer Ebbtide",
+            reason="FORMAT_TOO_NEW",
+        )
+    return txn.sealed_with()

@@ -28,6 +28,11 @@ class LmdbReading(NetworkReading, InboxReading):
         value = self.get(layout.META, b"identity")
         return None if value is None else layout.decode(value, type=Identity)
 
+    def sealed_with(self) -> str:
+        """The fingerprint of the key that seals this store; empty where nothing is sealed."""
+        value = self.get(layout.META, layout.SEALED_WITH)
+        return "" if value is None else value.decode()
+
     def overrides(self) -> dict[str, object]:
         """The parameters that were set for this agent, apart from the daemon's defaults."""
         value = self.get(layout.META, b"overrides")
@@ -84,9 +89,11 @@ class LmdbReading(NetworkReading, InboxReading):
 class LmdbWriting(LmdbReading, NetworkWriting, InboxWriting):
     """A change of one agent's ground state."""
 
-    def create(self, identity: Identity) -> None:
-        """Write who a new store belongs to."""
+    def create(self, identity: Identity, sealed_with: str = "") -> None:
+        """Write who a new store belongs to, and which key seals it, if one does."""
         self.put(layout.META, b"identity", layout.encode(identity))
+        if sealed_with:
+            self.put(layout.META, layout.SEALED_WITH, sealed_with.encode())
 
     def set_overrides(self, overrides: Mapping[str, object], decay_rate: float) -> None:
         """Keep the agent's own parameters, and the decay rate in force from now on."""

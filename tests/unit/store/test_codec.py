@@ -41,7 +41,14 @@ def test_every_type_that_is_read_is_known() -> None:
     }
     assert {"Node", "Batch", "list[PassageEntry]"} <= read
     names = {getattr(kind, "__name__", "") if isinstance(kind, type) else str(kind) for kind in KNOWN}
-    names |= {"list[PassageEntry]", "dict[str, object]", "tuple[int, ...]", "AgentMeta", "kind"}
+    names |= {
+        "list[PassageEntry]",
+        "dict[str, object]",
+        "tuple[int, ...]",
+        "AgentMeta",
+        "WrappedKeys",
+        "kind",
+    }
     assert read - names == set()
 
 
