@@ -90,12 +90,17 @@ def _write_beside(data: DataDirectory, store: LmdbStore, seal: Seal | None) -> I
         place.mkdir(mode=0o700)
     except OSError as error:
         raise translated(error, store.path) from error
-    fresh = data.create_beside(place, identity, seal)
     try:
-        store.read(lambda txn: _copy(txn, fresh))  # type: ignore[arg-type]
-        _refuse_incomplete(store, fresh)
-    finally:
-        fresh.close()
+        fresh = data.create_beside(place, identity, seal)
+        try:
+            store.read(lambda txn: _copy(txn, fresh))  # type: ignore[arg-type]
+            _refuse_incomplete(store, fresh)
+        finally:
+            fresh.close()
+    except BaseException:
+        # It may hold in plain what was sealed.
+        shutil.rmtree(place, ignore_errors=True)
+        raise
     return identity
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ebbtide.errors import Corrupted, EbbtideError, Precondition
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import DataDirectory
@@ -19,7 +19,7 @@ from ebbtide.store.port import Identity
 from ebbtide.store.rebuild import rebuild_store
 from ebbtide.store.rewrite import seal_agent, unseal_agent
 from ebbtide.store.seal import MasterKey
-from ebbtide.vocabulary import AgentCounts, AgentId
+from ebbtide.vocabulary import AgentCounts, AgentId, Change, Node
 from tests.support.encrypted import KEYED, digest, everything, fill, found_in, traces
 
 ANN, BEA = AgentId("ann"), AgentId("bea")
@@ -250,6 +250,31 @@ def test_a_store_with_damage_is_not_rewritten(data: DataDirectory) -> None:
     with pytest.raises(Corrupted, match="was left as it is"):
         seal_agent(data, ANN)
     assert ((data.agents / "ann" / "data.mdb").read_bytes(), digest(data.root / "keys")) == before
+
+
+@pytest.mark.parametrize("rewrite", [seal_agent, unseal_agent])
+def test_without_room_for_both_nothing_is_changed(
+    data: DataDirectory, rewrite: Callable[[DataDirectory, AgentId], object]
+) -> None:
+    """STORE_FULL: the store opens under its key, and nothing of the new one is left."""
+    put_agent(data)
+    data.release()
+    store = data.open_store(ANN)
+    for number in range(3, 63):
+        store.write(lambda txn, n=number: txn.apply(Change(nodes=[large(n)], next_node_id=n + 1)))  # type: ignore[misc]
+    before = everything(store)
+    store.close()
+    small = DataDirectory(data.root, initial_map_bytes=1 << 18, max_map_bytes=1 << 18, master_key=MASTER)
+    with pytest.raises(Exhausted):
+        rewrite(small, ANN)
+    assert not (data.agents / "ann" / "rewritten").exists()
+    assert told(data) == before
+
+
+def large(number: int) -> Node:
+    """A node that takes some room."""
+    content = "".join(chr(0x4E00 + number * 50 + place) for place in range(2000))
+    return Node(number, content, "p", (), 1, len(content))
 
 
 def test_another_master_key_wraps_every_key_anew(data: DataDirectory) -> None:
