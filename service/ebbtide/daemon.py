@@ -49,6 +49,7 @@ from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.keys import master_key_of
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
 from ebbtide.verbs.service import Service
@@ -141,9 +142,11 @@ async def opened(
             settings.store.data_dir,
             initial_map_bytes=settings.store.initial_map_bytes,
             max_map_bytes=settings.store.max_map_bytes,
+            master_key=master_key_of(settings.encryption),
         )
         data.acquire()
         life.callback(_careful("lock", data.release))
+        data.keys.admit()
         job_pool = ThreadPoolExecutor(settings.fleet.job_threads, "job")
         life.callback(_careful("job pool", job_pool.shutdown))
         language_pool = ThreadPoolExecutor(LANGUAGE_THREADS, "language")

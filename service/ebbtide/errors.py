@@ -148,6 +148,18 @@ REASONS: dict[str, Reason] = {
     "AGENT_ID_MISMATCH": Reason(
         500, "DATA_LOSS", "Corrupted", "The directory belongs to another agent than its name says."
     ),
+    "MASTER_KEY_REFUSED": Reason(
+        409,
+        "FAILED_PRECONDITION",
+        "Precondition",
+        "The agent is encrypted, and the daemon's master key is not the one its key is wrapped under, or not set.",
+    ),
+    "DATA_KEY_MISSING": Reason(
+        409,
+        "FAILED_PRECONDITION",
+        "Precondition",
+        "The agent is encrypted, and its key is gone: destroyed, or not brought along with its files.",
+    ),
     "DATA_DIRECTORY_LOCKED": Reason(
         409, "FAILED_PRECONDITION", "Precondition", "Another process holds the data directory."
     ),

@@ -161,6 +161,25 @@ class StoreSettings(_Section):
     )
 
 
+class EncryptionSettings(_Section):
+    """The key under which what agents keep is encrypted on disk. Without one nothing is."""
+
+    master_key_file: str = Field(
+        "",
+        description="File of the master key: 32 bytes as 64 hexadecimal digits or base64. "
+        "With one, new agents are encrypted.",
+    )
+    master_key: SecretStr = Field(
+        SecretStr(""), description="The master key itself, instead of a file; never printed."
+    )
+
+    @model_validator(mode="after")
+    def _is_said_once(self) -> EncryptionSettings:
+        if self.master_key_file and self.master_key.get_secret_value():
+            raise ValueError("set master_key_file or master_key, not both")
+        return self
+
+
 class FleetSettings(_Section):
     """How agents share one daemon."""
 
@@ -381,6 +400,7 @@ class Settings(BaseSettings):
     server: ServerSettings = ServerSettings()
     access: AccessSettings = AccessSettings()
     store: StoreSettings = Field(default_factory=StoreSettings)
+    encryption: EncryptionSettings = EncryptionSettings()
     fleet: FleetSettings = FleetSettings()
     language: LanguageSettings = LanguageSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()

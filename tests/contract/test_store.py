@@ -1,10 +1,11 @@
-"""The store of one agent: durable, growing, refusing, translating."""
+"""The store of one agent: durable, growing, refusing, translating; the same in plain and sealed."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import msgspec
@@ -14,17 +15,25 @@ import pytest
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore, translated
+from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity, WriteTransaction
+from ebbtide.store.seal import Seal
+from ebbtide.store.translation import translated
 from ebbtide.vocabulary import Batch, Change, Link, MessageRecord, Node, Receipt, ScanState
 
 IDENTITY = Identity("ann", 1, 7, layout.FORMAT_VERSION)
 SMALL = 1 << 18
 
 
+@pytest.fixture(params=["plain", "sealed"])
+def seal(request: pytest.FixtureRequest) -> Seal | None:
+    """What the stores of a test are sealed with; in plain, nothing."""
+    return Seal(1, bytes(32)) if request.param == "sealed" else None
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[LmdbStore]:
-    made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26)
+def store(tmp_path: Path, seal: Seal | None) -> Iterator[LmdbStore]:
+    made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26, seal=seal)
     yield made
     assert check_store(made) == []
     made.close()
@@ -44,13 +53,14 @@ def node(node_id: int, content: str = "content", **fields: object) -> Node:
     return msgspec.structs.replace(Node(node_id, content, "phrase", ("key",), 1, len(content)), **fields)
 
 
-def test_a_store_remembers_whose_it_is_across_lives(tmp_path: Path) -> None:
+def test_a_store_remembers_whose_it_is_across_lives(tmp_path: Path, seal: Seal | None) -> None:
     """Identity, counters and records are there after closing and opening."""
-    made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26)
+    made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26, seal=seal)
     made.write(lambda txn: put_batch(txn, "hello", "你好"))
     made.close()
     made.close()
-    again = LmdbStore.open(tmp_path, map_bytes=SMALL, max_map_bytes=1 << 26)
+    opening: dict[str, Any] = {} if seal is None else {"seal_of": lambda fingerprint: seal}
+    again = LmdbStore.open(tmp_path, map_bytes=SMALL, max_map_bytes=1 << 26, **opening)
     assert again.read(lambda txn: txn.identity()) == IDENTITY
     head = again.read(lambda txn: txn.head())
     assert head is not None
@@ -88,9 +98,9 @@ def test_the_map_grows_by_itself(store: LmdbStore) -> None:
     assert (store.path / "data.mdb").stat().st_size > SMALL
 
 
-def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path) -> None:
+def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path, seal: Seal | None) -> None:
     """At max_map_bytes a write is STORE_FULL, stores nothing, and reads go on."""
-    store = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=SMALL)
+    store = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=SMALL, seal=seal)
 
     def fill() -> None:
         for number in range(2000):

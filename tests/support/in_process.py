@@ -9,6 +9,7 @@ from typing import Any
 
 from ebbtide.daemon import opened
 from ebbtide.settings import Settings, load_settings
+from ebbtide.store.keys import master_key_of
 from ebbtide.verbs.batches import FlushCommand, Flushed, flush
 from ebbtide.verbs.recall import RecallCommand, Recalled, recall
 from ebbtide.verbs.remember import MessageForm, RememberCommand, Remembered, remember
@@ -30,9 +31,10 @@ def settings_for(data_dir: Path, **sections: dict[str, Any]) -> Settings:
 async def service_in(data_dir: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[Service]:
     """A service for the length of a block; afterwards every store it left is checked."""
     options: dict[str, Any] = {} if model is None else {"make": lambda settings, builtin: model}
-    async with opened(settings_for(data_dir, **sections), **options) as service:
+    settings = settings_for(data_dir, **sections)
+    async with opened(settings, **options) as service:
         yield service
-    check_data_directory(data_dir)
+    check_data_directory(data_dir, master_key_of(settings.encryption))
 
 
 async def tell(service: Service, agent: str, *texts: str, **fields: Any) -> Remembered:

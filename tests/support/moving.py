@@ -59,7 +59,7 @@ def sent(data: DataDirectory, store: Any, form: str) -> bytes:
     """The backup or the export of a store."""
     how = Sending(data, "0", NOW_MS)
     identity = store.read(lambda txn: txn.identity())
-    with how.export(store) if form == "export" else how.backup(store, identity) as file:
+    with how.export(store, identity) if form == "export" else how.backup(store, identity) as file:
         return file.read()
 
 

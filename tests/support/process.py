@@ -15,13 +15,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from ebbtide.store.check import check_store
+from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.seal import MasterKey
 
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
@@ -165,16 +168,18 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def check_data_directory(data_dir: Path) -> None:
+def check_data_directory(data_dir: Path, master_key: MasterKey | None = None) -> None:
     """Assert that every store of a directory that no daemon holds is consistent.
 
     A blank one is what a kill leaves of a creation: nobody was told that there is such an agent.
     """
+    keys = DataKeys(data_dir / "keys", master_key)
     for path in sorted((data_dir / "agents").glob("*/data.mdb")):
         if LmdbStore.is_blank(path.parent):
             assert not (path.parent / "meta.json").exists(), path.parent.name
             continue
-        store = LmdbStore.open(path.parent, map_bytes=1 << 20, max_map_bytes=1 << 34)
+        seal_of = partial(keys.seal_of, path.parent.name)
+        store = LmdbStore.open(path.parent, map_bytes=1 << 20, max_map_bytes=1 << 34, seal_of=seal_of)
         try:
             assert check_store(store) == [], path.parent.name
         finally:

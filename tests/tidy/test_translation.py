@@ -5,7 +5,7 @@ from __future__ import annotations
 import lmdb
 
 from ebbtide.errors import FAMILIES, REASONS
-from ebbtide.store.lmdb_store import TRANSLATION
+from ebbtide.store.translation import TRANSLATION
 
 FOREIGN = {
     name: kind

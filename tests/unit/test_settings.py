@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from ebbtide.cli.serve import describe
 from ebbtide.daemon import open_agent_limit, refuse_insecure_bind
 from ebbtide.errors import FAMILIES, REASONS, EbbtideError, Precondition
 from ebbtide.parameters import AgentParameters
@@ -95,3 +96,13 @@ def test_zero_results_means_the_ceiling() -> None:
     assert AgentParameters().limit_results(None) == 100
     assert AgentParameters().limit_results(0) == 10_000
     assert AgentParameters().limit_results(7) == 7
+
+
+def test_the_master_key_is_said_once_and_never_shown() -> None:
+    """A file and a key together are refused; neither the refusal nor the settings in force quote the key."""
+    key = "6d" * 32
+    with pytest.raises(ValidationError, match="not both") as caught:
+        load_settings({"encryption": {"master_key": key, "master_key_file": "k"}})
+    assert key not in describe(caught.value)
+    assert key not in repr(load_settings({"encryption": {"master_key": key}}))
+    assert key not in load_settings({"encryption": {"master_key": key}}).model_dump_json()

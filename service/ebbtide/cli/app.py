@@ -20,6 +20,7 @@ from ebbtide.cli.console import report, write_text
 from ebbtide.cli.curve import curve
 from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
+from ebbtide.cli.encryption import encryption
 from ebbtide.cli.events import events
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.export import export
@@ -67,6 +68,7 @@ app.command("backup", rich_help_panel=MOVE)(backup)
 app.command("restore", rich_help_panel=MOVE)(restore)
 app.command("export", rich_help_panel=MOVE)(export)
 app.command("import", rich_help_panel=MOVE)(import_file)
+app.add_typer(encryption, rich_help_panel=LOOK)
 
 
 def _print_version(is_asked: bool) -> None:

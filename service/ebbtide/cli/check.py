@@ -14,7 +14,7 @@ from rich.table import Table
 from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.options import DataDir, Json
+from ebbtide.cli.options import DataDir, Json, MasterKeyFile
 from ebbtide.errors import EbbtideError, NotFound
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def check(
         list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents.")
     ] = None,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Repair what can be made anew from the rest.")
     ] = False,
@@ -58,7 +59,7 @@ def check(
     """Check stored data, offline. Exit code 7 when something is wrong."""
     from ebbtide.cli.offline import held
 
-    with held(data_dir) as (data, _):
+    with held(data_dir, master_key_file) as (data, _):
         directories = _directories(data, agents or [])
         report = _check_all(data, directories, rebuild)
     if as_json:

@@ -53,6 +53,7 @@ OF_REASON: dict[str, ExitCode] = {
     "KEY_FILE_UNUSABLE": ExitCode.DAMAGED,
     "TLS_UNUSABLE": ExitCode.BAD_SETTING,
     "MISSING_EXTRA": ExitCode.MISSING_EXTRA,
+    "MASTER_KEY_REFUSED": ExitCode.BAD_SETTING,
 }
 """Reasons with a code of their own; all others go by their HTTP status."""
 

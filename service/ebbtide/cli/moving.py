@@ -78,7 +78,7 @@ class AtRest:
         try:
             identity = store.read(lambda txn: txn.identity())
             assert identity is not None, "an open store has its identity"
-            made = how.export(store) if form == "export" else how.backup(store, identity)
+            made = how.export(store, identity) if form == "export" else how.backup(store, identity)
         finally:
             store.close()
         with made:

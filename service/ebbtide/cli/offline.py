@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.serve import settings_in_force
+from ebbtide.cli.serve import given, settings_in_force
 from ebbtide.errors import EbbtideError, NotFound
 from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
@@ -24,6 +24,7 @@ from ebbtide.language.embedding import stamp_of
 from ebbtide.settings import Settings
 from ebbtide.store.chain import Verification
 from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.keys import master_key_of
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.agents import get_agent
@@ -38,9 +39,14 @@ T = TypeVar("T")
 
 
 @contextmanager
-def held(path: Path | None) -> Iterator[tuple[DataDirectory, Settings]]:
+def held(path: Path | None, master_key_file: Path | None = None) -> Iterator[tuple[DataDirectory, Settings]]:
     """The data directory under our lock. A Failure names who holds it, or says that there is none."""
-    settings = settings_in_force({} if path is None else {"store": {"data_dir": path}})
+    key_file = None if master_key_file is None else str(master_key_file)
+    flags: dict[str, dict[str, Any]] = {
+        "store": {"data_dir": path},
+        "encryption": {"master_key_file": key_file},
+    }
+    settings = settings_in_force(given(flags))
     root = settings.store.data_dir
     if not (root / "agents").is_dir():
         raise Failure(f"There is no data directory at {root}.", ExitCode.NOT_FOUND)
@@ -48,6 +54,7 @@ def held(path: Path | None) -> Iterator[tuple[DataDirectory, Settings]]:
         root,
         initial_map_bytes=settings.store.initial_map_bytes,
         max_map_bytes=settings.store.max_map_bytes,
+        master_key=master_key_of(settings.encryption),
     )
     data.acquire()
     try:

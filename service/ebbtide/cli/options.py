@@ -45,6 +45,15 @@ DataDir = Annotated[
     ),
 ]
 
+MasterKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--master-key-file",
+        help="File of the master key, where agents are encrypted.",
+        show_default=False,
+    ),
+]
+
 # --- what narrows a question -------------------------------------------------------------------------------
 
 Query = Annotated[

@@ -128,7 +128,11 @@ def describe(error: ValidationError) -> str:
             continue
         message = fault["msg"].removeprefix("Value error, ").removeprefix("Input ")
         message = allowed(fault["loc"]) or message[:1].lower() + message[1:]
-        shown = "(not shown)" if {"api_key", "base_url"} & set(fault["loc"]) else repr(fault["input"])
+        shown = (
+            "(not shown)"
+            if {"api_key", "base_url", "master_key"} & set(fault["loc"])
+            else repr(fault["input"])
+        )
         value = shown if len(shown) <= 40 else shown[:39] + "…"
         is_whole = isinstance(fault["input"], dict)
         sentences.append(f"{field}: {message}." if is_whole else f"{field} = {value}: {message}.")

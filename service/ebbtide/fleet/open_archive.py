@@ -5,6 +5,7 @@ it is loaded anew by the next question. A commit is never undone for it, nor an 
 
 Beside the store lies the index over very many vectors, which took long to build: taken up when the archive is
 loaded, kept when the agent is closed, and removed as soon as any text is withdrawn, since it is made of texts too.
+For that reason none is kept beside a store that is sealed.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ebbtide.fleet.archive import Archive
-from ebbtide.store.index_file import fresh_file, load_index, save_index
+from ebbtide.store.index_file import INDEX_FILE, fresh_file, load_index, save_index
 from ebbtide.store.port import ReadTransaction
 from ebbtide.telemetry import get_log
-
-INDEX_FILE = "vectors.index"
 
 
 class OpenArchive:
     """The archive of one agent as far as it is loaded. Its methods are parts of jobs."""
 
-    def __init__(self, agent_id: str, directory: Path) -> None:
+    def __init__(self, agent_id: str, directory: Path, *, keeps_index: bool = True) -> None:
         self._agent_id = agent_id
+        self._keeps_index = keeps_index
         self._index_path = directory / INDEX_FILE
         self.loaded: Archive | None = None
         """The archive; None before the first question, and after it was given up."""
@@ -92,7 +92,12 @@ class OpenArchive:
     def keep_index(self) -> None:
         """Keep the index for the next opening, where there is one that is not kept yet. OSError where that fails."""
         archive = self.loaded
-        if archive is None or archive.vectors is None or not archive.vectors.is_indexed:
+        if (
+            archive is None
+            or archive.vectors is None
+            or not archive.vectors.is_indexed
+            or not self._keeps_index
+        ):
             return
         stamp = archive.vectors_stamp()
         if stamp != self._kept_stamp:

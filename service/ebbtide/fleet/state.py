@@ -76,12 +76,12 @@ class State:
 
     def load(self) -> None:
         """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
-        identity, self.overrides, rate = self.store.read(
-            lambda txn: (txn.identity(), txn.overrides(), txn.decay_rate())
+        identity, self.overrides, rate, sealed_with = self.store.read(
+            lambda txn: (txn.identity(), txn.overrides(), txn.decay_rate(), txn.sealed_with())
         )
         assert identity is not None, "an open store has its identity"
         self.identity = identity
-        self.open_archive = OpenArchive(identity.agent_id, self.store.path)
+        self.open_archive = OpenArchive(identity.agent_id, self.store.path, keeps_index=not sealed_with)
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
         self._network = self.store.read(

@@ -62,6 +62,9 @@ class _Check:
 
     def findings(self) -> list[Finding]:
         """Walk every table."""
+        if not self._are_opened():
+            # Nothing can be held against what cannot be read.
+            return self.found
         self._read_chunks()
         self._read_messages()
         self._read_passages()
@@ -90,6 +93,14 @@ class _Check:
             self._note(table, key.hex(), "cannot be decoded")
             return None
 
+    def _are_opened(self) -> bool:
+        for table, place in self._txn.unopened():
+            self._note(table, place.hex(), "is not what was sealed there")
+        return not self.found
+
+    def _text(self, key: bytes) -> str | None:
+        return self.texts.get(self._txn.placed(layout.CHUNKS, key))
+
     # --- reading, with what each entry says of itself --------------------------------------------------
 
     def _read_chunks(self) -> None:
@@ -99,7 +110,7 @@ class _Check:
             except (zstandard.ZstdError, UnicodeDecodeError):
                 self._note(layout.CHUNKS, key.hex(), "cannot be decompressed")
                 continue
-            if layout.text_key(text) != key:
+            if self._txn.placed(layout.CHUNKS, layout.text_key(text)) != key:
                 self._note(layout.CHUNKS, key.hex(), "is not the text its key says")
             self.texts[bytes(key)] = text
 
@@ -111,7 +122,7 @@ class _Check:
             self.messages[record.number] = record
             if layout.from_u64(key) != record.number:
                 self._note(layout.MESSAGES, str(record.number), "stands under another key")
-            if not record.is_withdrawn and record.text_key not in self.texts:
+            if not record.is_withdrawn and self._text(record.text_key) is None:
                 self._note(layout.MESSAGES, str(record.number), "its text is gone")
 
     def _read_passages(self) -> None:
@@ -125,7 +136,7 @@ class _Check:
                     self._note(
                         layout.PASSAGES, str(number), "cannot be those of memories", is_repairable=True
                     )
-            elif record.text_key in self.texts and not passages_fit(value, self.texts[record.text_key]):
+            elif (text := self._text(record.text_key)) is not None and not passages_fit(value, text):
                 self._note(layout.PASSAGES, str(number), "are not those of their message", is_repairable=True)
 
     def _read_vectors(self) -> None:
@@ -178,7 +189,7 @@ class _Check:
     def _check_sources(self) -> None:
         for node in self.nodes.values():
             slices = [self._cited(node, source) for source in node.sources]
-            own = self.texts.get(node.first_key) if node.first_key else None
+            own = self._text(node.first_key) if node.first_key else None
             if node.first_key and own is None:
                 self._note(layout.NODES, node_text_id(node.id), "its first content is gone")
             first = own if node.first_key else slices[0] if len(slices) == 1 else None
@@ -208,7 +219,7 @@ class _Check:
         if record is None:
             self._note(layout.NODES, node_text_id(node.id), "cites a message that is gone")
             return None
-        text = self.texts.get(record.text_key)
+        text = self._text(record.text_key)
         if text is None:
             return None
         found = _slice(text.encode(), source.offset, source.length)
@@ -254,7 +265,8 @@ class _Check:
                 self._note(layout.SCANS, node_text_id(node_id), "was scanned in a pass to come")
 
     def _check_references(self) -> None:
-        expected = references(self.messages.values(), self.nodes.values())
+        counted = references(self.messages.values(), self.nodes.values())
+        expected = {self._txn.placed(layout.CHUNKS, key): count for key, count in counted.items()}
         present = {bytes(k): layout.from_u32(v) for k, v in self._txn.items(layout.CHUNK_REFERENCES)}
         for key in expected.keys() | present.keys() | self.texts.keys():
             if expected.get(key, 0) != present.get(key, 0):

@@ -5,6 +5,7 @@
     DATA_DIR/work/<directory>          empty marker: this agent may have work in hand
     DATA_DIR/audit/                    what is left of erased agents: see erased_agents.py
     DATA_DIR/transfers/                what is on its way in or out; nothing at a start
+    DATA_DIR/keys/<directory>          the wrapped keys of an agent that is sealed: see keys.py
 
 A marker is made, and its directory synced, before an agent goes from idle to busy; so a start looks at one
 directory and opens only agents with work, however many there are. A stale marker is harmless, a missing one is
@@ -25,7 +26,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,11 +36,16 @@ from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.codec import make_known
-from ebbtide.store.durable import sync_directory
+from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.erased_agents import ErasedAgents, is_told, last_words
-from ebbtide.store.lmdb_store import LmdbStore, translated
+from ebbtide.store.keys import DataKeys
+from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId
+
+if TYPE_CHECKING:
+    from ebbtide.store.seal import MasterKey, Seal
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ERASING = ".erasing-"
@@ -47,16 +55,20 @@ _ERASED = ".erased-"
 _LAST_WILL = "erasing.json"
 """Who erased an agent and when, in its directory: what a start tells where the process ended too soon."""
 _REPLACED = ".replaced-"
+REWRITTEN = "rewritten"
+"""Where, in an agent's directory, its store is written anew under another key; nothing once that is done."""
 
 
 class AgentMeta(msgspec.Struct, frozen=True):
-    """What `meta.json` says of an agent. `counts` is as of the last close."""
+    """What `meta.json` says of an agent. `counts` is as of the last close; the key is the one it is sealed with."""
 
     agent_id: str
     format_version: int
     lmdb_engine: str
     created_at_ms: int
     counts: AgentCounts = AgentCounts()
+    encrypted: bool = False
+    key_fingerprint: str = ""
 
 
 class LastWill(msgspec.Struct, frozen=True):
@@ -79,25 +91,22 @@ def directory_name(agent_id: AgentId) -> str:
     return "~" + base64.b32encode(digest).decode().rstrip("=").lower()
 
 
-def _write_durably(directory: Path, name: str, content: bytes) -> None:
-    """Replace a file of a directory, atomically and durably."""
-    fresh = directory / f"{name}.new"
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(directory / name)
-    sync_directory(directory)
-
-
 class DataDirectory:
     """The files of one daemon. Methods block; they run in the daemon's thread pool."""
 
-    def __init__(self, root: Path, *, initial_map_bytes: int, max_map_bytes: int) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        initial_map_bytes: int,
+        max_map_bytes: int,
+        master_key: MasterKey | None = None,
+    ) -> None:
         self.root = root
         self.agents = root / "agents"
         self.work = root / "work"
         self.transfers = root / "transfers"
+        self.keys = DataKeys(root / "keys", master_key)
         self._initial_map_bytes = initial_map_bytes
         self.max_map_bytes = max_map_bytes
         self.erased = ErasedAgents(root)
@@ -189,18 +198,19 @@ class DataDirectory:
         if LmdbStore.is_blank(path):
             # A creation that was cut off before anything could be accepted.
             return None
-        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
-        try:
-            identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
-        finally:
-            store.close()
+        identity, counts, sealed_with = LmdbStore.glance(
+            path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes
+        )
         if identity is None:
             return None
-        self.write_meta(identity, counts)
+        self.write_meta(identity, counts, sealed_with)
         return AgentId(identity.agent_id)
 
     def open_store(self, agent_id: AgentId) -> LmdbStore:
-        """Open an existing agent's store, after comparing whose it is."""
+        """Open an existing agent's store, after comparing whose it is.
+
+        One that is sealed needs its key: where that cannot be had, no file of the agent was touched.
+        """
         path = self.agents / directory_name(agent_id)
         meta = self.meta(path.name)
         if meta is not None and meta.format_version > layout.FORMAT_VERSION:
@@ -209,12 +219,32 @@ class DataDirectory:
                 f"{layout.FORMAT_VERSION}; use a newer Ebbtide",
                 reason="FORMAT_TOO_NEW",
             )
-        store = LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
-        identity = store.read(lambda txn: txn.identity())
-        if identity is None or identity.agent_id != agent_id:
+        if meta is not None and meta.key_fingerprint:
+            self.keys.seal_of(path.name, meta.key_fingerprint)
+        store = LmdbStore.open(
+            path,
+            map_bytes=self._initial_map_bytes,
+            max_map_bytes=self.max_map_bytes,
+            seal_of=partial(self.keys.seal_of, path.name),
+        )
+        try:
+            identity = store.read(lambda txn: txn.identity())
+            if identity is None or identity.agent_id != agent_id:
+                raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
+            self._settle_rewriting(store, identity, meta)
+        except BaseException:
             store.close()
-            raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
+            raise
         return store
+
+    def _settle_rewriting(self, store: LmdbStore, identity: Identity, meta: AgentMeta | None) -> None:
+        """Bring to its end a rewriting that was cut off: the store is the old one or the new one, whole."""
+        if (store.path / REWRITTEN).exists():
+            shutil.rmtree(store.path / REWRITTEN, ignore_errors=True)
+        if meta is not None and meta.key_fingerprint != store.sealed_with:
+            self.write_meta(identity, meta.counts, store.sealed_with)
+        if store.sealed_with:
+            self.keys.keep_only(store.path.name, store.sealed_with)
 
     def create_store(self, identity: Identity) -> LmdbStore:
         """Make a new agent's store. It exists once `meta.json` does, which is written last."""
@@ -224,23 +254,33 @@ class DataDirectory:
                 # A creation that was cut off before anything could be accepted.
                 shutil.rmtree(path)
             path.mkdir(mode=0o700)
-            store = LmdbStore.create(
-                path,
-                identity,
-                map_bytes=self._initial_map_bytes,
-                max_map_bytes=self.max_map_bytes,
-            )
-            self.write_meta(identity, AgentCounts())
+            seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
+            store = self.create_beside(path, identity, seal)
+            self.write_meta(identity, AgentCounts(), store.sealed_with)
             sync_directory(self.agents)
         except OSError as error:
             raise translated(error, path) from error
         return store
 
-    def write_meta(self, identity: Identity, counts: AgentCounts) -> None:
-        """Replace an agent's `meta.json`, atomically and durably."""
-        self.write_meta_in(self.agents / directory_name(AgentId(identity.agent_id)), identity, counts)
+    def create_beside(self, path: Path, identity: Identity, seal: Seal | None) -> LmdbStore:
+        """Make a store in a directory of its own, sealed if there is a seal."""
+        return LmdbStore.create(
+            path,
+            identity,
+            map_bytes=self._initial_map_bytes,
+            max_map_bytes=self.max_map_bytes,
+            seal=seal,
+        )
 
-    def write_meta_in(self, path: Path, identity: Identity, counts: AgentCounts) -> None:
+    def write_meta(self, identity: Identity, counts: AgentCounts, sealed_with: str | None = None) -> None:
+        """Replace an agent's `meta.json`, atomically and durably. Without `sealed_with` its key is as it was."""
+        path = self.agents / directory_name(AgentId(identity.agent_id))
+        if sealed_with is None:
+            before = self.meta(path.name)
+            sealed_with = "" if before is None else before.key_fingerprint
+        self.write_meta_in(path, identity, counts, sealed_with)
+
+    def write_meta_in(self, path: Path, identity: Identity, counts: AgentCounts, sealed_with: str) -> None:
         """Replace the `meta.json` of the agent in a directory, atomically and durably."""
         meta = AgentMeta(
             identity.agent_id,
@@ -248,8 +288,10 @@ class DataDirectory:
             layout.LMDB_ENGINE,
             identity.created_at_ms,
             counts,
+            bool(sealed_with),
+            sealed_with,
         )
-        _write_durably(path, "meta.json", msgspec.json.format(msgspec.json.encode(meta), indent=2))
+        replace_file(path / "meta.json", msgspec.json.format(msgspec.json.encode(meta), indent=2))
 
     def meta(self, directory: str) -> AgentMeta | None:
         """What is told of the agent in `directory`; None when nothing readable is."""
@@ -275,7 +317,7 @@ class DataDirectory:
         doomed = self.agents / f"{_ERASING}{name}"
         will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action)
         try:
-            _write_durably(self.agents / name, _LAST_WILL, msgspec.json.encode(will))
+            replace_file(self.agents / name / _LAST_WILL, msgspec.json.encode(will))
             (self.agents / name).rename(doomed)
             sync_directory(self.agents)
             record = self._finish_erasure(doomed)
@@ -291,6 +333,7 @@ class DataDirectory:
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
             content = (doomed / _LAST_WILL).read_bytes()
             record = self._tell(doomed, msgspec.json.decode(content, type=LastWill))
+        self.keys.destroy(doomed.name.removeprefix(_ERASING))
         erased = doomed.with_name(doomed.name.replace(_ERASING, _ERASED, 1))
         if erased.exists():
             shutil.rmtree(erased)
@@ -304,7 +347,13 @@ class DataDirectory:
         entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
         # A damaged store is erased as any other; then nobody can tell what it held.
         with contextlib.suppress(EbbtideError):
-            store = LmdbStore.open(doomed, map_bytes=0, max_map_bytes=self.max_map_bytes)
+            name = directory_name(AgentId(will.agent_id))
+            store = LmdbStore.open(
+                doomed,
+                map_bytes=0,
+                max_map_bytes=self.max_map_bytes,
+                seal_of=partial(self.keys.seal_of, name),
+            )
             try:
                 entry, key = last_words(store, entry)
             finally:
@@ -323,15 +372,22 @@ class DataDirectory:
         except OSError as error:
             raise translated(error, self.transfers) from error
 
-    def create_copy(self, path: Path, identity: Identity) -> LmdbStore:
-        """Make a store in a directory that has no place yet."""
-        return LmdbStore.create(
-            path, identity, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes
-        )
+    def create_copy(self, path: Path, identity: Identity, owner: AgentId) -> LmdbStore:
+        """Make a store in a directory that has no place yet, sealed as new agents are, for whom it is to be.
 
-    def open_copy(self, path: Path) -> LmdbStore:
-        """Open a store in a directory that has no place yet."""
-        return LmdbStore.open(path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes)
+        The key comes beside those that its owner has: these go when the owner's store is opened in its place.
+        """
+        seal = self.keys.add(directory_name(owner)) if self.keys.seals_new_agents else None
+        return self.create_beside(path, identity, seal)
+
+    def open_copy(self, path: Path, owner: AgentId) -> LmdbStore:
+        """Open a store in a directory that has no place yet, with the keys of whom it is, or is to be."""
+        return LmdbStore.open(
+            path,
+            map_bytes=self._initial_map_bytes,
+            max_map_bytes=self.max_map_bytes,
+            seal_of=partial(self.keys.seal_of, directory_name(owner)),
+        )
 
     def install(self, agent_id: AgentId, staged: Path) -> None:
         """Put the agent made in `staged` into its place, and whatever is there out of it; for who has closed it.

@@ -18,6 +18,9 @@ from typing import Protocol
 
 from ebbtide.store.durable import sync_directory
 
+INDEX_FILE = "vectors.index"
+"""What the index over an agent's vectors is called."""
+
 _MAGIC = b"ebbtide index 1\n"
 _HEAD = struct.Struct("<16s32sQQ")
 """Magic, SHA-256 of all that follows the digest, bytes of the name, bytes of the image."""

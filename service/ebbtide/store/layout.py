@@ -2,7 +2,7 @@
 
 Numbers that are keys are big-endian u64, so that LMDB's byte order is numeric order. Link and backlink values
 have a fixed size: all links of a node, or of an agent, can be read as one buffer. Keys made from text go
-through `text_key` and nowhere else, so that encryption can key them later.
+through `text_key` and nowhere else; in a sealed store HMACs of them stand in their place.
 
 Changing anything here means a new FORMAT_VERSION and a migration from the old one.
 """
@@ -72,6 +72,21 @@ LATER_TABLES: Final = DERIVED_TABLES | {AUDIT, EVENTS}
 
 COMPACTION_DUE: Final = b"compaction_due"
 """The name in META under which it stands that the file may hold what was erased."""
+
+SEALED_TABLES: Final = frozenset(
+    {NODES, RELATIONS, MESSAGES, PASSAGES, VECTORS, CHUNKS, BATCHES, RECEIPTS, AUDIT}
+)
+"""Whose values hold or derive from text, as proofs in the audit log do: encrypted in a sealed store. Ids, strengths,
+counters and events are not."""
+KEYED_BY_TEXT: Final = {
+    CHUNKS: b"chunk",
+    CHUNK_REFERENCES: b"chunk",
+    RECEIPTS: b"idempotency key",
+    RELATION_IDS: b"relation",
+}
+"""Whose keys are text keys, and what kind of text: in a sealed store they are HMACs."""
+SEALED_WITH: Final = b"sealed_with"
+"""The name in META of the fingerprint of the key that seals a store; absent where nothing is sealed."""
 
 SCANS_PER_BLOCK: Final = 1024
 

@@ -56,7 +56,7 @@ class NetworkReading(TextReading):
             for key, value in cursor.iternext() if forward else cursor.iterprev():
                 if layout.from_u64(key) == node.id:
                     continue
-                mate = layout.decode(value, type=Node)
+                mate = layout.decode(self._opened(layout.NODES, key, value), type=Node)
                 if mate.batch != node.batch:
                     break
                 yield mate

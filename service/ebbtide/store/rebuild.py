@@ -89,8 +89,9 @@ class _Rebuild:
         records = [layout.decode(value, type=MessageRecord) for _, value in txn.items(layout.MESSAGES)]
         counts = references(records, txn.nodes())
         txn.clear(layout.CHUNK_REFERENCES)
-        for key in [bytes(key) for key, _ in txn.items(layout.CHUNKS)]:
-            if counts[key]:
-                txn.put(layout.CHUNK_REFERENCES, key, layout.u32(counts[key]))
+        keys = {txn.placed(layout.CHUNKS, key): key for key in counts}
+        for place in [bytes(place) for place, _ in txn.items(layout.CHUNKS)]:
+            if place in keys:
+                txn.put(layout.CHUNK_REFERENCES, keys[place], layout.u32(counts[keys[place]]))
             else:
-                txn.delete(layout.CHUNKS, key)
+                txn.drop_placed(layout.CHUNKS, place)

@@ -27,8 +27,9 @@ from ebbtide.store.chain import RENAMED, AuditEntry
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
-from ebbtide.store.lmdb_store import LmdbStore, translated
+from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
 
 IsMeant = Callable[[str], None]
@@ -63,7 +64,7 @@ def receive(
     path = folder / "agent"
     try:
         path.mkdir(mode=0o700)
-        store = _store(data, source, path, lambda told: _refuse_another(told, wanted, rename))
+        store = _store(data, source, path, wanted, lambda told: _refuse_another(told, wanted, rename))
         try:
             identity = _identity(store, wanted, now_ms, asker)
             _verify(store, defaults)
@@ -72,7 +73,7 @@ def receive(
             store.close()
         with (path / "data.mdb").open("rb") as file:
             os.fsync(file.fileno())
-        data.write_meta_in(path, identity, counts)
+        data.write_meta_in(path, identity, counts, store.sealed_with)
         return Staged(AgentId(identity.agent_id), path, counts)
     except BaseException as error:
         shutil.rmtree(path, ignore_errors=True)
@@ -108,17 +109,22 @@ def _refuse_another(told: str, wanted: AgentId | None, rename: bool) -> None:
         parse_agent_id(told)
 
 
-def _store(data: DataDirectory, source: BinaryIO, path: Path, is_meant: IsMeant) -> LmdbStore:
+def _store(
+    data: DataDirectory, source: BinaryIO, path: Path, wanted: AgentId | None, is_meant: IsMeant
+) -> LmdbStore:
     if _is_export(source):
         is_meant(read_agent(source).agent_id)
-        return read_export(source, lambda identity: data.create_copy(path, identity))
+        return read_export(
+            source,
+            lambda identity: data.create_copy(path, identity, wanted or AgentId(identity.agent_id)),
+        )
 
     def check(manifest: Manifest) -> None:
         is_meant(manifest.agent_id)
 
     manifest = read_backup(source, path / "data.mdb", max_bytes=data.max_map_bytes, check=check)
     try:
-        store = data.open_copy(path)
+        store = data.open_copy(path, wanted or AgentId(manifest.agent_id))
     except Corrupted:
         damaged("its data cannot be opened")
     identity = store.read(lambda txn: txn.identity())

@@ -18,8 +18,9 @@ from ebbtide.store import backup_file
 from ebbtide.store.backup_file import Manifest, pack, write_backup
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.exporting import write_export
-from ebbtide.store.lmdb_store import translated
 from ebbtide.store.port import Identity, Store
+from ebbtide.store.translation import translated
+from ebbtide.vocabulary import AgentId
 
 GivenUp = Callable[[], bool]
 Rest = Callable[[], None]
@@ -55,12 +56,12 @@ class Sending:
 
         return self._made(make)
 
-    def export(self, store: Store) -> BinaryIO:
+    def export(self, store: Store, identity: Identity) -> BinaryIO:
         """The export of an agent as it is now, from its beginning. The store may be at work: a copy of it is told."""
 
         def make(folder: Path, into: BinaryIO) -> None:
             self._copy(store, folder)
-            copy = self.data.open_copy(folder / "copy")
+            copy = self.data.open_copy(folder / "copy", AgentId(identity.agent_id))
             try:
                 write_export(into, copy, self.ebbtide_version, self.now_ms, self._go_on)
             finally:

@@ -22,6 +22,10 @@ class TableReading:
         self._txn = txn
         self._tables = tables
 
+    def placed(self, table: bytes, key: bytes) -> bytes:
+        """The key under which LMDB holds what is asked for under `key`; another one only where keys are sealed."""
+        return key
+
     def get(self, table: bytes, key: bytes) -> bytes | None:
         """The value under a key of one table."""
         value: bytes | None = self._txn.get(key, db=self._tables[table])
@@ -39,6 +43,18 @@ class TableReading:
             return iter(())
         items: Iterator[tuple[bytes, bytes]] = cursor.iternext()
         return items
+
+    def _opened(self, table: bytes, place: bytes, value: bytes) -> bytes:
+        """What a cursor of its own found, as it was written."""
+        return value
+
+    def unopened(self) -> Iterator[tuple[bytes, bytes]]:
+        """(table, key as it is held) of every value that is not what was sealed there; none where nothing is."""
+        return iter(())
+
+    def entry_count(self, table: bytes) -> int:
+        """How many entries one table has."""
+        return self._entries(table)
 
     def _entries(self, table: bytes) -> int:
         count: int = self._txn.stat(self._tables[table])["entries"]
@@ -66,6 +82,10 @@ class TableWriting(TableReading):
     def delete(self, table: bytes, key: bytes, value: bytes = b"") -> None:
         """Delete the entry under a key; in a sorted table only the one of this value, if one is given."""
         self._txn.delete(key, value, db=self._tables[table])
+
+    def drop_placed(self, table: bytes, place: bytes) -> None:
+        """Delete the entry under a key as it is held."""
+        self._txn.delete(place, db=self._tables[table])
 
     def clear(self, table: bytes) -> None:
         """Empty one table."""

@@ -30,6 +30,11 @@ class LmdbReading(NetworkReading, InboxReading, AuditReading, EventReading):
         value = self.get(layout.META, b"identity")
         return None if value is None else layout.decode(value, type=Identity)
 
+    def sealed_with(self) -> str:
+        """The fingerprint of the key that seals this store; empty where nothing is sealed."""
+        value = self.get(layout.META, layout.SEALED_WITH)
+        return "" if value is None else value.decode()
+
     def overrides(self) -> dict[str, object]:
         """The parameters that were set for this agent, apart from the daemon's defaults."""
         value = self.get(layout.META, b"overrides")
@@ -90,9 +95,11 @@ class LmdbReading(NetworkReading, InboxReading, AuditReading, EventReading):
 class LmdbWriting(LmdbReading, NetworkWriting, InboxWriting, AuditWriting, EventWriting):
     """A change of one agent's ground state."""
 
-    def create(self, identity: Identity) -> None:
-        """Write who a store belongs to: a new one, or one that gets a new id."""
+    def create(self, identity: Identity, sealed_with: str = "") -> None:
+        """Write who a store belongs to, a new one or one that gets a new id; and which key seals it, if one does."""
         self.put(layout.META, b"identity", layout.encode(identity))
+        if sealed_with:
+            self.put(layout.META, layout.SEALED_WITH, sealed_with.encode())
 
     def set_overrides(self, overrides: Mapping[str, object], decay_rate: float) -> None:
         """Keep the agent's own parameters, and the decay rate in force from now on."""

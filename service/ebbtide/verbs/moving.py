@@ -23,10 +23,10 @@ from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.agent import Agent
 from ebbtide.store.data_directory import directory_name
-from ebbtide.store.lmdb_store import translated
 from ebbtide.store.port import Identity, Store
 from ebbtide.store.receiving import Staged, receive
 from ebbtide.store.sending import Sending
+from ebbtide.store.translation import translated
 from ebbtide.verbs.agents import Counts
 from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.service import Service
@@ -86,7 +86,7 @@ async def backup(service: Service, agent_id: str) -> Leaving:
 async def export(service: Service, agent_id: str) -> Leaving:
     """Export an agent as it is now as JSON lines, also while it is at work."""
     return await _leaving(
-        service, agent_id, lambda agent, how: how.export(agent.workspace.store), "jsonl", EXPORT_TYPE
+        service, agent_id, lambda agent, how: how.export(*_store_of(agent)), "jsonl", EXPORT_TYPE
     )
 
 

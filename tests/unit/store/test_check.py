@@ -14,6 +14,7 @@ from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.store.rebuild import rebuild_store
+from ebbtide.store.seal import Seal
 from ebbtide.vocabulary import (
     Batch,
     Change,
@@ -30,10 +31,14 @@ from ebbtide.vocabulary import (
 TEXT = "外婆住在团岛。She lives there."
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[LmdbStore]:
+@pytest.fixture(params=["plain", "sealed"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LmdbStore]:
     made = LmdbStore.create(
-        tmp_path, Identity("ann", 1, 7, layout.FORMAT_VERSION), map_bytes=1 << 18, max_map_bytes=1 << 26
+        tmp_path,
+        Identity("ann", 1, 7, layout.FORMAT_VERSION),
+        map_bytes=1 << 18,
+        max_map_bytes=1 << 26,
+        seal=Seal(1, bytes(32)) if request.param == "sealed" else None,
     )
     made.write(_fill)
     assert check_store(made) == []

@@ -1,0 +1,90 @@
+"""What the errors of LMDB and of the operating system mean: one table, held against what lmdb can raise by a test.
+
+The path of a store goes to the log, by `__cause__`, never to a caller.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+
+import lmdb
+import msgspec
+import zstandard
+
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Unavailable
+
+TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
+    "Error": (Unavailable, "STORE_UNAVAILABLE"),  # what the operating system said, as a bare errno
+    "MapFullError": (Exhausted, "STORE_FULL"),
+    "DiskError": (Unavailable, "STORE_UNAVAILABLE"),
+    "LockError": (Unavailable, "STORE_UNAVAILABLE"),
+    "ReadersFullError": (Unavailable, "STORE_UNAVAILABLE"),
+    "MapResizedError": (Unavailable, "STORE_UNAVAILABLE"),
+    "MemoryError": (Unavailable, "STORE_UNAVAILABLE"),
+    "TlsFullError": (Unavailable, "STORE_UNAVAILABLE"),
+    "ReadonlyError": (Unavailable, "STORE_UNAVAILABLE"),
+    "CorruptedError": (Corrupted, "STORE_CORRUPTED"),
+    "PageNotFoundError": (Corrupted, "STORE_CORRUPTED"),
+    "PanicError": (Corrupted, "STORE_CORRUPTED"),
+    "InvalidError": (Corrupted, "STORE_CORRUPTED"),
+    "BadChecksumError": (Corrupted, "STORE_CORRUPTED"),
+    "VersionMismatchError": (Corrupted, "STORE_CORRUPTED"),
+    "IncompatibleError": (Corrupted, "STORE_CORRUPTED"),
+    "CursorFullError": (Internal, "INTERNAL"),
+    "PageFullError": (Internal, "INTERNAL"),
+    "TxnFullError": (Internal, "INTERNAL"),
+    "BadTxnError": (Internal, "INTERNAL"),
+    "BadRslotError": (Internal, "INTERNAL"),
+    "BadDbiError": (Internal, "INTERNAL"),
+    "BadValsizeError": (Internal, "INTERNAL"),
+    "DbsFullError": (Internal, "INTERNAL"),
+    "KeyExistsError": (Internal, "INTERNAL"),
+    "NotFoundError": (Internal, "INTERNAL"),
+    "InvalidParameterError": (Internal, "INTERNAL"),
+    "EnvEncryptionError": (Internal, "INTERNAL"),
+    "CryptoFailError": (Internal, "INTERNAL"),
+    "ProblemError": (Internal, "INTERNAL"),
+}
+"""lmdb's exception, by name, to ours."""
+
+UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError, UnicodeDecodeError)
+"""What a damaged value raises when it is decoded."""
+
+FOREIGN = (lmdb.Error, OSError, *UNREADABLE)
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+LARGEST_WRITE_BYTES = 1 << 20
+"""LMDB writes at most this much at once; with less room left, a short write is a full disk."""
+
+
+def translated(error: Exception, path: Path) -> EbbtideError:
+    """Our error for one that lmdb or the operating system raised; the path goes to the log, by `__cause__`."""
+    if _says_no_room(error, path):
+        return Exhausted("the disk is full; nothing of this change was stored", reason="STORE_FULL")
+    family, reason = TRANSLATION.get(type(error).__name__, (Internal, "INTERNAL"))
+    if isinstance(error, OSError):
+        family, reason = Unavailable, "STORE_UNAVAILABLE"
+    elif isinstance(error, UNREADABLE):
+        family, reason = Corrupted, "STORE_CORRUPTED"
+    return family(f"the store of this agent failed: {type(error).__name__}", reason=reason)
+
+
+def _says_no_room(error: Exception, path: Path) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    if not isinstance(error, lmdb.Error):
+        return False
+    if "No space left" in str(error):
+        return True
+    # A disk that is just getting full writes less than it was given, which LMDB takes for an I/O error.
+    return "Input/output error" in str(error) and _free_bytes(path) < LARGEST_WRITE_BYTES
+
+
+def _free_bytes(path: Path) -> int:
+    try:
+        return shutil.disk_usage(path).free
+    except OSError:
+        return LARGEST_WRITE_BYTES

@@ -1,0 +1,162 @@
+"""An encrypted store behaves exactly as a plain one, whatever is done to both."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from ebbtide.store import layout
+from ebbtide.store.check import check_store
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.store.rebuild import rebuild_store
+from ebbtide.store.seal import Seal
+from ebbtide.vocabulary import (
+    Batch,
+    Change,
+    EmbeddedMessage,
+    EmbeddingState,
+    Link,
+    MessageRecord,
+    Node,
+    PassageEntry,
+    Receipt,
+)
+from tests.support.encrypted import everything
+
+MAPS: dict[str, int] = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 26}
+TEXTS = st.sampled_from(["", "bees", "外婆住在团岛", "the lighthouse " * 40, "bees and 蜜蜂"])
+NAMES = st.sampled_from(["", "上文", "neighbour"])
+SEAL = Seal(3, b"k" * 32)
+
+
+class TwoStores(RuleBasedStateMachine):
+    """The same transactions on a plain and on a sealed store."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        identity = Identity("ann", 1, 7, layout.FORMAT_VERSION)
+        self.stores = []
+        for name, seal in (("plain", None), ("sealed", SEAL)):
+            (self.root / name).mkdir()
+            self.stores.append(LmdbStore.create(self.root / name, identity, seal=seal, **MAPS))
+
+    def teardown(self) -> None:
+        for store in self.stores:
+            assert check_store(store) == []
+            store.close()
+        shutil.rmtree(self.root)
+
+    def both(self, change: Callable[[Any], Any]) -> None:
+        """Do the same to both."""
+        outcomes = [store.write(change) for store in self.stores]
+        assert outcomes[0] == outcomes[1]
+
+    @rule(texts=st.lists(TEXTS, min_size=1, max_size=3), key=st.sampled_from(["", "k1", "钥匙"]))
+    def accept(self, texts: list[str], key: str) -> None:
+        """A batch arrives, with a receipt unless its key was used before."""
+
+        def accept(txn: Any) -> Any:
+            number, first = txn.next_batch_number(), txn.next_message_number()
+            records = [
+                MessageRecord(first + i, number, i, "user", "Ann", "", None, 5, "c", layout.text_key(text))
+                for i, text in enumerate(texts)
+            ]
+            passages = [[PassageEntry(0, len(text), 1, b"", b"")] for text in texts]
+            used = "" if key and txn.receipt(key) else key
+            batch = Batch(number, 5, first, len(texts), idempotency_key=used)
+            return txn.accept(batch, records, texts, Receipt(number, b"h") if used else None, passages)
+
+        self.both(accept)
+
+    @rule(what=st.sampled_from(["finish", "defer", "park"]))
+    def move_batch(self, what: str) -> None:
+        """The batch at the head goes where batches go."""
+
+        def move(txn: Any) -> Any:
+            head = txn.head()
+            return None if head is None else getattr(txn, f"{what}_batch")(head)
+
+        self.both(move)
+
+    @rule(keep=st.integers(0, 2))
+    def prune(self, keep: int) -> None:
+        """Statuses and receipts go."""
+        self.both(lambda txn: txn.prune(keep=keep, older_than_ms=0, most=10))
+
+    @rule(relation=NAMES, content=TEXTS)
+    def digest(self, relation: str, content: str) -> None:
+        """Two nodes come, one of them with a text of its own, linked both ways."""
+
+        def digest(txn: Any) -> None:
+            first = txn.next_node_id()
+            own = txn.put_chunk(content)
+            nodes = [
+                Node(first, "bees", "p", ("k",), 1, 4, sources=()),
+                Node(first + 1, content, "p", (), 1, len(content), sources=(), first_key=own),
+            ]
+            links = [Link(first, first + 1, relation, 0.5, 0), Link(first + 1, first, "下文", 0.5, 0)]
+            txn.apply(Change(nodes=nodes, links=links, next_node_id=first + 2, finished_passes=1))
+            txn.apply(Change(scanned=np.array([first]), scanned_in=1))
+
+        self.both(digest)
+
+    @rule(place=st.integers(0, 5), is_deleted=st.booleans())
+    def forget(self, place: int, is_deleted: bool) -> None:
+        """A node goes."""
+
+        def forget(txn: Any) -> None:
+            ids = [node.id for node in txn.nodes()][place : place + 1]
+            txn.apply(Change(deleted=ids) if is_deleted else Change(forgotten=ids))
+
+        self.both(forget)
+
+    @rule(number=st.integers(1, 6))
+    def embed_or_withdraw(self, number: int) -> None:
+        """A message gets a vector; every other one loses its text."""
+
+        def change(txn: Any) -> None:
+            record = txn.message(number)
+            if record is None or record.is_withdrawn:
+                return
+            if number % 2:
+                txn.set_embedding_state(EmbeddingState("m", 1, 0))
+                txn.put_embedded(number, EmbeddedMessage(1, (b"\0\1" * 8,)))
+            else:
+                txn.withdraw(record, [])
+
+        self.both(change)
+
+    @rule()
+    def rebuild(self) -> None:
+        """What is derived is made anew."""
+        assert [rebuild_store(store) for store in self.stores] == [[], []]
+
+    @rule()
+    def reopen(self) -> None:
+        """Both are closed and opened."""
+        for store in self.stores:
+            store.close()
+        self.stores = [
+            LmdbStore.open(store.path, seal_of=lambda fingerprint: SEAL, **MAPS) for store in self.stores
+        ]
+        assert [store.sealed_with for store in self.stores] == ["", SEAL.fingerprint]
+
+    @invariant()
+    def tell_the_same(self) -> None:
+        """Everything that can be asked has the same answer."""
+        plain, sealed = map(everything, self.stores)
+        assert plain == sealed
+
+
+TestTwoStores = TwoStores.TestCase
+TestTwoStores.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)

@@ -1,0 +1,160 @@
+"""An agent's store with texts in every place that can hold one, and what to look for on disk afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry, proof_of
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.vocabulary import (
+    Batch,
+    Change,
+    EmbeddedMessage,
+    EmbeddingState,
+    Link,
+    MessageRecord,
+    Node,
+    PassageEntry,
+    Receipt,
+    Source,
+)
+
+SAID = ("Grandmother Wilhelmina keeps bees behind the lighthouse.", "外婆住在团岛，养了三只橘猫。")
+OWN = "Wilhelmina has bees"
+VECTOR = np.arange(1, 65, dtype="<f2").tobytes()
+TERMS = np.array([77_001, 77_002, 77_003], dtype="<u4").tobytes()
+METADATA = '{"room": "Zeppelinsaal"}'
+
+TEXTS = (
+    *SAID,
+    OWN,
+    METADATA,
+    "Speaker Ottilie",
+    "conversation-Kranichfeld",
+    "message-id-0815",
+    "idempotency-Xanthippe",
+    "phrase-Quittenmus",
+    "keyword-Ingwer",
+    "relation-Nachbarin",
+    "关系名",
+    "error: Fledermaus",
+)
+"""Everything that was said, or derives from it, as text."""
+
+
+KEYED = (*SAID, OWN, METADATA, TEXTS[7], TEXTS[10], TEXTS[11])
+"""Those whose hashes are keys of a plain store."""
+
+
+def fill(txn: Any) -> None:
+    """Write every text of TEXTS, and what derives from them, through the transaction."""
+    metadata_key = layout.text_key(METADATA)
+    records = [
+        MessageRecord(
+            number,
+            1,
+            number - 1,
+            "user",
+            TEXTS[4],
+            "message-id-0815",
+            None,
+            5,
+            TEXTS[5],
+            layout.text_key(text),
+            metadata_key,
+        )
+        for number, text in enumerate(SAID, start=1)
+    ]
+    batch = Batch(
+        1,
+        5,
+        1,
+        2,
+        conversation_id=TEXTS[5],
+        metadata=METADATA,
+        idempotency_key=TEXTS[7],
+        last_error=TEXTS[12],
+    )
+    passages = [[PassageEntry(0, len(text), 8, TERMS, b"\1\1\1")] for text in SAID]
+    txn.accept(batch, records, list(SAID), Receipt(1, b"h"), passages, {metadata_key: METADATA})
+    identity = txn.identity()
+    proof = proof_of(bytes(32), SAID[0])
+    txn.record(AuditEntry(5, "-", "forgotten", {}, (proof,)), "" if identity is None else identity.agent_id)
+    txn.set_embedding_state(EmbeddingState("m", 1, 2))
+    for number in (1, 2):
+        txn.put_embedded(number, EmbeddedMessage(1, (VECTOR,)))
+    own = txn.put_chunk(OWN)
+    source = Source(1, 0, len(SAID[0]))
+    nodes = [
+        Node(1, SAID[0], TEXTS[8], (TEXTS[9],), 1, len(SAID[0]), sources=(source,)),
+        Node(2, OWN, TEXTS[8], (TEXTS[9],), 1, len(OWN), sources=(source,), first_key=own),
+    ]
+    links = [Link(1, 2, TEXTS[10], 0.5, 0), Link(2, 1, TEXTS[11], 0.5, 0)]
+    txn.apply(Change(nodes=nodes, links=links, focus=(2, 1), next_node_id=3))
+
+
+def traces() -> dict[str, bytes]:
+    """What must not be found on disk: texts, their hashes, what an index makes of them, and their compressed form."""
+    import zstandard
+
+    wanted = {text: text.encode() for text in TEXTS}
+    wanted |= {f"hash of {text}": hashlib.sha256(text.encode()).digest() for text in TEXTS}
+    wanted |= {f"part of {text}": text.encode()[3:12] for text in TEXTS}
+    wanted |= {f"frame of {text}": zstandard.ZstdCompressor().compress(text.encode())[:12] for text in SAID}
+    return wanted | {"vector": VECTOR[:32], "terms": TERMS}
+
+
+def found_in(directory: Path) -> set[str]:
+    """The traces found in any file under a directory."""
+    contents = [path.read_bytes() for path in directory.rglob("*") if path.is_file()]
+    return {name for name, trace in traces().items() if any(trace in content for content in contents)}
+
+
+def everything(store: LmdbStore) -> dict[str, Any]:
+    """All that a store tells, however it keeps it."""
+
+    def read(txn: Any) -> dict[str, Any]:
+        records = list(txn.messages())
+        return {
+            "identity": txn.identity(),
+            "counts": txn.counts(),
+            "focus": txn.focus(),
+            "nodes": list(txn.nodes()),
+            "node texts": list(txn.node_texts()),
+            "mates": [list(txn.batch_mates(node)) for node in txn.nodes()],
+            "first": [txn.first_content(node) for node in txn.nodes()],
+            "links": list(txn.links()),
+            "scans": list(txn.scans()),
+            "passages": list(txn.passages()),
+            "texts": [txn.message_text(record) for record in records],
+            "metadata": [txn.metadata(record) for record in records],
+            "embedded": list(txn.embedded_messages()),
+            "embedding": txn.embedding_state(),
+            "batches": list(txn.batches()),
+            "waiting": list(txn.waiting()),
+            "receipts": [txn.receipt(batch.idempotency_key) for batch in txn.batches()],
+            "next": (
+                txn.next_node_id(),
+                txn.next_message_number(),
+                txn.next_batch_number(),
+                txn.texts_from(),
+            ),
+            "references": sorted(layout.from_u32(value) for _, value in txn.items(layout.CHUNK_REFERENCES)),
+        }
+
+    return store.read(read)
+
+
+def digest(directory: Path) -> str:
+    """A hash over the names and contents of all files under a directory."""
+    found = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        found.update(f"{path.relative_to(directory)}\0".encode())
+        if path.is_file():
+            found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()

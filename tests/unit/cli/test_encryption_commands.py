@@ -1,0 +1,103 @@
+"""`ebbtide encryption …`: the changes of keys as an operator makes them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from ebbtide.cli import app as command_line
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.store import layout
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.port import Identity
+from tests.support.encrypted import fill, found_in
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A data directory with two plain agents, and two master keys beside it."""
+    data = DataDirectory(tmp_path / "data", initial_map_bytes=1 << 18, max_map_bytes=1 << 26)
+    data.acquire()
+    for name in ("ann", "bea"):
+        store = data.create_store(Identity(name, 5, 7, layout.FORMAT_VERSION))
+        store.write(fill)
+        store.close()
+    data.release()
+    (tmp_path / "old.key").write_text("6d" * 32)
+    (tmp_path / "new.key").write_text("6f" * 32)
+    return tmp_path
+
+
+def run(root: Path, *arguments: str, key: str = "") -> int:
+    """The exit code of a command on the data directory, with a master key if one is named."""
+    flags = ["--data-dir", str(root / "data"), *(["--master-key-file", str(root / key)] if key else [])]
+    with pytest.raises(SystemExit) as caught:
+        command_line.main([*arguments, *flags])
+    code = caught.value.code
+    return code if isinstance(code, int) else 0
+
+
+def told(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[bool, bool]]:
+    """Agent to whether it is encrypted and has a key."""
+    capsys.readouterr()
+    assert run(root, "encryption", "status", "--json") == 0
+    status = json.loads(capsys.readouterr().out)
+    return {one["agent_id"]: (one["encrypted"], one["has_key"]) for one in status["agents"]}
+
+
+def test_agents_are_encrypted_rotated_checked_and_decrypted(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One by one or all; `status` tells it, `check` needs the key, and texts are on disk only in plain."""
+    assert run(root, "encryption", "encrypt", "ann", key="old.key") == 0
+    assert told(root, capsys) == {"ann": (True, True), "bea": (False, False)}
+    assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
+    assert "ann  is encrypted already" in capsys.readouterr().err
+    assert found_in(root / "data") == set()
+    assert run(root, "encryption", "rotate", "--all", key="old.key") == 0
+    assert run(root, "check", key="old.key") == 0
+    assert run(root, "check") == ExitCode.DAMAGED
+    assert "set encryption.master_key_file" in "".join(capsys.readouterr()).replace("\n", " ")
+    assert run(root, "encryption", "decrypt", "--all", key="old.key") == 0
+    assert told(root, capsys) == {"ann": (False, False), "bea": (False, False)}
+    assert run(root, "check") == 0
+
+
+def test_the_master_key_is_changed(root: Path) -> None:
+    """Afterwards the old one is refused, with its exit code, and the new one opens everything."""
+    assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
+    rotate = ("encryption", "rotate-master", "--new-key-file", str(root / "new.key"))
+    assert run(root, *rotate, key="new.key") == ExitCode.BAD_SETTING
+    assert run(root, *rotate, key="old.key") == 0
+    assert run(root, "encryption", "rotate", "ann", key="old.key") == ExitCode.BAD_SETTING
+    assert run(root, "encryption", "rotate", "ann", key="new.key") == 0
+    assert run(root, "check", key="new.key") == 0
+
+
+def test_a_key_is_destroyed_only_when_somebody_says_so(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks, and where nobody can be asked it wants --yes; afterwards the agent is known and unreadable."""
+    assert run(root, "encryption", "encrypt", "ann", key="old.key") == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run(root, "encryption", "destroy", "ann") == ExitCode.USAGE
+    assert told(root, capsys)["ann"] == (True, True)
+    assert run(root, "encryption", "destroy", "ann", "--yes") == 0
+    assert told(root, capsys)["ann"] == (True, False)
+    assert run(root, "check", "ann", key="old.key") == ExitCode.DAMAGED
+    assert run(root, "encryption", "destroy", "ann", "--yes") == ExitCode.NOT_FOUND
+
+
+def test_what_cannot_be_done_is_said(root: Path) -> None:
+    """No key, no such agent, nobody named, not a key: each with its own exit code, and nothing is changed."""
+    assert run(root, "encryption", "encrypt", "ann") == ExitCode.BAD_SETTING
+    assert run(root, "encryption", "encrypt", "zoe", key="old.key") == ExitCode.NOT_FOUND
+    assert run(root, "encryption", "encrypt", key="old.key") == ExitCode.USAGE
+    assert run(root, "encryption", "encrypt", "ann", "--all", key="old.key") == ExitCode.USAGE
+    (root / "bad.key").write_text("not a key")
+    assert run(root, "encryption", "encrypt", "ann", key="bad.key") == ExitCode.BAD_SETTING
+    assert not (root / "data" / "keys").exists()
+    assert run(root, "check") == 0

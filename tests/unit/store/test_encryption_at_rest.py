@@ -1,0 +1,385 @@
+"""Encrypted agents on disk: nothing to be read, nothing changed unnoticed, no key but the right one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition
+from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.check import check_store
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.store.rebuild import rebuild_store
+from ebbtide.store.rewrite import seal_agent, unseal_agent
+from ebbtide.store.seal import MasterKey
+from ebbtide.vocabulary import AgentCounts, AgentId, Change, Node
+from tests.support.encrypted import KEYED, digest, everything, fill, found_in, traces
+
+ANN, BEA = AgentId("ann"), AgentId("bea")
+MASTER, OTHER = MasterKey(b"m" * 32), MasterKey(b"o" * 32)
+
+
+def make(root: Path, master: MasterKey | None = MASTER) -> DataDirectory:
+    """A data directory, held."""
+    made = DataDirectory(root, initial_map_bytes=1 << 18, max_map_bytes=1 << 26, master_key=master)
+    made.acquire()
+    return made
+
+
+def put_agent(data: DataDirectory, agent_id: AgentId = ANN) -> None:
+    """Make an agent and fill it."""
+    store = data.create_store(Identity(agent_id, 5, 7, layout.FORMAT_VERSION))
+    store.write(fill)
+    store.close()
+
+
+def told(data: DataDirectory, agent_id: AgentId = ANN) -> dict[str, object]:
+    """All that an agent's store tells, after checking it."""
+    store = data.open_store(agent_id)
+    try:
+        assert check_store(store) == []
+        return everything(store)
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDirectory]:
+    made = make(tmp_path / "data")
+    yield made
+    made.release()
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[DataDirectory]:
+    made = make(tmp_path / "plain", None)
+    yield made
+    made.release()
+
+
+def test_no_text_is_found_in_any_file(data: DataDirectory, plain: DataDirectory) -> None:
+    """Texts, parts, hashes, compressed frames, vectors and index terms: all found in plain, none when encrypted."""
+    put_agent(plain)
+    put_agent(data)
+    in_plain = found_in(plain.root)
+    assert {name for name in traces() if not name.startswith("hash")} <= in_plain
+    assert {f"hash of {text}" for text in KEYED} <= in_plain
+    assert found_in(data.root) == set()
+    assert told(data) == told(plain)
+
+
+def test_what_is_deleted_leaves_nothing_either(data: DataDirectory) -> None:
+    """Free pages of the file are ciphertext too."""
+    put_agent(data)
+    store = data.open_store(ANN)
+    store.write(lambda txn: txn.put_chunk("Soon gone: Eichhörnchen in the attic"))
+    store.write(lambda txn: txn.drop_chunk(layout.text_key("Soon gone: Eichhörnchen in the attic")))
+    store.close()
+    contents = (data.agents / "ann" / "data.mdb").read_bytes()
+    assert b"Soon gone" not in contents
+    assert layout.text_key("Soon gone: Eichhörnchen in the attic") not in contents
+
+
+def test_meta_tells_the_key_and_no_file_of_the_agent_holds_it(data: DataDirectory) -> None:
+    """`meta.json` has the fingerprint; the key itself lies wrapped, for its owner only, outside the agent's files."""
+    put_agent(data)
+    meta = data.meta("ann")
+    assert meta is not None
+    assert meta.encrypted
+    assert len(meta.key_fingerprint) == 16
+    key_file = data.root / "keys" / "ann"
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    assert key_file.parent.stat().st_mode & 0o777 == 0o700
+    data.write_meta(Identity("ann", 5, 7, 1), AgentCounts(node_count=9))
+    again = data.meta("ann")
+    assert again is not None
+    assert (again.key_fingerprint, again.counts.node_count) == (meta.key_fingerprint, 9)
+
+
+@pytest.mark.parametrize("master", [None, OTHER], ids=["without", "another"])
+def test_a_wrong_master_key_is_refused_and_changes_nothing(
+    data: DataDirectory, master: MasterKey | None
+) -> None:
+    """MASTER_KEY_REFUSED at the start and at every opening, and no byte of the directory is another one."""
+    put_agent(data)
+    data.keys.admit()
+    data.release()
+    # As a backup brings it back; whoever opens the store makes this file, whether it can go on or not.
+    (data.agents / "ann" / "lock.mdb").unlink()
+    before = digest(data.root / "agents"), digest(data.root / "keys")
+    wrong = make(data.root, master)
+    for attempt in (wrong.keys.admit, lambda: wrong.open_store(ANN), lambda: seal_agent(wrong, ANN)):
+        with pytest.raises(Precondition) as caught:
+            attempt()
+        assert caught.value.reason == "MASTER_KEY_REFUSED"
+    wrong.release()
+    assert (digest(data.root / "agents"), digest(data.root / "keys")) == before
+    right = make(data.root)
+    told(right)
+    right.release()
+
+
+def test_a_lost_meta_file_costs_nothing_without_the_key(data: DataDirectory) -> None:
+    """It is made anew, with the fingerprint, also by who cannot open the agent; who can finds everything."""
+    put_agent(data)
+    before, meta = told(data), data.meta("ann")
+    (data.agents / "ann" / "meta.json").unlink()
+    data.release()
+    wrong = make(data.root, OTHER)
+    assert wrong.exists(ANN)
+    with pytest.raises(Precondition):
+        wrong.open_store(ANN)
+    wrong.release()
+    right = make(data.root)
+    again = right.meta("ann")
+    assert meta is not None
+    assert again is not None
+    assert (again.encrypted, again.key_fingerprint) == (True, meta.key_fingerprint)
+    assert told(right) == before
+    right.release()
+
+
+def test_plain_agents_stay_plain_and_live_beside_encrypted_ones(data: DataDirectory) -> None:
+    """A master key changes nothing about agents that are there already."""
+    data.release()
+    without = make(data.root, None)
+    put_agent(without, BEA)
+    without.release()
+    both = make(data.root)
+    put_agent(both, ANN)
+    assert told(both, BEA) | {"identity": None} == told(both, ANN) | {"identity": None}
+    metas = both.meta("ann"), both.meta("bea")
+    assert [meta is not None and meta.encrypted for meta in metas] == [True, False]
+    both.release()
+
+
+def test_every_region_of_every_sealed_value_is_guarded(data: DataDirectory) -> None:
+    """A bit flipped anywhere in a sealed value, or a value put elsewhere: told by the checker, refused by readers."""
+    put_agent(data)
+    store = data.open_store(ANN)
+    raw = LmdbStore(store.path, store._environment, max_map_bytes=1 << 26)
+    raw._tables = store._tables
+    tampered = 0
+    for table in sorted(layout.SEALED_TABLES):
+        entries = raw.read(lambda txn, table=table: [*txn.items(table)])  # type: ignore[attr-defined, misc]
+        assert entries, table
+        for index, (key, value) in enumerate(entries):
+            changed = [
+                value[:place] + bytes([value[place] ^ 4]) + value[place + 1 :] for place in places(value)
+            ]
+            swapped = entries[(index + 1) % len(entries)][1] if len(entries) > 1 else b""
+            for wrong in [*changed, swapped, value[:10], b""]:
+                raw.write(lambda txn, t=table, k=key, w=wrong: txn.put(t, k, w))  # type: ignore[attr-defined, misc]
+                assert [(one.table, one.key) for one in check_store(store)] == [(table.decode(), key.hex())]
+                with pytest.raises(Corrupted):
+                    store.read(lambda txn, table=table: [*txn.items(table)])  # type: ignore[attr-defined, misc]
+                tampered += 1
+            raw.write(lambda txn, t=table, k=key, v=value: txn.put(t, k, v))  # type: ignore[attr-defined, misc]
+    assert tampered > 100
+    assert check_store(store) == []
+    store.close()
+
+
+def places(value: bytes) -> list[int]:
+    """Key number, nonce, first, middle and last byte of the text, tag."""
+    return [0, 1, 12, 13, len(value) // 2, len(value) - 17, len(value) - 1]
+
+
+def test_a_rebuild_mends_an_encrypted_store(data: DataDirectory) -> None:
+    """What is derived is made anew under the keyed keys; what nothing refers to goes."""
+    put_agent(data)
+    store = data.open_store(ANN)
+    before = everything(store)
+    store.write(lambda txn: txn.clear(layout.CHUNK_REFERENCES))  # type: ignore[attr-defined]
+    store.write(lambda txn: txn.put_chunk("nobody's"))
+    assert any(one.is_repairable for one in check_store(store))
+    assert rebuild_store(store) == []
+    assert everything(store) == before
+    store.close()
+
+
+# --- other keys -----------------------------------------------------------------------------------------
+
+
+def test_a_plain_agent_is_encrypted_rotated_and_decrypted(data: DataDirectory) -> None:
+    """Each rewriting keeps all that is told, changes the key, leaves no file behind, and forgets the old key."""
+    data.release()
+    without = make(data.root, None)
+    put_agent(without)
+    before = told(without)
+    (data.agents / "ann" / "vectors.index").write_bytes(b"made of texts")
+    without.release()
+    held = make(data.root)
+    fingerprints = [seal_agent(held, ANN), seal_agent(held, ANN)]
+    assert len(set(fingerprints)) == 2
+    assert told(held) == before
+    assert found_in(held.root) == set()
+    assert sorted(path.name for path in (held.agents / "ann").iterdir()) == [
+        "data.mdb",
+        "lock.mdb",
+        "meta.json",
+    ]
+    held.keys.seal_of("ann", fingerprints[1])
+    with pytest.raises(Precondition) as caught:
+        held.keys.seal_of("ann", fingerprints[0])
+    assert caught.value.reason == "DATA_KEY_MISSING"
+    assert unseal_agent(held, ANN)
+    assert not unseal_agent(held, ANN)
+    assert told(held) == before
+    assert not held.keys.has_keys("ann")
+    meta = held.meta("ann")
+    assert meta is not None
+    assert (meta.encrypted, meta.key_fingerprint) == (False, "")
+    held.release()
+
+
+def test_a_store_with_damage_is_not_rewritten(data: DataDirectory) -> None:
+    """It says so and leaves everything as it was, the keys included."""
+    put_agent(data)
+    store = data.open_store(ANN)
+    store.write(lambda txn: txn.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
+    store.close()
+    before = (data.agents / "ann" / "data.mdb").read_bytes(), digest(data.root / "keys")
+    with pytest.raises(Corrupted, match="was left as it is"):
+        seal_agent(data, ANN)
+    assert ((data.agents / "ann" / "data.mdb").read_bytes(), digest(data.root / "keys")) == before
+
+
+@pytest.mark.parametrize("rewrite", [seal_agent, unseal_agent])
+def test_without_room_for_both_nothing_is_changed(
+    data: DataDirectory, rewrite: Callable[[DataDirectory, AgentId], object]
+) -> None:
+    """STORE_FULL: the store opens under its key, and nothing of the new one is left."""
+    put_agent(data)
+    data.release()
+    store = data.open_store(ANN)
+    for number in range(3, 63):
+        store.write(lambda txn, n=number: txn.apply(Change(nodes=[large(n)], next_node_id=n + 1)))  # type: ignore[misc]
+    before = everything(store)
+    store.close()
+    small = DataDirectory(data.root, initial_map_bytes=1 << 18, max_map_bytes=1 << 18, master_key=MASTER)
+    with pytest.raises(Exhausted):
+        rewrite(small, ANN)
+    assert not (data.agents / "ann" / "rewritten").exists()
+    assert told(data) == before
+
+
+def large(number: int) -> Node:
+    """A node that takes some room."""
+    content = "".join(chr(0x4E00 + number * 50 + place) for place in range(2000))
+    return Node(number, content, "p", (), 1, len(content))
+
+
+def test_another_master_key_wraps_every_key_anew(data: DataDirectory) -> None:
+    """Nothing of the agents is touched; cut off in the middle it is finished by running it again."""
+    put_agent(data, ANN)
+    put_agent(data, BEA)
+    data.keys.admit()
+    before = digest(data.agents), told(data, ANN), told(data, BEA)
+    keep = data.keys._keep
+    data.keys._keep = lambda directory, file: keep(directory, file) if directory == "ann" else cut()  # type: ignore[method-assign]
+    with pytest.raises(InterruptedError):
+        data.keys.rotate_master(OTHER)
+    data.keys._keep = keep  # type: ignore[method-assign]
+    told(data, BEA)
+    with pytest.raises(Precondition):
+        told(data, ANN)
+    assert data.keys.rotate_master(OTHER) == 1
+    assert data.keys.rotate_master(OTHER) == 0
+    data.release()
+    renewed = make(data.root, OTHER)
+    renewed.keys.admit()
+    assert (told(renewed, ANN), told(renewed, BEA)) == before[1:]
+    renewed.release()
+    old = make(data.root)
+    with pytest.raises(Precondition, match="rotate-master"):
+        old.keys.admit()
+    with pytest.raises(Precondition):
+        old.keys.rotate_master(MasterKey(b"x" * 32))
+    old.release()
+
+
+def cut() -> None:
+    """What a kill does, for a test that goes on."""
+    raise InterruptedError
+
+
+def test_a_destroyed_key_makes_agent_and_backups_unreadable(data: DataDirectory, tmp_path: Path) -> None:
+    """DATA_KEY_MISSING for the agent and for a copy put back; it can be erased, and its name used anew."""
+    put_agent(data)
+    shutil.copytree(data.agents / "ann", tmp_path / "backup")
+    wrapped = (data.root / "keys" / "ann").read_bytes()
+    assert data.keys.destroy("ann")
+    assert not data.keys.destroy("ann")
+    assert all(wrapped not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    with pytest.raises(Precondition) as caught:
+        data.open_store(ANN)
+    assert caught.value.reason == "DATA_KEY_MISSING"
+    assert data.exists(ANN)
+    data.erase(ANN, AuditEntry(0, "-", "agent_erased", {}))
+    put_agent(data)
+    shutil.rmtree(data.agents / "ann")
+    shutil.copytree(tmp_path / "backup", data.agents / "ann")
+    with pytest.raises(Precondition) as caught:
+        data.open_store(ANN)
+    assert caught.value.reason == "DATA_KEY_MISSING"
+
+
+def test_erasing_an_agent_destroys_its_key(data: DataDirectory) -> None:
+    """Also where it was cut off after the directory was renamed: the next start finishes both."""
+    put_agent(data, ANN)
+    put_agent(data, BEA)
+    data.erase(ANN, AuditEntry(0, "-", "agent_erased", {}))
+    assert not data.keys.has_keys("ann")
+    (data.agents / "bea").rename(data.agents / ".erasing-bea")
+    data.release()
+    again = make(data.root)
+    assert not again.keys.has_keys("bea")
+    assert list(again.agents.iterdir()) == []
+    again.release()
+
+
+def test_a_new_agent_never_has_the_key_of_an_old_one(data: DataDirectory) -> None:
+    """Whatever key lies there under its name, of an agent whose files were removed by hand, is destroyed."""
+    put_agent(data)
+    old = data.meta("ann")
+    shutil.rmtree(data.agents / "ann")
+    put_agent(data)
+    new = data.meta("ann")
+    assert old is not None
+    assert new is not None
+    assert new.key_fingerprint != old.key_fingerprint
+    with pytest.raises(Precondition):
+        data.keys.seal_of("ann", old.key_fingerprint)
+
+
+def test_without_a_master_key_nothing_of_it_is_loaded() -> None:
+    """A daemon that encrypts nothing does not hold the library that would."""
+    script = "import sys, ebbtide.daemon, ebbtide.cli.offline; sys.exit('cryptography' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_keys_are_of_no_use_to_another_agent(data: DataDirectory) -> None:
+    """A key file that was copied from another agent is refused, and a torn one is Corrupted."""
+    put_agent(data, ANN)
+    put_agent(data, BEA)
+    ann, keys = data.root / "keys" / "ann", data.root / "keys"
+    saved = ann.read_bytes()
+    for content, reason in (
+        ((keys / "bea").read_bytes(), "MASTER_KEY_REFUSED"),
+        (saved[:40], "STORE_CORRUPTED"),
+    ):
+        ann.write_bytes(content)
+        with pytest.raises(EbbtideError) as caught:
+            data.open_store(ANN)
+        assert caught.value.reason == reason
+    ann.write_bytes(saved)
+    told(data)

@@ -1,0 +1,102 @@
+"""The seal: what it hides, and that nothing but what was sealed, where it was sealed, is opened."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+
+import pytest
+
+from ebbtide.errors import Corrupted, Precondition
+from ebbtide.store import layout
+from ebbtide.store.seal import OVERHEAD_BYTES, MasterKey, Seal, new_data_key, parse_master_key
+
+KEY = layout.u64(7)
+VALUE = "外婆住在团岛。She lives there.".encode()
+
+
+@pytest.fixture
+def seal() -> Seal:
+    return Seal(1, new_data_key())
+
+
+@pytest.mark.parametrize("value", [b"", b"x", VALUE, bytes(100_000)], ids=len)
+def test_what_is_sealed_is_opened(seal: Seal, value: bytes) -> None:
+    """A value comes back as it was, at a fixed cost in bytes, and looks different each time."""
+    sealed = seal.seal(layout.NODES, KEY, value)
+    assert seal.open(layout.NODES, KEY, sealed) == value
+    assert len(sealed) == len(value) + OVERHEAD_BYTES
+    assert seal.seal(layout.NODES, KEY, value) != sealed
+
+
+def test_every_changed_byte_is_noticed(seal: Seal) -> None:
+    """Key number, nonce, text, tag: wherever a bit is flipped, and wherever a value is cut, it is Corrupted."""
+    sealed = seal.seal(layout.NODES, KEY, VALUE)
+    for place in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[place] ^= 1
+        with pytest.raises(Corrupted):
+            seal.open(layout.NODES, KEY, bytes(changed))
+        with pytest.raises(Corrupted):
+            seal.open(layout.NODES, KEY, sealed[:place])
+
+
+def test_a_value_is_of_use_in_its_place_only(seal: Seal) -> None:
+    """Under another key, in another table, or for another agent it is Corrupted."""
+    sealed = seal.seal(layout.NODES, KEY, VALUE)
+    for other, table, key in (
+        (seal, layout.NODES, layout.u64(8)),
+        (seal, layout.MESSAGES, KEY),
+        (Seal(1, new_data_key()), layout.NODES, KEY),
+    ):
+        with pytest.raises(Corrupted):
+            other.open(table, key, sealed)
+
+
+def test_keys_made_from_text_are_hmacs(seal: Seal) -> None:
+    """Nobody without the key can ask whether a text is there; a chunk and its count stand under the same key."""
+    key = layout.text_key("same")
+    placed = {table: seal.key(table, key) for table in layout.TABLES}
+    assert {table for table in layout.TABLES if placed[table] != key} == set(layout.KEYED_BY_TEXT)
+    assert placed[layout.CHUNKS] == placed[layout.CHUNK_REFERENCES] != placed[layout.RECEIPTS]
+    assert Seal(1, new_data_key()).key(layout.CHUNKS, key) != placed[layout.CHUNKS]
+
+
+def test_a_data_key_is_unwrapped_for_its_agent_only() -> None:
+    """Another master key, another directory, another number, or a changed byte: MASTER_KEY_REFUSED."""
+    master, data_key = MasterKey(secrets.token_bytes(32)), new_data_key()
+    wrapped = master.wrap("ann", 1, data_key)
+    assert master.unwrap("ann", 1, wrapped) == data_key
+    assert data_key not in wrapped
+    changed = wrapped[:-1] + bytes([wrapped[-1] ^ 1])
+    for other, directory, key_id, given in (
+        (MasterKey(secrets.token_bytes(32)), "ann", 1, wrapped),
+        (master, "bea", 1, wrapped),
+        (master, "ann", 2, wrapped),
+        (master, "ann", 1, changed),
+        (master, "ann", 1, b"short"),
+    ):
+        with pytest.raises(Precondition) as caught:
+            other.unwrap(directory, key_id, given)
+        assert caught.value.reason == "MASTER_KEY_REFUSED"
+
+
+def test_a_master_key_is_read_however_it_is_written() -> None:
+    """Hexadecimal, base64 of either alphabet, with white space around; anything else is refused, and not quoted."""
+    key = bytes(range(220, 252))
+    writings = [key.hex(), base64.b64encode(key).decode(), base64.urlsafe_b64encode(key).decode()]
+    for text in [*writings, f"  {key.hex().upper()}\n"]:
+        assert parse_master_key(text).fingerprint == MasterKey(key).fingerprint
+    for text in ("", "secret words", key[:31].hex(), base64.b64encode(key + b"!").decode()):
+        with pytest.raises(Precondition) as caught:
+            parse_master_key(text)
+        assert caught.value.reason == "MASTER_KEY_REFUSED"
+        assert not text or text not in caught.value.message
+
+
+def test_fingerprints_tell_keys_apart() -> None:
+    """Sixteen hexadecimal digits, the same for the same key, and not a part of it."""
+    key = new_data_key()
+    assert Seal(1, key).fingerprint == Seal(2, key).fingerprint != Seal(1, new_data_key()).fingerprint
+    assert len(Seal(1, key).fingerprint) == 16
+    assert Seal(1, key).fingerprint not in key.hex()

@@ -1,0 +1,82 @@
+"""Backups and exports of encrypted agents: a backup stays sealed, an export is plain, what comes in is sealed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbtide.errors import Precondition
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.port import Identity
+from ebbtide.store.seal import MasterKey
+from ebbtide.vocabulary import AgentId
+from tests.support.encrypted import SAID, everything, fill
+from tests.support.moving import received, sent
+
+ANN, BEA = AgentId("ann"), AgentId("bea")
+MAPS = {"initial_map_bytes": 1 << 20, "max_map_bytes": 1 << 26}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDirectory]:
+    """A data directory with a master key, and one sealed agent."""
+    made = DataDirectory(tmp_path / "data", master_key=MasterKey(bytes(range(32))), **MAPS)
+    made.acquire()
+    store = made.create_store(Identity(ANN, 5, 7, 1))
+    store.write(fill)
+    store.close()
+    yield made
+    made.release()
+
+
+def told(data: DataDirectory, agent_id: AgentId) -> dict[str, object]:
+    store = data.open_store(agent_id)
+    try:
+        return everything(store)
+    finally:
+        store.close()
+
+
+def form_of(data: DataDirectory, form: str) -> bytes:
+    store = data.open_store(ANN)
+    try:
+        return sent(data, store, form)
+    finally:
+        store.close()
+
+
+def test_a_backup_comes_back_with_its_key_and_not_without(data: DataDirectory) -> None:
+    """No text is in it; restored over the agent it tells the same; without the key it is DATA_KEY_MISSING."""
+    before, content = told(data, ANN), form_of(data, "backup")
+    assert not any(text.encode() in content for text in SAID)
+    staged = received(data, content, ANN)
+    data.install(ANN, staged.path)
+    assert told(data, ANN) == before
+    with pytest.raises(Precondition) as caught:
+        received(data, content, BEA, rename=True)
+    assert caught.value.reason == "DATA_KEY_MISSING"
+    assert data.keys.destroy("ann")
+    with pytest.raises(Precondition) as caught:
+        received(data, content, ANN)
+    assert caught.value.reason == "DATA_KEY_MISSING"
+
+
+def test_an_export_is_plain_and_what_comes_of_it_is_sealed_anew(data: DataDirectory) -> None:
+    """Until it has taken its place the old key stays, and what is there can be read; then the old key goes."""
+    content = form_of(data, "export")
+    assert all(text.encode() in content for text in SAID)
+    before = data.meta("ann")
+    staged = received(data, content, ANN)
+    assert told(data, ANN), "it can still be read"
+    staged = received(data, content, ANN)
+    data.install(ANN, staged.path)
+    files = [path.read_bytes() for path in (data.agents / "ann").iterdir()]
+    assert not any(text.encode() in held for text in SAID for held in files)
+    told(data, ANN)
+    after = data.meta("ann")
+    assert before is not None
+    assert after is not None
+    assert after.encrypted
+    assert after.key_fingerprint != before.key_fingerprint
