@@ -103,7 +103,8 @@ def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path)
     """
     acknowledged: list[str] = []
     refused_beside: list[int] = []
-    with running_daemon(tmp_path / "data", TINY) as daemon:
+    small = {**TINY, "STORE__INITIAL_MAP_BYTES": 1 << 19, "STORE__MAX_MAP_BYTES": 1 << 19}
+    with running_daemon(tmp_path / "data", small) as daemon:
         daemon.remember("full", "The kettle is blue.")
         daemon.flush("full")
 

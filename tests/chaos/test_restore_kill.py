@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
@@ -78,7 +79,7 @@ def test_a_kill_at_any_step_leaves_one_of_the_two(tmp_path: Path) -> None:
             break
         assert done.returncode == -9, done.stderr
         with directory(place) as data:
-            data.erase(AgentId("ann"))
+            data.erase(AgentId("ann"), AuditEntry(0, "-", "agent_erased", {}))
             ann(data, 1).close()
     else:
         pytest.fail("the restore never came to its end")
