@@ -103,13 +103,14 @@ def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path)
     """
     acknowledged: list[str] = []
     refused_beside: list[int] = []
-    small = {**TINY, "STORE__INITIAL_MAP_BYTES": 1 << 19, "STORE__MAX_MAP_BYTES": 1 << 19}
+    # Room for every small one and for no large one.
+    small = {**TINY, "STORE__INITIAL_MAP_BYTES": 294_912, "STORE__MAX_MAP_BYTES": 294_912}
     with running_daemon(tmp_path / "data", small) as daemon:
         daemon.remember("full", "The kettle is blue.")
         daemon.flush("full")
 
         def tell(number: int) -> None:
-            characters = 30_000 if number % 2 else 10
+            characters = 90_000 if number % 2 else 10
             # What the system says makes no memories, so that only what is accepted takes room.
             text = noise(random.Random(number), characters)
             response = try_to_remember(daemon, "full", text, "system")
@@ -123,7 +124,7 @@ def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path)
             list(callers.map(tell, range(64)))
         assert sorted(all_batches(daemon, "full")[1:]) == sorted(acknowledged)
         assert len(set(acknowledged)) == len(acknowledged) >= 32
-        assert set(refused_beside) == {30_000}
+        assert set(refused_beside) == {90_000}
         assert daemon.flush("full")["digested"]
         assert daemon.stop() == 0
 
