@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from ebbtide.fleet import passes
 from ebbtide.fleet import slice as slices
-from ebbtide.fleet import workspace
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed, TextToProcess
 from ebbtide.language.replies import cut_at_clause
@@ -267,7 +267,7 @@ async def test_node_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None
     def rewritten(workspace: Any) -> None:
         node = workspace.store.read(lambda txn: txn.node(1))
         short = msgspec.structs.replace(node, content=node.content[:70])
-        workspace._commit(Change(nodes=[short]))
+        workspace.commit(Change(nodes=[short]))
 
     only_shortening(model, changed_meanwhile)
     async with service_in(tmp_path / "data", model) as service:
@@ -383,7 +383,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While jobs of the same agent wait, its slice ends after the step in hand; the pass goes on later."""
-    monkeypatch.setattr(workspace, "SCANS_PER_COMMIT", 1)
+    monkeypatch.setattr(passes, "SCANS_PER_COMMIT", 1)
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await initialise(service, "ann", {"long_term_factor": 0.0})
         for number in range(5):
@@ -454,7 +454,7 @@ def move_focus_on(agent: Any) -> None:
     """Empty the focus, as erasing what is in it would."""
     draft = Draft(agent.workspace.network)
     draft.set_focus(())
-    agent.workspace._commit(draft.change)
+    agent.workspace.commit(draft.change)
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3])

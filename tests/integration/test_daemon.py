@@ -261,7 +261,8 @@ def test_erased_agent_is_gone_with_its_files(tmp_path: Path) -> None:
             daemon.remember(agent, f"The {secret} of {agent} came by.", idempotency_key="k")
         daemon.flush("ann")
         response = daemon.client.delete("/v1/agents/ann")
-        assert (response.status_code, response.json()) == (200, {"agent_id": "ann", "erased": True})
+        told = response.json()
+        assert (response.status_code, told["agent_id"], told["erased"]) == (200, "ann", True)
         assert not (tmp_path / "data/agents/ann").exists()
         assert not (tmp_path / "data/work/ann").exists()
         for verb in ("recall", "flush", "close", "compress"):

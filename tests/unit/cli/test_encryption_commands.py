@@ -49,9 +49,10 @@ def told(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[bool
 
 
 def test_agents_are_encrypted_rotated_checked_and_decrypted(
-    root: Path, capsys: pytest.CaptureFixture[str]
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One by one or all; `status` tells it, `check` needs the key, and texts are on disk only in plain."""
+    monkeypatch.setenv("COLUMNS", "300")
     assert run(root, "encryption", "encrypt", "ann", key="old.key") == 0
     assert told(root, capsys) == {"ann": (True, True), "bea": (False, False)}
     assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
