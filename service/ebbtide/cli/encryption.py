@@ -147,7 +147,10 @@ def destroy(
     data_dir: DataDir = None,
 ) -> None:
     """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible."""
+    from ebbtide.actor import NOBODY
     from ebbtide.cli.offline import held
+    from ebbtide.clock import SystemClock
+    from ebbtide.store.chain import AuditEntry
     from ebbtide.store.data_directory import directory_name
 
     with held(data_dir) as (data, _):
@@ -157,6 +160,9 @@ def destroy(
             raise Failure(f"There is no key of {agent} in {data.root}.", ExitCode.NOT_FOUND)
         if not yes:
             _ask(agent)
+        # The record first: no key goes without one.
+        entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", {})
+        data.erased.append(entry, agent_id, b"")
         data.keys.destroy(directory)
     say(f"The key of {agent} is destroyed. What is left of it can be deleted like any agent.")
 

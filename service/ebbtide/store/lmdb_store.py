@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -54,9 +53,6 @@ DATA_FILE = "data.mdb"
 
 FRESH_FILE = "data.mdb.new"
 """Where a compaction writes, beside the store."""
-
-COPIED_PER_COMMIT = 4000
-"""Entries that a compaction copies in one transaction, so that what it holds in memory stays small."""
 
 
 def _allocate_lock_file(path: Path) -> None:
@@ -349,16 +345,14 @@ class LmdbStore:
             max_dbs=len(layout.TABLES) + 16,
         )
         try:
+            tables = {}
+            for name in layout.TABLES:
+                duplicates = name in layout.SORTED_TABLES
+                tables[name] = copy.open_db(name, dupsort=duplicates, dupfixed=duplicates)
             with self._environment.begin() as txn:
-                for name in layout.TABLES:
-                    duplicates = name in layout.SORTED_TABLES
-                    table = copy.open_db(name, dupsort=duplicates, dupfixed=duplicates)
-                    entries = txn.cursor(db=self._tables[name]).iternext()
-                    while several := list(islice(entries, COPIED_PER_COMMIT)):
-                        with copy.begin(write=True, db=table) as into:
-                            into.cursor().putmulti(several, append=True)
+                copy_tables(txn, self._tables, copy, tables, lambda: True)
             with copy.begin(write=True) as into:
-                into.delete(layout.COMPACTION_DUE, db=copy.open_db(layout.META, txn=into))
+                into.delete(layout.COMPACTION_DUE, db=tables[layout.META])
             copy.sync(True)
         finally:
             copy.close()

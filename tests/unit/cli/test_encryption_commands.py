@@ -12,6 +12,7 @@ from ebbtide.cli import app as command_line
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.store import layout
 from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.erased_agents import ErasedAgents
 from ebbtide.store.port import Identity
 from tests.support.encrypted import fill, found_in
 
@@ -88,6 +89,9 @@ def test_a_key_is_destroyed_only_when_somebody_says_so(
     assert told(root, capsys)["ann"] == (True, True)
     assert run(root, "encryption", "destroy", "ann", "--yes") == 0
     assert told(root, capsys)["ann"] == (True, False)
+    [record] = ErasedAgents(root / "data").records()
+    assert '"action":"key_destroyed"' in record.text
+    assert '"agent_id":"ann"' in record.text
     assert run(root, "check", "ann", key="old.key") == ExitCode.DAMAGED
     assert run(root, "encryption", "destroy", "ann", "--yes") == ExitCode.NOT_FOUND
 
