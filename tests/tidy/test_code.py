@@ -19,7 +19,7 @@ LONGEST_FUNCTION = 70
 LONGER = {
     "settings.py": (450, "every setting of the daemon"),
     "store/data_directory.py": (
-        480,
+        500,
         "every way in which agents' files come, move and go: one order of renames",
     ),
     "fleet/fleet.py": (

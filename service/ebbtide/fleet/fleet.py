@@ -352,7 +352,7 @@ class Fleet:
             self.unresumed.pop(agent_id, None)
             self.watching.beat(agent_id)
 
-    async def install(self, staged: Staged, *, replace: bool) -> bool:
+    async def install(self, staged: Staged, *, replace: bool, allowance: Allowance | None = None) -> bool:
         """Put an agent that was made elsewhere into its place and take up its work; whether it replaced one.
 
         AGENT_EXISTS when there is one and it is not to be replaced. Who calls this sees it to its end.
@@ -367,6 +367,9 @@ class Fleet:
             exists = agent_id in self._agents or await self.on_pool(lambda: self._may_exist(agent_id))
             if exists and not replace:
                 raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
+            if not exists and allowance is not None:
+                with self._newcomers.arriving(agent_id) as before:
+                    await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
             await self.close(agent_id)
             await self._guarded(agent_id, self.on_pool(lambda: self.data.install(agent_id, staged.path)))
         finally:

@@ -184,6 +184,9 @@ class State:
             self._give_up()
             get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
             return
+        if change.forgotten:
+            # What a recall told may be known to nobody any more: who says it again is to be remembered.
+            self.echoes.clear()
         self.open_archive.follow(lambda archive: archive.note(change.nodes))
         if shelve is not None:
             self.open_archive.follow(shelve)

@@ -25,6 +25,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -110,6 +111,8 @@ class DataDirectory:
         self._initial_map_bytes = initial_map_bytes
         self.max_map_bytes = max_map_bytes
         self.erased = ErasedAgents(root)
+        self._telling = threading.Lock()
+        """Agents are erased side by side, and the log is one."""
         self._lock: int | None = None
 
     # --- the lock ----------------------------------------------------------------------------------
@@ -153,7 +156,9 @@ class DataDirectory:
         """Finish erasures that were cut off, undo or finish replacements, drop what was on its way."""
         for entry in list(os.scandir(self.agents)):
             if entry.name.startswith(_ERASING):
-                self._finish_erasure(Path(entry.path))
+                if not self.keys.are_locked:
+                    # Without its key nobody could tell what is erased: that waits for a start with it.
+                    self._finish_erasure(Path(entry.path))
             elif entry.name.startswith(_ERASED):
                 shutil.rmtree(entry.path)
             elif entry.name.startswith(_REPLACED):
@@ -295,8 +300,11 @@ class DataDirectory:
 
     def meta(self, directory: str) -> AgentMeta | None:
         """What is told of the agent in `directory`; None when nothing readable is."""
+        return self._meta_in(self.agents / directory)
+
+    def _meta_in(self, path: Path) -> AgentMeta | None:
         try:
-            content = (self.agents / directory / "meta.json").read_bytes()
+            content = (path / "meta.json").read_bytes()
             return msgspec.json.decode(content, type=AgentMeta)
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
@@ -317,6 +325,11 @@ class DataDirectory:
         doomed = self.agents / f"{_ERASING}{name}"
         will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action)
         try:
+            # Of an erasure or a replacement that failed half-way.
+            if doomed.exists():
+                self._finish_erasure(doomed)
+            if (aside := self.agents / f"{_REPLACED}{name}").exists():
+                shutil.rmtree(aside)
             replace_file(self.agents / name / _LAST_WILL, msgspec.json.encode(will))
             (self.agents / name).rename(doomed)
             sync_directory(self.agents)
@@ -333,7 +346,10 @@ class DataDirectory:
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
             content = (doomed / _LAST_WILL).read_bytes()
             record = self._tell(doomed, msgspec.json.decode(content, type=LastWill))
-        self.keys.destroy(doomed.name.removeprefix(_ERASING))
+        name = doomed.name.removeprefix(_ERASING)
+        if not (self.agents / name).exists():
+            # Another agent of this name would need its own, which lies in the same file.
+            self.keys.destroy(name)
         erased = doomed.with_name(doomed.name.replace(_ERASING, _ERASED, 1))
         if erased.exists():
             shutil.rmtree(erased)
@@ -344,6 +360,10 @@ class DataDirectory:
         return record
 
     def _tell(self, doomed: Path, will: LastWill) -> AuditRecord:
+        with self._telling:
+            return self._told_once(doomed, will)
+
+    def _told_once(self, doomed: Path, will: LastWill) -> AuditRecord:
         entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
         # A damaged store is erased as any other; then nobody can tell what it held.
         with contextlib.suppress(EbbtideError):
@@ -377,7 +397,7 @@ class DataDirectory:
 
         The key comes beside those that its owner has: these go when the owner's store is opened in its place.
         """
-        seal = self.keys.add(directory_name(owner)) if self.keys.seals_new_agents else None
+        seal = self.keys.stage(directory_name(owner)) if self.keys.seals_new_agents else None
         return self.create_beside(path, identity, seal)
 
     def open_copy(self, path: Path, owner: AgentId) -> LmdbStore:
@@ -400,6 +420,9 @@ class DataDirectory:
         self.mark(agent_id)
         try:
             sync_directory(staged)
+            told = self._meta_in(staged)
+            if told is not None and told.key_fingerprint:
+                self.keys.take_up(name, told.key_fingerprint)
             if place.exists():
                 self._put_aside(place, aside)
             try:
@@ -410,8 +433,10 @@ class DataDirectory:
                 raise
             sync_directory(self.agents)
             if aside.exists():
-                shutil.rmtree(aside)
-                sync_directory(self.agents)
+                # It is done: what cannot be removed now is removed by the next start, or erasure.
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(aside)
+                    sync_directory(self.agents)
         except OSError as error:
             raise translated(error, self.agents) from error
 

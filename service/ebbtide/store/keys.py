@@ -13,6 +13,7 @@ meant to be sealed, or make keys that nobody else can unwrap.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +81,14 @@ class DataKeys:
     def __init__(self, path: Path, master: MasterKey | None) -> None:
         self._path = path
         self._master = master
+        self._changing = threading.RLock()
+        self._staged: set[tuple[str, str]] = set()
+        """(directory, fingerprint) of keys whose store has no place yet: nobody else lets go of them."""
+
+    @property
+    def are_locked(self) -> bool:
+        """Whether agents are sealed here under a master key that nobody has shown."""
+        return self._master is None and bool(self.master_fingerprint())
 
     @property
     def seals_new_agents(self) -> bool:
@@ -128,37 +137,60 @@ class DataKeys:
         )
 
     def begin(self, directory: str) -> Seal:
-        """A key for a new agent; whatever key an agent of this name had is destroyed."""
-        self.destroy(directory)
-        return self.add(directory)
+        """A key for a new agent; whatever key an agent of this name had is destroyed, unless it is to be its next."""
+        with self._changing:
+            if any(owner == directory for owner, _ in self._staged):
+                self._drop_but(directory, set())
+            else:
+                self.destroy(directory)
+            return self.add(directory)
+
+    def stage(self, directory: str) -> Seal:
+        """A key for a store that is to take the place of an agent's, beside those that are there."""
+        with self._changing:
+            seal = self.add(directory)
+            self._staged.add((directory, seal.fingerprint))
+            return seal
+
+    def take_up(self, directory: str, fingerprint: str) -> None:
+        """The store of a key takes its place now. DATA_KEY_MISSING where the key is gone."""
+        with self._changing:
+            self.seal_of(directory, fingerprint)
+            self._staged.discard((directory, fingerprint))
 
     def add(self, directory: str) -> Seal:
         """One more key for an agent, kept durably before this returns."""
         from ebbtide.store.seal import MOST_KEY_IDS, Seal, new_data_key
 
         self.admit()
-        file = self._file(directory)
-        kept, master = file.keys, self._master_for(file)
-        key_id = kept[-1].id % MOST_KEY_IDS + 1 if kept else 1
-        data_key = new_data_key()
-        fresh = WrappedKey(key_id, master.wrap(directory, key_id, data_key))
-        self._keep(directory, WrappedKeys(master.fingerprint, [*kept, fresh]))
-        return Seal(key_id, data_key)
+        with self._changing:
+            file = self._file(directory)
+            kept, master = file.keys, self._master_for(file)
+            key_id = kept[-1].id % MOST_KEY_IDS + 1 if kept else 1
+            data_key = new_data_key()
+            fresh = WrappedKey(key_id, master.wrap(directory, key_id, data_key))
+            self._keep(directory, WrappedKeys(master.fingerprint, [*kept, fresh]))
+            return Seal(key_id, data_key)
 
     def keep_only(self, directory: str, fingerprint: str) -> None:
         """Let the other keys of an agent go: nothing is sealed with them any more."""
+        with self._changing:
+            self._drop_but(directory, {fingerprint})
+
+    def _drop_but(self, directory: str, fingerprints: set[str]) -> None:
         file = self._file(directory)
-        if len(file.keys) < 2:
-            return
+        staged = {own for owner, own in self._staged if owner == directory}
         seals = zip(file.keys, self._seals(file, directory), strict=True)
-        kept = [key for key, seal in seals if seal.fingerprint == fingerprint]
-        assert kept, "the key in use is among them"
-        self._keep(directory, WrappedKeys(file.master, kept))
+        kept = [key for key, seal in seals if seal.fingerprint in fingerprints | staged]
+        assert kept or not fingerprints, "the key in use is among them"
+        if len(kept) < len(file.keys):
+            self._keep(directory, WrappedKeys(file.master, kept))
 
     def destroy(self, directory: str) -> bool:
         """Overwrite and remove the keys of an agent; whether there were any. Needs no master key."""
         try:
-            return overwrite_and_remove(self._path / directory)
+            with self._changing:
+                return overwrite_and_remove(self._path / directory)
         except OSError as error:
             raise translated(error, self._path) from error
 

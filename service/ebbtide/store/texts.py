@@ -103,7 +103,8 @@ class TextWriting(TextReading, TableWriting):
     def put_message(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
         """Keep a message, or let it say something else from now on: the text it had is let go."""
         before = self.message(record.number)
-        assert self.put_chunk(text) == record.text_key
+        key = self.put_chunk(text)
+        assert key == record.text_key
         if before is not None:
             if not before.is_withdrawn:
                 self.drop_chunk(before.text_key)

@@ -22,6 +22,7 @@ from ebbtide import __version__
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.allowance import Allowance
 from ebbtide.store.data_directory import directory_name
 from ebbtide.store.port import Identity, Store
 from ebbtide.store.receiving import Staged, receive
@@ -130,7 +131,9 @@ async def restore(
         folder = await fleet.on_pool(fleet.data.make_transfer)
         held.callback(service.transfers.soon, partial(shutil.rmtree, folder, ignore_errors=True))
         await _take_in(service, folder / "arrived", pieces)
-        work = _restored(service, owner, folder, replace, rename, held.pop_all())
+        # Who asks is known here only: the work outlives the request.
+        wish = _Wish(owner, replace, rename, actor(), service.allowance)
+        work = _restored(service, wish, folder, held.pop_all())
         return await service.transfers.to_its_end(work)
 
 
@@ -147,10 +150,19 @@ async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -
         raise translated(error, path) from error
 
 
-async def _restored(
-    service: Service, owner: AgentId, folder: Path, replace: bool, rename: bool, held: ExitStack
-) -> Restored:
-    now_ms, asker = service.clock.now_ms(), actor()
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """Whom to bring back, how, and who asks for it."""
+
+    owner: AgentId
+    replace: bool
+    rename: bool
+    asker: str
+    allowance: Allowance | None
+
+
+async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack) -> Restored:
+    now_ms = service.clock.now_ms()
 
     def make() -> Staged:
         with (folder / "arrived").open("rb") as source:
@@ -158,16 +170,16 @@ async def _restored(
                 service.fleet.data,
                 source,
                 folder,
-                wanted=owner,
-                rename=rename,
+                wanted=wish.owner,
+                rename=wish.rename,
                 defaults=service.fleet.defaults,
                 now_ms=now_ms,
-                asker=asker,
+                asker=wish.asker,
             )
 
     with held:
         staged = await service.transfers.run(make)
-        replaced = await service.fleet.install(staged, replace=replace)
+        replaced = await service.fleet.install(staged, replace=wish.replace, allowance=wish.allowance)
     return restored(staged, replaced)
 
 

@@ -80,3 +80,30 @@ def test_an_export_is_plain_and_what_comes_of_it_is_sealed_anew(data: DataDirect
     assert after is not None
     assert after.encrypted
     assert after.key_fingerprint != before.key_fingerprint
+
+
+def test_an_import_whose_key_went_meanwhile_replaces_nothing(data: DataDirectory) -> None:
+    """Opening the agent spares the key of what is on its way; erasing it does not, and then nothing takes its place."""
+    content = form_of(data, "export")
+    staged = received(data, content, ANN)
+    before = told(data, ANN)
+    assert told(data, ANN) == before, "it was opened, and its other keys went"
+    data.install(ANN, staged.path)
+    assert told(data, ANN) == before
+    again = received(data, content, ANN)
+    assert data.keys.destroy("ann")
+    with pytest.raises(Precondition) as caught:
+        data.install(ANN, again.path)
+    assert caught.value.reason == "DATA_KEY_MISSING"
+    assert (data.agents / "ann" / "data.mdb").exists(), "what is there stays where it is"
+
+
+def test_a_new_agent_keeps_its_key_when_an_old_erasure_ends(data: DataDirectory) -> None:
+    """An erasure that failed half-way is finished by a start; the key of who has the name now is not its own."""
+    (data.agents / "ann").rename(data.agents / ".erasing-ann")
+    store = data.create_store(Identity(ANN, 6, 8, 1))
+    store.write(fill)
+    store.close()
+    data._sweep()
+    assert not (data.agents / ".erasing-ann").exists()
+    assert told(data, ANN)
