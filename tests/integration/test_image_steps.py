@@ -232,4 +232,5 @@ def test_memories_outlive_the_container(image: Image) -> None:
     with running(image) as daemon:
         asked = {"keywords": ["lisbon"], "patience_ms": 20_000}
         answer = daemon.client.post("/v1/agents/ann/recall", json=asked)
+        assert answer.status_code == 200, answer.text
         assert "I moved to Lisbon in May." in answer.json()["text"]
