@@ -28,7 +28,7 @@ from ebbtide.store.chain import (
     proof_of,
     sealed,
 )
-from ebbtide.store.durable import sync_directory
+from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
 
@@ -98,7 +98,7 @@ class ErasedAgents:
         head = self.head()
         record = sealed(entry, agent_id, head)
         if record.proofs:
-            _write(self.path / f"{record.number}.proofs", b"".join((key, *record.proofs)))
+            replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)
         line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"
         whole = sum(len(one) + 1 for one in self._whole_lines())
         with open(os.open(self.path / LOG, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
@@ -116,13 +116,6 @@ class ErasedAgents:
         except FileNotFoundError:
             return []
         return content.split(b"\n")[:-1]
-
-
-def _write(path: Path, content: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
