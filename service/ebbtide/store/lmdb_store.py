@@ -64,7 +64,7 @@ def _allocate_lock_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool, sync: bool = True) -> Any:
+def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:
     """LMDB's environment in a directory, its map at least as large as its file."""
     present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
     try:
@@ -78,10 +78,24 @@ def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool, s
             subdir=True,
             create=new,
             readahead=False,
-            sync=sync,
         )
     except (lmdb.Error, OSError) as error:
         raise translated(error, path) from error
+
+
+def _opened(environment: Any, names: Iterable[bytes], creating: Any = None) -> dict[bytes, Any]:
+    """Tables, open; in a transaction that creates the store they are made, else only later ones may be."""
+    tables = {}
+    for name in names:
+        duplicates = name in layout.SORTED_TABLES
+        tables[name] = environment.open_db(
+            name,
+            txn=creating,
+            create=creating is not None or name in layout.LATER_TABLES,
+            dupsort=duplicates,
+            dupfixed=duplicates,
+        )
+    return tables
 
 
 def without_keys(fingerprint: str) -> Seal:
@@ -122,7 +136,7 @@ class LmdbStore:
         store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal)
         try:
             with environment.begin(write=True) as txn:
-                store._open_tables(layout.TABLES, txn)
+                store._tables = _opened(environment, layout.TABLES, txn)
                 LmdbWriting(txn, store._tables).create(identity, store.sealed_with)
         except BaseException as error:
             store.close()
@@ -176,25 +190,13 @@ class LmdbStore:
         environment = _environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
         store = cls(path, environment, max_map_bytes=max_map_bytes)
         try:
-            store._open_tables(layout.TABLES)
+            store._tables = _opened(environment, layout.TABLES)
         except (lmdb.Error, OSError) as error:
             store.close()
             if isinstance(error, lmdb.NotFoundError):
                 raise Corrupted("the store lacks a table", reason="STORE_CORRUPTED") from error
             raise translated(error, path) from error
         return store
-
-    def _open_tables(self, names: Iterable[bytes], creating: Any = None) -> None:
-        """Open tables; in a transaction that creates the store they are made, else only later ones may be."""
-        for name in names:
-            duplicates = name in layout.SORTED_TABLES
-            self._tables[name] = self._environment.open_db(
-                name,
-                txn=creating,
-                create=creating is not None or name in layout.LATER_TABLES,
-                dupsort=duplicates,
-                dupfixed=duplicates,
-            )
 
     def read(self, fn: Callable[[ReadTransaction], T]) -> T:
         """Run `fn` on a consistent view."""
@@ -252,7 +254,7 @@ class LmdbStore:
             )
             self._map_bytes, self._is_lost = self._environment.info()["map_size"], False
             try:
-                self._open_tables(layout.TABLES)
+                self._tables = _opened(self._environment, layout.TABLES)
             except (lmdb.Error, OSError) as error:
                 self._is_lost = True
                 raise translated(error, self.path) from error
@@ -274,37 +276,48 @@ class LmdbStore:
         False when it was given up. It begins anew when the map had to grow meanwhile: each time to twice its size, so
         that this ends. The copy is not durable: it is for who reads it at once.
         """
+
+        def between() -> bool:
+            rest()
+            return not (self._copies.must_end or is_given_up())
+
         while not is_given_up():
             for left in into.iterdir():
                 left.unlink()
             try:
                 with self._copies.copying():
                     self._refuse_closed()
-                    if self._copy(into, is_given_up, rest):
+                    if self._copy_into(into / DATA_FILE, between):
                         return True
             except FOREIGN as error:
                 raise translated(error, self.path) from error
         return False
 
-    def _copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
-        def between() -> bool:
-            rest()
-            return not (self._copies.must_end or is_given_up())
-
+    def _copy_into(self, file: Path, between: Callable[[], bool]) -> bool:
+        """Write every entry as it is now into a fresh store, not durably; False when `between` cut it off."""
         info = self._environment.info()
         # Twice what is there, since pages may be filled otherwise; the file takes only what is used of it.
-        map_bytes = max(
-            SMALLEST_MAP_BYTES * 4, 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
+        map_bytes = 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
+        fresh = lmdb.open(
+            str(file),
+            subdir=False,
+            lock=False,
+            sync=False,
+            map_size=max(map_bytes, SMALLEST_MAP_BYTES * 4),
+            max_dbs=len(layout.TABLES) + 16,
         )
-        environment = _environment(into, map_bytes=map_bytes, max_map_bytes=map_bytes, new=True, sync=False)
-        copy = LmdbStore(into, environment, max_map_bytes=map_bytes)
         try:
-            with environment.begin(write=True) as txn:
-                copy._open_tables(layout.TABLES, txn)
+            with fresh.begin(write=True) as txn:
+                tables = _opened(fresh, layout.TABLES, txn)
             with self._environment.begin() as txn:
-                return copy_tables(txn, self._tables, environment, copy._tables, between)
+                if not copy_tables(txn, self._tables, fresh, tables, between):
+                    return False
+            # Nothing stands in it that no entry holds.
+            with fresh.begin(write=True) as txn:
+                txn.delete(layout.COMPACTION_DUE, db=tables[layout.META])
+            return True
         finally:
-            copy.close()
+            fresh.close()
 
     def compact(self) -> None:
         """Write everything the store refers to into a fresh file, which takes the place of the old one.
@@ -317,7 +330,7 @@ class LmdbStore:
         fresh = self.path / FRESH_FILE
         try:
             fresh.unlink(missing_ok=True)
-            self._copy_into(fresh)
+            self._copy_into(fresh, lambda: True)
             sync_file(fresh)
             with self._copies.standstill():
                 self._environment.close()
@@ -332,30 +345,6 @@ class LmdbStore:
         finally:
             if self._is_lost:
                 self._reopen()
-
-    def _copy_into(self, fresh: Path) -> None:
-        size: int = self._environment.info()["map_size"]
-        # Entries in order fill pages to the brim; twice the room is more than they need, and is not taken up.
-        copy = lmdb.open(
-            str(fresh),
-            subdir=False,
-            lock=False,
-            sync=False,
-            map_size=2 * size,
-            max_dbs=len(layout.TABLES) + 16,
-        )
-        try:
-            tables = {}
-            for name in layout.TABLES:
-                duplicates = name in layout.SORTED_TABLES
-                tables[name] = copy.open_db(name, dupsort=duplicates, dupfixed=duplicates)
-            with self._environment.begin() as txn:
-                copy_tables(txn, self._tables, copy, tables, lambda: True)
-            with copy.begin(write=True) as into:
-                into.delete(layout.COMPACTION_DUE, db=tables[layout.META])
-            copy.sync(True)
-        finally:
-            copy.close()
 
     def close(self) -> None:
         """Close the environment. Idempotent."""
