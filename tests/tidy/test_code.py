@@ -18,10 +18,6 @@ LONGEST_FUNCTION = 70
 
 LONGER = {
     "settings.py": (450, "every setting of the daemon"),
-    "store/data_directory.py": (
-        500,
-        "every way in which agents' files come, move and go: one order of renames",
-    ),
     "fleet/fleet.py": (
         480,
         "opening, closing, erasing and restoring one agent never overlap: one class sees to it",
