@@ -282,7 +282,10 @@ class Fleet:
             if opening is not None:
                 await asyncio.wait([opening])
             await self.close(agent_id)
-            if not await self.on_pool(lambda: self.data.exists(agent_id)):
+            # What could not be finished of an erasure is taken up again.
+            if not await self.on_pool(
+                lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
+            ):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
             entry = AuditEntry(self.needs.clock.now_ms(), actor(), "agent_erased", {})
             erased: list[AuditRecord] = []
