@@ -12,6 +12,8 @@ from typing import Any
 import grpc.aio
 import httpx
 import pytest
+from google.rpc.error_details_pb2 import ErrorInfo
+from grpc_status import rpc_status
 
 from ebbtide.errors import Unavailable
 from ebbtide.fleet.agent import Agent
@@ -296,9 +298,33 @@ async def test_a_follower_holds_no_agent_open(tmp_path: Path, transport: str) ->
             assert kinds(await up_to(events, "PassCompleted"))[0] == "NodeCreated"
 
 
+async def end_of(events: AsyncIterator[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What still comes of a stream, and the error that it breaks off with, as REST would have it."""
+    found: list[Any] = []
+    try:
+        async with asyncio.timeout(10):
+            async for event in events:
+                if "error" in event:
+                    return found, event["error"]
+                found.append(event)
+    except grpc.aio.AioRpcError as error:
+        return found, status_as_error(error)
+    raise AssertionError(f"the stream ended without a reason: {found}")
+
+
+def status_as_error(error: grpc.aio.AioRpcError) -> dict[str, Any]:
+    """The error that a call ended with."""
+    status = rpc_status.from_call(error)  # type: ignore[arg-type]
+    assert status is not None, error
+    info = ErrorInfo()
+    assert status.details[0].Unpack(info)
+    told = {"reason": info.reason, "status": error.code().name, "message": status.message}
+    return {**told, "metadata": dict(info.metadata)}
+
+
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
-    """A stream ends by itself, and at once, when the daemon begins to stop."""
+    """A stream ends at once when the daemon begins to stop, and says so: SHUTTING_DOWN."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -306,8 +332,51 @@ async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
             await up_to(events, "PassCompleted")
             service.is_accepting = False
             service.fleet.wake_waiters()
-            async with asyncio.timeout(5):
-                assert [event async for event in events] == []
+            rest, error = await end_of(events)
+            assert (rest, error["reason"], error["status"]) == ([], "SHUTTING_DOWN", "UNAVAILABLE")
+            assert "stopping" in error["message"]
+        service.is_accepting = True
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_stop_ends_a_stream_that_is_just_awake(tmp_path: Path, transport: str) -> None:
+    """A stop that comes while a stream gathers what woke it is not overslept until the next sign of life."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+            service.fleet.watching.beat(AgentId("ann"))
+            await asyncio.sleep(verb.GATHERING_S / 4)
+            service.is_accepting = False
+            service.fleet.wake_waiters()
+            assert (await end_of(events))[1]["reason"] == "SHUTTING_DOWN"
+        service.is_accepting = True
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_stop_ends_a_stream_whose_agent_is_busy(
+    tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that is told to ask again later does not sit that out when the daemon stops."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+            asked = asyncio.Event()
+
+            async def refusing(*_: Any) -> Any:
+                asked.set()
+                raise Unavailable("closing", reason="AGENT_CLOSING", retry_after_s=60.0)
+
+            with monkeypatch.context() as closing:
+                closing.setattr(Agent, "run", refusing)
+                service.fleet.watching.beat(AgentId("ann"))
+                await asked.wait()
+                service.is_accepting = False
+                service.fleet.wake_waiters()
+                assert (await end_of(events))[1]["reason"] == "SHUTTING_DOWN"
         service.is_accepting = True
 
 

@@ -59,7 +59,7 @@ async def watch_events(
     """Open a stream of the events after a number; what is wrong with the request is told before it begins.
 
     Without `after` it begins with the oldest event that is kept, with -1 with the next one to come. It goes on
-    until the caller leaves or the daemon stops, or ends with what is there when `follow` is false.
+    until the caller leaves, ends with what is there when `follow` is false, or breaks off with the reason.
     """
     owner = parse_agent_id(agent_id)
     if after is not None and after < FROM_NOW_ON:
@@ -100,20 +100,35 @@ class EventStream:
         """What is there, page by page, then what happens. EbbtideError where it cannot go on."""
         page = self._first_page
         while True:
+            self._refuse_over()
             if page:
                 yield page
             if len(page) < PAGE_SIZE:
                 if not self._is_following:
                     return
                 await self._beat.wait(HEARTBEAT_S)
-                if not self._service.is_accepting:
-                    return
                 if not self._beat.has_come:
                     yield []
                     page = []
                     continue
-                await asyncio.sleep(GATHERING_S)
+                await self._rest(GATHERING_S)
             page = await self._page_with_patience()
+
+    def _refuse_over(self) -> None:
+        """SHUTTING_DOWN from the moment a stop begins: what was asked for is not all told, so it must not end well.
+
+        To be asked after `_page` took the beat and before that is waited for: a stop that came earlier beats no more.
+        """
+        if not self._service.is_accepting:
+            raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+
+    async def _rest(self, pause_s: float) -> None:
+        """Let time go by, but for a stop."""
+        while pause_s > 0:
+            self._refuse_over()
+            await asyncio.sleep(min(GATHERING_S, pause_s))
+            pause_s -= GATHERING_S
+        self._refuse_over()
 
     async def _page_with_patience(self) -> list[EventInfo]:
         """The next page, asked for again where the agent is only busy or being closed at this moment."""
@@ -121,9 +136,7 @@ class EventStream:
             try:
                 return await self._page()
             except (Exhausted, Unavailable, Deadline) as error:
-                if not self._service.is_accepting:
-                    return []
-                await asyncio.sleep(error.retry_after_s or 1.0)
+                await self._rest(error.retry_after_s or 1.0)
 
     async def _page(self) -> list[EventInfo]:
         self._beat = self._watch.next_beat()
