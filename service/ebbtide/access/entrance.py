@@ -2,7 +2,7 @@
 
 Two steps. `admit`: who is it? Before anything of the request is read. `permit`: may they do this, with this agent?
 Before anything is looked up, so that nobody learns from an error what exists. Each step counts against a rate: that
-of the key, that of the agent.
+of the key, that of the agent. What goes on for long asks `permit_still`, again and again.
 
 Where authentication is off, everybody is ANYONE and may do everything; an agent's rate holds all the same.
 """
@@ -62,6 +62,14 @@ class Entrance:
         per_s = self._settings.agent_requests_per_s
         if per_s and agent_id is not None and operation.needs is Needs.AGENT:
             self._refuse_faster(self._by_agent, agent_id, per_s, "agent")
+
+    def permit_still(self, caller: Caller, operation: Operation, agent_id: str) -> None:
+        """Refuse what goes on since it was permitted, once the caller's key no longer allows it.
+
+        INVALID_KEY, SCOPE_MISSING, KEY_NOT_FOR_AGENT. It counts against no rate.
+        """
+        if self._keyring is not None:
+            self._keyring.grant_now(caller.key_id, self._clock.now_ms()).refuse_beyond(operation, agent_id)
 
     def _refuse_faster(self, buckets: Buckets, name: str, per_s: float, whose: str) -> None:
         wait_s = buckets.take(name, per_s, self._clock.monotonic_s())

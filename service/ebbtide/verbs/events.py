@@ -2,7 +2,8 @@
 
 A stream is read in pages from the store, each through a job like any request, and waits in between for the next
 commit. Nothing is skipped silently: where the numbers that a caller wants next are no longer kept, the stream is
-refused, or ends, with EVENTS_GONE. Events name memories by their ids and never say what they hold.
+refused, or ends, with EVENTS_GONE. Events name memories by their ids and never say what they hold. Whether who
+watches still may is looked at before each page, and in between: a stream outlives the request that opened it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from itertools import islice
 from pydantic import Field
 
 from ebbtide import events
+from ebbtide.access.grants import CALLER
+from ebbtide.access.operations import OPERATIONS
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
 from ebbtide.fleet.watching import Watch
 from ebbtide.store.port import ReadTransaction
@@ -26,6 +29,11 @@ PAGE_SIZE = 500
 
 HEARTBEAT_S = 15.0
 """So often something is sent when nothing happens, so that nobody in between takes the connection for dead."""
+
+LOOK_EVERY_S = 1.0
+"""So often it is looked whether the key of whoever watches still counts; a key that expires wakes nobody."""
+
+WATCHING = OPERATIONS["WatchEvents"]
 
 GATHERING_S = 0.2
 """How long a stream that was woken waits for more to come: a pass commits every few milliseconds."""
@@ -85,6 +93,7 @@ class EventStream:
         self._watch = watch
         self._after = after
         self._is_following = is_following
+        self._caller = CALLER.get()
         self._first_page: list[EventInfo] = []
         self._beat = watch.next_beat()
 
@@ -106,7 +115,7 @@ class EventStream:
             if len(page) < PAGE_SIZE:
                 if not self._is_following:
                     return
-                await self._beat.wait(HEARTBEAT_S)
+                await self._wait()
                 if not self._beat.has_come:
                     yield []
                     page = []
@@ -115,12 +124,22 @@ class EventStream:
             page = await self._page_with_patience()
 
     def _refuse_over(self) -> None:
-        """SHUTTING_DOWN from the moment a stop begins: what was asked for is not all told, so it must not end well.
+        """SHUTTING_DOWN from the moment a stop begins; the error of a request, once the caller may not ask any more.
 
-        To be asked after `_page` took the beat and before that is waited for: a stop that came earlier beats no more.
+        What was asked for is not all told then, so it must not end well. To be asked after `_page` took the beat and
+        before that is waited for: a stop that came earlier beats no more.
         """
         if not self._service.is_accepting:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+        self._service.entrance.permit_still(self._caller, WATCHING, self._owner)
+
+    async def _wait(self) -> None:
+        """Wait for something to happen, HEARTBEAT_S at most."""
+        left_s = HEARTBEAT_S
+        while left_s > 0 and not self._beat.has_come:
+            await self._beat.wait(min(LOOK_EVERY_S, left_s))
+            self._refuse_over()
+            left_s -= LOOK_EVERY_S
 
     async def _rest(self, pause_s: float) -> None:
         """Let time go by, but for a stop."""
