@@ -23,7 +23,7 @@ from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
 from ebbtide.access.grants import CALLER, let_ask
-from ebbtide.access.operations import OPERATIONS, UNLISTED, Operation
+from ebbtide.access.operations import OPERATIONS, UNLISTED
 from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
 from ebbtide.rpc.convert import answered, decoded, given
@@ -83,11 +83,10 @@ class Servicer:
         if method.server_streaming:
             return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
         call = CALLS[method.name]
-        operation = OPERATIONS.get(method.name, UNLISTED)
 
         async def handle(body: bytes, context: Context) -> bytes:
             async def work() -> bytes:
-                return await self._work(operation, call, request_kind, answer_kind, body)
+                return await self._work(method.name, call, request_kind, answer_kind, body)
 
             return await self.answer(method.name, context, work)
 
@@ -154,16 +153,11 @@ class Servicer:
         self._service.entrance.permit(CALLER.get(), OPERATIONS.get(method, UNLISTED), agent_id)
 
     async def _work(
-        self,
-        operation: Operation,
-        call: Call,
-        request_kind: type[Message],
-        answer_kind: type[Message],
-        body: bytes,
+        self, name: str, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes
     ) -> bytes:
         at_desk = self._service.at_desk
         fields = await at_desk(len(body), lambda: given(decoded(request_kind, body)))
-        self._service.entrance.permit(CALLER.get(), operation, fields.get("agent_id"))
+        self._permit(name, fields.get("agent_id"))
         answer, beside = await call(self._service, fields)
         return await at_desk(
             _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
