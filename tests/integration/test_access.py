@@ -25,7 +25,8 @@ from tests.support.keys import bearer, new_key
 from tests.support.process import ROOT, Daemon, running_daemon
 from tests.support.waiting import wait_until
 
-ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys"}
+ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys", "ACCESS__FAILED_TRIES_PER_S": 0}
+"""Settings of a daemon that asks for keys; tests wait for some by trying again and again."""
 
 
 def ebbtide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -94,6 +94,8 @@ class RestServer:
             access_log=False,
             server_header=False,
             date_header=False,
+            # By default uvicorn believes whoever calls from this machine where it comes from.
+            proxy_headers=False,
             lifespan="off",
             loop="none",
             http=_Protocol,

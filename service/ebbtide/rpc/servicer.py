@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -203,8 +204,9 @@ class Servicer:
             self.idle.set()
 
     def admit(self, context: Context) -> None:
-        """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED."""
-        caller = self._service.entrance.admit(_metadata(context, AUTHORIZATION_KEY))
+        """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED(_TRIES)."""
+        shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context)
+        caller = self._service.entrance.admit(shown, address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
@@ -244,6 +246,12 @@ def _bulk(answer: BaseModel) -> int:
 
 def _request_id(context: Context) -> str:
     return request_id_from(next(iter(_metadata(context, REQUEST_ID_KEY)), None))
+
+
+def _address(context: Context) -> str:
+    """The address that a call comes from; gRPC tells it as `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
+    _, _, place = unquote(context.peer()).partition(":")
+    return place.rpartition(":")[0].strip("[]")
 
 
 def _metadata(context: Context, wanted: str) -> list[str]:
