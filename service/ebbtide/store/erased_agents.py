@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,6 +47,16 @@ _LINES = msgspec.json.Decoder(LoggedLine)
 """Made on import: see codec.py."""
 
 
+class Place(NamedTuple):
+    """Where in the log a record ends: how many there are up to there, and the byte."""
+
+    number: int = 0
+    offset: int = 0
+
+
+BEGIN = Place()
+
+
 class ErasedAgents:
     """The log of one data directory."""
 
@@ -54,16 +65,30 @@ class ErasedAgents:
 
     def records(self) -> Iterator[AuditRecord]:
         """Every record in order; what cannot be read is told as a record of nothing."""
-        for place, line in enumerate(self._whole_lines(), 1):
-            try:
-                logged = _LINES.decode(line)
-                text, own = logged.text, bytes.fromhex(logged.hash)
-            except (msgspec.DecodeError, ValueError):
-                text, own = "", b""
-            told = AuditRecord(place, text, own)
-            said = line_of(told)
-            proofs = self.proofs(place) if said is not None and said.proof_count else ()
-            yield AuditRecord(place if said is None else said.number, text, own, proofs)
+        for record, _ in self.logged():
+            yield self.with_proofs(record)
+
+    def logged(self, after: Place = BEGIN) -> Iterator[tuple[AuditRecord, Place]]:
+        """Records behind a place, without their proofs, which may be very many; each with where it ends."""
+        try:
+            file = (self.path / LOG).open("rb")
+        except FileNotFoundError:
+            return
+        number, offset = after
+        with file:
+            file.seek(offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                number, offset = number + 1, offset + len(line)
+                yield _read(line, number), Place(number, offset)
+
+    def with_proofs(self, record: AuditRecord) -> AuditRecord:
+        """A record with the keyed hashes that it vouches for, as far as they are there."""
+        said = line_of(record)
+        if said is None or not said.proof_count:
+            return record
+        return msgspec.structs.replace(record, proofs=self.proofs(record.number))
 
     def head(self) -> ChainHead:
         """The latest record."""
@@ -80,8 +105,13 @@ class ErasedAgents:
 
     def holds(self, number: int, text: str) -> bool:
         """Whether a text is among those that were erased with a record."""
+        return self.held(number, [text]) == [True]
+
+    def held(self, number: int, texts: Sequence[str]) -> list[bool]:
+        """Of each text, whether it is among those that were erased with a record."""
         key, proofs = self._kept(number)
-        return bool(key) and proof_of(key, text) in proofs
+        known = frozenset(proofs)
+        return [bool(key) and proof_of(key, text) in known for text in texts]
 
     def _kept(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
         try:
@@ -116,6 +146,16 @@ class ErasedAgents:
         except FileNotFoundError:
             return []
         return content.split(b"\n")[:-1]
+
+
+def _read(line: bytes, number: int) -> AuditRecord:
+    try:
+        logged = _LINES.decode(line)
+        record = AuditRecord(number, logged.text, bytes.fromhex(logged.hash))
+    except (msgspec.DecodeError, ValueError):
+        return AuditRecord(number, "", b"")
+    said = line_of(record)
+    return record if said is None else msgspec.structs.replace(record, number=said.number)
 
 
 def _write(path: Path, content: bytes) -> None:
