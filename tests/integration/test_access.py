@@ -244,7 +244,7 @@ def test_both_ports_speak_tls(tmp_path: Path) -> None:
         assert model_over_grpc(daemon.grpc_target, own.credentials(), key) == "builtin"
         assert model_over_grpc(daemon.grpc_target, own.credentials(), None) == "UNAUTHENTICATED"
         assert model_over_grpc(daemon.grpc_target, None, key) == "UNAVAILABLE"
-        with Client(daemon.url, api_key=key, verify=own.trusting()) as client:
+        with Client(daemon.url, api_key=key, ca_file=own.path / "ca.pem") as client:
             client.initialise("ann")
             with pytest.raises(Exhausted):
                 client.initialise("bob")
@@ -272,6 +272,18 @@ def test_callers_can_be_asked_for_certificates(tmp_path: Path) -> None:
                 http.get(f"{daemon.url}/healthz")
         with Client(daemon.url, verify=own.trusting()) as client, pytest.raises(ConnectionFailed):
             client.get_model()
+        files = {"ca_file": own.path / "ca.pem", "client_cert": own.path / "client.pem"}
+        with Client(daemon.url, **files) as client:
+            assert client.get_model().kind == "builtin"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("EBBTIDE_CA_FILE", str(files["ca_file"]))
+            patch.setenv("EBBTIDE_CLIENT_CERT", str(files["client_cert"]))
+            with Client(daemon.url) as client:
+                assert client.get_model().kind == "builtin"
+            with Client(daemon.url, verify=own.trusting()) as client, pytest.raises(ConnectionFailed):
+                client.get_model()
+        with pytest.raises(ValueError, match="not both"):
+            Client(daemon.url, verify=own.trusting(), ca_file=own.path / "ca.pem")
         with httpx.Client(verify=own.trusting(with_certificate=True)) as http:
             assert http.get(f"{daemon.url}/v1/model").status_code == 200
         assert model_over_grpc(daemon.grpc_target, own.credentials(), None) == "UNAVAILABLE"
