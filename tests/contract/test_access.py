@@ -24,7 +24,7 @@ from grpc_status import rpc_status
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.operations import OPERATIONS, Needs
 from ebbtide.errors import REASONS
-from ebbtide.rest import moving
+from ebbtide.rest import erased, moving
 from ebbtide.rest.app import create_app
 from ebbtide.rest.routes import router
 from ebbtide.verbs.service import Service
@@ -60,6 +60,7 @@ class Rest:
         found = [
             *router.routes,
             *moving.router.routes,
+            *erased.router.routes,
             *(r for r in app._app.routes if getattr(r, "path", None)),
         ]
         pairs = [(getattr(r, "methods", None) or {"GET"}, r.path) for r in found]  # type: ignore[attr-defined]

@@ -149,10 +149,17 @@ async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
         assert (await memory.verify_audit("ann")).intact
         assert (await memory.close_agent("ann")).closed
         assert (await memory.erase("ann")).erased
+        assert [one.agent_id async for one in memory.every_erased_agent(page_size=1)] == ["ann"]
+        assert (await memory.list_erased_agents(agent_id="bob")).records == ()
+        await memory.remember("bob", SAID)
+        assert (await memory.erase("bob")).record_number == 2
+        asked = await memory.verify_erased_agents([SAID[0]["content"]], agent_id="bob")
+        assert asked.intact and asked.texts == (models.TextVerdict(erased=True, record=2),)
         assert (await memory.get_health()).status == "ok"
         assert (await memory.get_readiness()).status == "ready"
         assert (await memory.get_model()).tasks["segment"].calls >= 1
         assert (await memory.get_scheduler()).max_open_agents > 0
+        assert "ebbtide_open_agents" in await memory.get_metrics()
 
 
 def test_the_sync_client_speaks_to_a_real_daemon(daemon: Daemon) -> None:
@@ -182,7 +189,7 @@ def test_both_clients_have_the_same_verbs() -> None:
         and not name.startswith("_")
         and name != "as_method"
     }
-    assert len(builders) == 29
+    assert len(builders) == 36
     for name, build in builders.items():
         wanted = list(inspect.signature(build).parameters)
         for kind in (Client, AsyncClient):
@@ -218,7 +225,7 @@ async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) ->
             assert good
             follow(good)
     assert len(wanted) > 20
-    for name in sorted(wanted - {"Restored"}):
+    for name in sorted(wanted):
         told = schemas[name]["properties"]
         assert [f.name for f in dataclasses.fields(getattr(models, name))] == list(told), name
     answers = {
@@ -226,8 +233,7 @@ async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) ->
         for name, kind in vars(models).items()
         if dataclasses.is_dataclass(kind) and name not in ("Message", "Initialised")
     }
-    # Files go through the command line or a plain HTTP client.
-    assert answers == wanted - {"Restored"}
+    assert answers == wanted
     message = [f.name for f in dataclasses.fields(Message)]
     assert message == list(schemas["MessageForm"]["properties"])
     asked = {"remember": "RememberCommand", "recall": "RecallCommand", "flush": "FlushCommand"}
@@ -238,9 +244,10 @@ async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) ->
         "search": "SearchCommand",
         "forget": "ForgetCommand",
         "verify_audit": "VerifyAuditCommand",
+        "verify_erased_agents": "VerifyErasedAgentsCommand",
     }.items():
         parameters = [p for p in inspect.signature(getattr(calls, verb)).parameters if p != "agent_id"]
-        assert parameters == list(schemas[form]["properties"]), verb
+        assert parameters == [f for f in schemas[form]["properties"] if f != "agent_id"], verb
 
 
 def test_an_answer_of_a_newer_daemon_is_read() -> None:
@@ -754,7 +761,7 @@ def run(daemon: Daemon, *command: str) -> str:
     return done.stdout
 
 
-def test_samples_and_the_readme_run_as_they_are(daemon: Daemon) -> None:
+def test_samples_and_the_readme_run_as_they_are(daemon: Daemon, tmp_path: Path) -> None:
     """Every sample, and what the README and docs/clients.md print as Python, does what it says on a real daemon."""
     told = {path.name: run(daemon, str(path), daemon.url) for path in sorted((HOME / "samples").glob("*.py"))}
     assert "I moved to Lisbon in May." in told.pop("first_recall.py")
@@ -766,6 +773,12 @@ def test_samples_and_the_readme_run_as_they_are(daemon: Daemon) -> None:
         block = marked_block(read(page), mark).replace("http://127.0.0.1:8420", daemon.url)
         assert daemon.url in block
         assert "I moved to Lisbon in May." in run(daemon, "-c", block)
+    block = marked_block(read("clients/python/README.md"), "files").replace(
+        "http://127.0.0.1:8420", daemon.url
+    )
+    before = f"import os; os.chdir({str(tmp_path)!r})\n"
+    assert "Counts(nodes=" in run(daemon, "-c", before + block)
+    assert daemon.recall("eve", "Lisbon") and (tmp_path / "ann.ebb").stat().st_size
 
 
 def test_the_curl_lines_of_the_page_work(daemon: Daemon) -> None:

@@ -20,7 +20,15 @@ import trustme
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.v1 import daemon_pb2, memory_service_pb2_grpc
-from ebbtide_client import AsyncClient, Client, ConnectionFailed, Exhausted, Forbidden, Unauthenticated
+from ebbtide_client import (
+    AsyncClient,
+    Client,
+    ConnectionFailed,
+    Exhausted,
+    Forbidden,
+    Retries,
+    Unauthenticated,
+)
 from tests.support.keys import bearer, new_key
 from tests.support.process import ROOT, Daemon, running_daemon
 from tests.support.waiting import wait_until
@@ -116,6 +124,40 @@ def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
         assert secret not in daemon.log + table.stdout + bare.stderr + beyond.stderr
         assert stat.S_IMODE((data / "keys.json").stat().st_mode) == 0o600
         assert secret not in (data / "keys.json").read_text()
+
+
+def test_every_command_shows_a_key(tmp_path: Path) -> None:
+    """Commands that look after agents and move them take a key as those that remember do; a bound one sees its own."""
+    data, files = tmp_path / "data", tmp_path / "files"
+    key = new_key(data, "read", "write", "admin")
+    bound = new_key(data, "read", "write", "admin", agents=["ann"])
+    with running_daemon(data, ASKS) as daemon:
+        with Client(daemon.url, api_key=key) as client:
+            client.remember("ann", [{"role": "user", "content": "I moved to Lisbon in May."}])
+            client.flush("ann")
+            client.initialise("bob")
+            client.erase("bob")
+        for command in (
+            ("events", "ann"),
+            ("forget", "ann", "--topic", "Porto", "--dry-run"),
+            ("audit", "show", "ann"),
+            ("audit", "verify", "ann"),
+            ("backup", "ann", "--out", str(files)),
+            ("export", "ann", "--out", str(files / "ann.jsonl")),
+            ("restore", str(files / "ann.ebb"), "--replace"),
+            ("import", str(files / "ann.jsonl"), "--replace"),
+        ):
+            keyless = ebbtide(*command, "--url", daemon.url)
+            assert keyless.returncode == ExitCode.REFUSED and "MISSING_KEY" in keyless.stderr, command
+            done = ebbtide(*command, "--url", daemon.url, EBBTIDE_API_KEY=bound)
+            assert done.returncode == 0, (command, done.stderr)
+        logs = ebbtide("audit", "verify", "--json", "--url", daemon.url, EBBTIDE_API_KEY=bound)
+        assert logs.returncode == 0 and list(json.loads(logs.stdout)["logs"]) == ["ann"]
+        assert "erased agents" in logs.stderr
+        refused = ebbtide("audit", "show", "--url", daemon.url, EBBTIDE_API_KEY=bound)
+        assert refused.returncode == ExitCode.REFUSED and "bob" not in refused.stdout + refused.stderr
+        whole = ebbtide("audit", "verify", "--json", "--url", daemon.url, EBBTIDE_API_KEY=key)
+        assert json.loads(whole.stdout)["logs"]["(erased agents)"]["records"] == 1
 
 
 def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
@@ -250,7 +292,12 @@ def test_both_ports_speak_tls(tmp_path: Path) -> None:
         assert model_over_grpc(daemon.grpc_target, own.credentials(), key) == "builtin"
         assert model_over_grpc(daemon.grpc_target, own.credentials(), None) == "UNAUTHENTICATED"
         assert model_over_grpc(daemon.grpc_target, None, key) == "UNAVAILABLE"
-        with Client(daemon.url, api_key=key, verify=own.trusting()) as client:
+        once = Retries(attempts=1)
+        with Client(daemon.url, api_key=key, retries=once) as trusting_others:
+            with pytest.raises(ConnectionFailed, match="ca_file") as unknown:
+                trusting_others.initialise("ann")
+            assert not unknown.value.maybe_sent
+        with Client(daemon.url, api_key=key, ca_file=own.path / "ca.pem") as client:
             client.initialise("ann")
             with pytest.raises(Exhausted):
                 client.initialise("bob")
@@ -278,6 +325,18 @@ def test_callers_can_be_asked_for_certificates(tmp_path: Path) -> None:
                 http.get(f"{daemon.url}/healthz")
         with Client(daemon.url, verify=own.trusting()) as client, pytest.raises(ConnectionFailed):
             client.get_model()
+        files = {"ca_file": own.path / "ca.pem", "client_cert": own.path / "client.pem"}
+        with Client(daemon.url, **files) as client:
+            assert client.get_model().kind == "builtin"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("EBBTIDE_CA_FILE", str(files["ca_file"]))
+            patch.setenv("EBBTIDE_CLIENT_CERT", str(files["client_cert"]))
+            with Client(daemon.url) as client:
+                assert client.get_model().kind == "builtin"
+            with Client(daemon.url, verify=own.trusting()) as client, pytest.raises(ConnectionFailed):
+                client.get_model()
+        with pytest.raises(ValueError, match="not both"):
+            Client(daemon.url, verify=own.trusting(), ca_file=own.path / "ca.pem")
         with httpx.Client(verify=own.trusting(with_certificate=True)) as http:
             assert http.get(f"{daemon.url}/v1/model").status_code == 200
         assert model_over_grpc(daemon.grpc_target, own.credentials(), None) == "UNAVAILABLE"

@@ -232,13 +232,22 @@ def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
     )
     shown = answer(run("audit", "show", "ann", "--json", url=daemon.url))["records"]
     assert [one["action"] for one in shown] == ["created", "forgotten", "forgotten"]
-    assert run("audit", "show", url=daemon.url).returncode == ExitCode.USAGE
+    assert run("audit", "show", url=daemon.url).stdout == ""
     daemon.remember("bob", "Bob likes tea.")
     assert daemon.client.delete("/v1/agents/bob").status_code == 200
+    tea = tmp_path / "tea.txt"
+    tea.write_text("Bob likes tea.", encoding="utf-8")
+    alive = run("audit", "verify", "--text", str(tea), "--json", url=daemon.url)
+    logs = answer(alive)["logs"]
+    assert logs["(erased agents)"]["texts"] == [{"erased": True, "record": 1}]
+    assert not logs["ann"]["texts"][0]["erased"]
+    erased = answer(run("audit", "show", "--json", url=daemon.url))["records"]
+    assert "bob" in run("audit", "show", url=daemon.url).stdout
     assert run("audit", "verify", *data).returncode == ExitCode.LOCKED
     daemon.stop()
     assert answer(run("audit", "show", "ann", "--json", *data))["records"] == shown
     [bob] = answer(run("audit", "show", "--json", *data))["records"]
+    assert erased == [bob] and bob["agent_id"] == "bob"
     assert (bob["action"], json.loads(bob["line"])["agent_id"]) == ("agent_erased", "bob")
     assert run("audit", "verify", *data, "--text", str(held)).returncode == 0
     files = [one for one in daemon.data_dir.rglob("*") if one.is_file()]

@@ -131,6 +131,8 @@ ROUTES = {
     "POST /v1/agents/{agent_id}/forget": "ForgetMemories",
     "GET /v1/agents/{agent_id}/audit": "ListAuditRecords",
     "POST /v1/agents/{agent_id}/audit/verify": "VerifyAudit",
+    "GET /v1/erased-agents": "ListErasedAgents",
+    "POST /v1/erased-agents/verify": "VerifyErasedAgents",
     "GET /v1/agents/{agent_id}/events": "WatchEvents",
     "GET /v1/agents/{agent_id}/backup": "BackupAgent",
     "GET /v1/agents/{agent_id}/export": "ExportAgent",

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer.main
 
 from ebbtide.access.operations import OPERATIONS, Needs
+from ebbtide.cli.app import app
 from tests.tidy.pages import ROOT, read, rows
 
 WORDS = {
@@ -24,6 +29,23 @@ def test_the_table_of_the_page_is_that_of_the_code() -> None:
         for name, operation in OPERATIONS.items()
     ]
     assert told == known
+
+
+def test_commands_that_ask_a_daemon_can_show_who_asks() -> None:
+    """Wherever a command takes an address, it takes a key and certificates."""
+    wanted = {"--api-key-file", "--ca-file", "--client-cert"}
+    found = 0
+    for name, options in _commands(typer.main.get_command(app)):
+        if "--url" in options:
+            found += 1
+            assert wanted <= options, name
+    assert found > 10
+
+
+def _commands(command: Any, name: str = "ebbtide") -> Iterator[tuple[str, set[str]]]:
+    for below, one in getattr(command, "commands", {}).items():
+        yield from _commands(one, f"{name} {below}")
+    yield name, {option for parameter in command.params for option in parameter.opts}
 
 
 def test_promises_name_tests_that_exist() -> None:

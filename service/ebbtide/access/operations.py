@@ -76,6 +76,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "ForgetMemories": _of_agent(f"POST {A}/forget", ADMIN),
     "ListAuditRecords": _of_agent(f"GET {A}/audit", ADMIN),
     "VerifyAudit": _of_agent(f"POST {A}/audit/verify", ADMIN),
+    "ListErasedAgents": Operation("GET /v1/erased-agents", Needs.EVERY_AGENT, (ADMIN,)),
+    "VerifyErasedAgents": Operation("POST /v1/erased-agents/verify", Needs.EVERY_AGENT, (ADMIN,)),
     "BackupAgent": _of_agent(f"GET {A}/backup", ADMIN),
     "ExportAgent": _of_agent(f"GET {A}/export", ADMIN),
     "RestoreAgent": _of_agent(f"POST {A}/restore", ADMIN),

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from ebbtide.cli.console import counted, moving, out, write_json
+from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.moving import place, written
-from ebbtide.cli.options import DEFAULT_URL, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
 
 
 def backup(
@@ -21,6 +22,9 @@ def backup(
     into: Annotated[Path, typer.Option("--out", "-o", help="The folder for the files.")] = Path("."),
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
     """Back agents up, also while they are at work: one .ebb file each."""
@@ -32,7 +36,7 @@ def backup(
     except OSError as error:
         raise Failure(f"{into} cannot be made: {error.strerror}.", ExitCode.REFUSED) from None
     made = []
-    with place(url, data_dir) as where, moving() as bar:
+    with place(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where, moving() as bar:
         for agent_id in agents or where.agent_ids():
             path = into / f"{directory_name(parse_agent_id(agent_id))}.ebb"
             task = bar.add_task(f"backing up {agent_id}", total=None)

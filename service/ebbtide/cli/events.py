@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide.cli.console import local_time, say, write_json, write_text
-from ebbtide.cli.options import DEFAULT_URL, Json, Url
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
 
 FIELDS = ("node_id", "target_id", "batch_id", "message_id")
 NUMBERS = {"pass_number": "pass", "node_count": "memories", "attempts": "attempts"}
@@ -16,6 +17,9 @@ NUMBERS = {"pass_number": "pass", "node_count": "memories", "attempts": "attempt
 def events(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
     url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     after: Annotated[
         int | None,
         typer.Option("--after", help="Only events after this number; -1: only what is to come."),
@@ -27,7 +31,7 @@ def events(
     from ebbtide.cli.remote import Remote
 
     count = 0
-    with Remote(url) as remote:
+    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         for event in remote.events(agent, after, follow=follow):
             count += 1
             if as_json:

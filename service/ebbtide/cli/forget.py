@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide.cli.console import counted, err, say, write_json
+from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.options import DEFAULT_URL, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
 from ebbtide.cli.times import begin_ms, end_ms
 
 MOST_SHOWN = 20
@@ -51,6 +52,9 @@ def forget(
         ),
     ] = None,
     url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Json = False,
@@ -69,7 +73,7 @@ def forget(
         **({} if topic is None else {"topic": topic}),
         **({} if span == {"begin": None, "end": None} else {"time_range": span}),
     }
-    with Remote(url) as remote:
+    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         if not (yes or dry_run):
             _ask(remote.forget(agent, {**body, "dry_run": True}))
         answer = remote.forget(agent, {**body, "dry_run": dry_run})

@@ -14,11 +14,12 @@ import typer
 
 from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.conversation import Request, bad_input
+from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.foreign import FORMATS, Skipped, detected, read_foreign
 from ebbtide.cli.moving import opened, place
-from ebbtide.cli.options import DEFAULT_URL, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
 from ebbtide.cli.remember import check
 from ebbtide.cli.restore import Replace, put, tell
 
@@ -42,16 +43,22 @@ def import_file(
     replace: Replace = False,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
     """Import an export, or what mem0 or an MCP memory server kept."""
+    from ebbtide.cli.remote import Remote
+
     if form not in ("auto", *FORMATS):
         raise Failure(f"--format: {form} is none of auto, {', '.join(FORMATS)}.", ExitCode.USAGE)
     if form == "auto":
         with opened(file) as source:
             form = detected(source.read(LOOKED_AT_BYTES), file.name)
+    shown = credentials(api_key_file, ca_file, client_cert)
     if form == "ebbtide":
-        with place(url, data_dir, make=True) as where:
+        with place(url, data_dir, shown, make=True) as where:
             done = put(where, file, agent, replace=replace)
         (write_json if as_json else tell)(done)
         return
@@ -64,15 +71,14 @@ def import_file(
     if not found.requests and not found.skipped:
         raise bad_input(f"{file.name} holds nothing.")
     check(found.requests, file.name)
-    stored = _send(url, agent, found.requests)
+    with Remote(url, shown) as remote:
+        stored = _send(remote, agent, found.requests)
     _report(agent, form, found.requests, stored, found.skipped, as_json)
 
 
-def _send(url: str, agent: str, requests: list[Request]) -> list[str]:
-    from ebbtide.cli.remote import Remote
-
+def _send(remote: Remote, agent: str, requests: list[Request]) -> list[str]:
     stored: list[str] = []
-    with Remote(url) as remote, progress("importing") as bar:
+    with progress("importing") as bar:
         task = bar.add_task("importing", total=len(requests))
         for request in requests:
             try:

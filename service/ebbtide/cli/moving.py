@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 
@@ -34,12 +35,14 @@ class Place(Protocol):
 
 
 @contextmanager
-def place(url: str, data_dir: Path | None, *, make: bool = False) -> Iterator[Place]:
+def place(
+    url: str, data_dir: Path | None, credentials: Credentials = NO_CREDENTIALS, *, make: bool = False
+) -> Iterator[Place]:
     """The data directory where one is named, else the daemon; with `make` the directory need not be there yet."""
     if data_dir is None:
         from ebbtide.cli.remote import Remote
 
-        with Remote(url) as remote:
+        with Remote(url, credentials) as remote:
             yield remote
         return
     from ebbtide.cli.offline import held

@@ -22,14 +22,14 @@ from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import stamp_of
 from ebbtide.settings import Settings
-from ebbtide.store.chain import Verification
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.keys import master_key_of
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.agents import get_agent
-from ebbtide.verbs.audit import VerifyAuditCommand, list_audit, record_info, verdict, verify_audit
+from ebbtide.verbs.audit import VerifyAuditCommand, list_audit, verify_audit
 from ebbtide.verbs.batches import list_batches
+from ebbtide.verbs.erased import VerifyErasedAgentsCommand, list_erased_agents, verify_erased_agents
 from ebbtide.verbs.inspect import get_node
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import AgentId, AgentSummary
@@ -91,15 +91,19 @@ class RestingFleet:
     """Opens one agent after the other, for reading."""
 
     def __init__(self, data: DataDirectory, settings: Settings) -> None:
-        self._data = data
+        self.data = data
         self._settings = settings
+
+    async def on_pool(self, fn: Callable[[], T]) -> T:
+        """Do what blocks here and now."""
+        return fn()
 
     @asynccontextmanager
     async def using(self, agent_id: AgentId) -> AsyncIterator[RestingAgent]:
         """The agent, open for the block. AGENT_NOT_FOUND when there is none."""
-        if not self._data.exists(agent_id):
+        if not self.data.exists(agent_id):
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-        store = self._data.open_store(agent_id)
+        store = self.data.open_store(agent_id)
         try:
             yield RestingAgent(agent_id, self._workspace(store), stamp_of(self._settings.embedding))
         finally:
@@ -171,16 +175,19 @@ class Resting:
 
     def erased_agents(self) -> list[Json]:
         """Every record of an erased agent."""
-        return [record_info(record).model_dump(mode="json") for record in self._data.erased.records()]
+        found: list[Json] = []
+        token = ""
+        while True:
+            page = _ran(list_erased_agents(self._service, None, 1000, token))
+            found += [record.model_dump(mode="json") for record in page.records]
+            token = page.next_page_token
+            if not token:
+                return found
 
     def verify_erased(self, texts: list[str]) -> Json:
-        """The same of the log of erased agents."""
-        chain, log = Verification(), self._data.erased
-        chain.follow(log.records())
-        chain.end(log.head())
-        numbers = range(1, chain.count + 1)
-        found = [next((n for n in numbers if log.holds(n, text)), 0) for text in texts]
-        return verdict(chain, found).model_dump(mode="json")
+        """Whether the log of erased agents is whole, and whether texts were among what they held."""
+        command = VerifyErasedAgentsCommand(texts=texts)
+        return _ran(verify_erased_agents(self._service, command)).model_dump(mode="json")
 
     def node(self, agent_id: str, node_id: str) -> Json:
         """One memory with its links."""

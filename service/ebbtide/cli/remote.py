@@ -108,12 +108,12 @@ class Remote:
         return self._ask("POST", f"{_of(agent_id)}/audit/verify", {"texts": texts})
 
     def erased_agents(self) -> list[Json]:
-        """Not over REST: who may ask for one agent may not ask for all."""
-        raise Failure("Name an agent, or the data directory with --data-dir.", ExitCode.USAGE)
+        """Every record of an erased agent."""
+        return self._all("/v1/erased-agents", "records")
 
     def verify_erased(self, texts: list[str]) -> Json:
-        """Not over REST, as above."""
-        raise Failure("Name an agent, or the data directory with --data-dir.", ExitCode.USAGE)
+        """Whether the log of erased agents is whole, and whether texts were among what they held."""
+        return self._ask("POST", "/v1/erased-agents/verify", {"texts": texts})
 
     def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS) -> Json:
         """Wait until what was accepted is digested, or the time is over."""

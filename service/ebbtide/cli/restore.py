@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide.cli.console import counted, moving, out, say, write_json
+from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.moving import Place, opened, place
-from ebbtide.cli.options import DEFAULT_URL, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
 
 Replace = Annotated[
     bool,
@@ -26,13 +27,16 @@ def restore(
     replace: Replace = False,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
     """Restore agents from backups or exports. What cannot be verified changes nothing."""
     if new_id is not None and len(files) > 1:
         raise Failure("--as: one file at a time.", ExitCode.USAGE)
     done = []
-    with place(url, data_dir, make=True) as where:
+    with place(url, data_dir, credentials(api_key_file, ca_file, client_cert), make=True) as where:
         for path in files:
             done.append(put(where, path, new_id, replace=replace))
     if as_json:

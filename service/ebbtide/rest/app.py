@@ -13,6 +13,7 @@ from ebbtide import __version__
 from ebbtide.errors import EbbtideError
 from ebbtide.rest import problems
 from ebbtide.rest.documents import add_documents
+from ebbtide.rest.erased import add_erased
 from ebbtide.rest.guard import Guard
 from ebbtide.rest.moving import add_moving, is_file
 from ebbtide.rest.routes import add_routes
@@ -59,5 +60,6 @@ def create_app(service: Service) -> ASGIApp:
         )
     add_routes(app)
     add_moving(app)
+    add_erased(app)
     add_documents(app)
     return Guard(app, service.settings, service.entrance, service.metrics)

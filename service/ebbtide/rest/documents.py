@@ -20,6 +20,7 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.rest.problems import ErrorBody
 from ebbtide.verbs.audit import VerifyAuditCommand
 from ebbtide.verbs.batches import CompressCommand, FlushCommand
+from ebbtide.verbs.erased import VerifyErasedAgentsCommand
 from ebbtide.verbs.forget import ForgetCommand
 from ebbtide.verbs.memories import DeleteNodesCommand, UpdateNodeCommand
 from ebbtide.verbs.recall import RecallCommand
@@ -57,6 +58,9 @@ BODIES: dict[type[BaseModel], dict[str, Any]] = {
         "a conversation": {"value": {"conversations": ["c1"]}},
     },
     VerifyAuditCommand: {"a text": {"value": {"texts": ["I moved to Lisbon in May."]}}},
+    VerifyErasedAgentsCommand: {
+        "what an agent held": {"value": {"texts": ["I moved to Lisbon in May."], "agent_id": "ann"}}
+    },
     FlushCommand: {"default": {"value": {"timeout_ms": 30000, "passes": True}}},
     CompressCommand: {"one pass": {"value": {"passes": 1}}},
     AgentParameters: {"forgets faster": {"value": {"decay_rate": 0.9, "locale": "zh"}}},

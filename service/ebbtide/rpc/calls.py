@@ -16,6 +16,7 @@ from ebbtide.verbs import (
     agents,
     audit,
     batches,
+    erased,
     events,
     forget,
     inspect,
@@ -190,6 +191,21 @@ async def verify_audit(on: Service, fields: Fields) -> Answered:
     return await audit.verify_audit(on, agent_id, read_form(audit.VerifyAuditCommand, fields)), NOTHING
 
 
+# --- erased agents -----------------------------------------------------------------------------------------
+
+
+async def list_erased_agents(on: Service, fields: Fields) -> Answered:
+    """List the records of erased agents."""
+    page = fields.get("page_size"), fields["page_token"]
+    return await erased.list_erased_agents(on, fields.get("agent_id"), *page), NOTHING
+
+
+async def verify_erased_agents(on: Service, fields: Fields) -> Answered:
+    """Follow the chain of erased agents."""
+    command = read_form(erased.VerifyErasedAgentsCommand, fields)
+    return await erased.verify_erased_agents(on, command), NOTHING
+
+
 # --- events ------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +252,8 @@ CALLS: Mapping[str, Call] = {
     "ForgetMemories": forget_memories,
     "ListAuditRecords": list_audit,
     "VerifyAudit": verify_audit,
+    "ListErasedAgents": list_erased_agents,
+    "VerifyErasedAgents": verify_erased_agents,
     "GetModel": get_model,
     "GetScheduler": get_scheduler,
 }

@@ -15,6 +15,7 @@ import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,6 +47,16 @@ _LINES = msgspec.json.Decoder(LoggedLine)
 """Made on import: see codec.py."""
 
 
+class Place(NamedTuple):
+    """Where in the log a record ends: how many there are up to there, and the byte."""
+
+    number: int = 0
+    offset: int = 0
+
+
+BEGIN = Place()
+
+
 class ErasedAgents:
     """The log of one data directory."""
 
@@ -56,15 +67,30 @@ class ErasedAgents:
 
     def records(self) -> Iterator[AuditRecord]:
         """Every record in order; what cannot be read is told as a record of nothing."""
-        for place, line in enumerate(self._whole_lines(), 1):
-            yield self._with_proofs(_bare(place, line))
+        for record, _ in self.logged():
+            yield self.with_proofs(record)
 
-    def _with_proofs(self, record: AuditRecord) -> AuditRecord:
+    def logged(self, after: Place = BEGIN) -> Iterator[tuple[AuditRecord, Place]]:
+        """Records behind a place, without their proofs, which may be very many; each with where it ends."""
+        try:
+            file = (self.path / LOG).open("rb")
+        except FileNotFoundError:
+            return
+        number, offset = after
+        with file:
+            file.seek(offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                number, offset = number + 1, offset + len(line)
+                yield _read(line, number), Place(number, offset)
+
+    def with_proofs(self, record: AuditRecord) -> AuditRecord:
+        """A record with the keyed hashes that it vouches for, as far as they are there."""
         said = line_of(record)
-        if said is None:
+        if said is None or not said.proof_count:
             return record
-        proofs = self.proofs(record.number) if said.proof_count else ()
-        return msgspec.structs.replace(record, number=said.number, proofs=proofs)
+        return msgspec.structs.replace(record, proofs=self.proofs(record.number))
 
     def head(self) -> ChainHead:
         """The latest record."""
@@ -76,8 +102,13 @@ class ErasedAgents:
 
     def holds(self, number: int, text: str) -> bool:
         """Whether a text is among those that were erased with a record."""
+        return self.held(number, [text]) == [True]
+
+    def held(self, number: int, texts: Sequence[str]) -> list[bool]:
+        """Of each text, whether it is among those that were erased with a record."""
         key, proofs = self._kept(number)
-        return bool(key) and proof_of(key, text) in proofs
+        known = frozenset(proofs)
+        return [bool(key) and proof_of(key, text) in known for text in texts]
 
     def _kept(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
         try:
@@ -101,14 +132,14 @@ class ErasedAgents:
         with self._writing:
             lines = self._whole_lines()
             for place, line in enumerate(lines[after:], after + 1):
-                record = _bare(place, line)
+                record = _read(line, place)
                 said = line_of(record)
                 if said is not None and (said.agent_id, said.at, said.action) == (
                     agent_id,
                     entry.at_ms,
                     entry.action,
                 ):
-                    return self._with_proofs(record)
+                    return self.with_proofs(record)
             return self._append(lines, entry, agent_id, key)
 
     def _append(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
@@ -137,19 +168,21 @@ class ErasedAgents:
         return content.split(b"\n")[:-1]
 
 
-def _bare(place: int, line: bytes) -> AuditRecord:
+def _read(line: bytes, number: int) -> AuditRecord:
     """The record in a line, without its proofs; of nothing where it cannot be read."""
     try:
         logged = _LINES.decode(line)
-        return AuditRecord(place, logged.text, bytes.fromhex(logged.hash))
+        record = AuditRecord(number, logged.text, bytes.fromhex(logged.hash))
     except (msgspec.DecodeError, ValueError):
-        return AuditRecord(place, "", b"")
+        return AuditRecord(number, "", b"")
+    said = line_of(record)
+    return record if said is None else msgspec.structs.replace(record, number=said.number)
 
 
 def _head(lines: Sequence[bytes]) -> ChainHead:
     if not lines:
         return ChainHead()
-    return ChainHead(len(lines), _bare(len(lines), lines[-1]).hash or NONE_BEFORE)
+    return ChainHead(len(lines), _read(lines[-1], len(lines)).hash or NONE_BEFORE)
 
 
 def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:

@@ -6,6 +6,7 @@ import warnings
 from ebbtide.v1 import agents_pb2 as ebbtide_dot_v1_dot_agents__pb2
 from ebbtide.v1 import batches_pb2 as ebbtide_dot_v1_dot_batches__pb2
 from ebbtide.v1 import daemon_pb2 as ebbtide_dot_v1_dot_daemon__pb2
+from ebbtide.v1 import erased_pb2 as ebbtide_dot_v1_dot_erased__pb2
 from ebbtide.v1 import events_pb2 as ebbtide_dot_v1_dot_events__pb2
 from ebbtide.v1 import forget_pb2 as ebbtide_dot_v1_dot_forget__pb2
 from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
@@ -167,6 +168,16 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/VerifyAudit',
                 request_serializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.FromString,
+                _registered_method=True)
+        self.ListErasedAgents = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListErasedAgents',
+                request_serializer=ebbtide_dot_v1_dot_erased__pb2.ListErasedAgentsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_erased__pb2.ListErasedAgentsResponse.FromString,
+                _registered_method=True)
+        self.VerifyErasedAgents = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/VerifyErasedAgents',
+                request_serializer=ebbtide_dot_v1_dot_erased__pb2.VerifyErasedAgentsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_erased__pb2.VerifyErasedAgentsResponse.FromString,
                 _registered_method=True)
         self.WatchEvents = channel.unary_stream(
                 '/ebbtide.v1.MemoryService/WatchEvents',
@@ -380,6 +391,20 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListErasedAgents(self, request, context):
+        """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyErasedAgents(self, request, context):
+        """Tell whether the log of erased agents is whole, and whether texts were among what they held.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchEvents(self, request, context):
         """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
         kept any more, at the beginning or later: nothing is skipped silently.
@@ -546,6 +571,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.VerifyAudit,
                     request_deserializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.SerializeToString,
+            ),
+            'ListErasedAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListErasedAgents,
+                    request_deserializer=ebbtide_dot_v1_dot_erased__pb2.ListErasedAgentsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_erased__pb2.ListErasedAgentsResponse.SerializeToString,
+            ),
+            'VerifyErasedAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyErasedAgents,
+                    request_deserializer=ebbtide_dot_v1_dot_erased__pb2.VerifyErasedAgentsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_erased__pb2.VerifyErasedAgentsResponse.SerializeToString,
             ),
             'WatchEvents': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchEvents,
@@ -1230,6 +1265,60 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/VerifyAudit',
             ebbtide_dot_v1_dot_forget__pb2.VerifyAuditRequest.SerializeToString,
             ebbtide_dot_v1_dot_forget__pb2.VerifyAuditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListErasedAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListErasedAgents',
+            ebbtide_dot_v1_dot_erased__pb2.ListErasedAgentsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_erased__pb2.ListErasedAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyErasedAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/VerifyErasedAgents',
+            ebbtide_dot_v1_dot_erased__pb2.VerifyErasedAgentsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_erased__pb2.VerifyErasedAgentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from ebbtide.v1 import agents_pb2 as _agents_pb2
 from ebbtide.v1 import batches_pb2 as _batches_pb2
 from ebbtide.v1 import daemon_pb2 as _daemon_pb2
+from ebbtide.v1 import erased_pb2 as _erased_pb2
 from ebbtide.v1 import events_pb2 as _events_pb2
 from ebbtide.v1 import forget_pb2 as _forget_pb2
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
@@ -105,6 +106,10 @@ class MemoryServiceStub:
     """List the records of an agent's audit log: who, what, when, how many."""
     VerifyAudit: _grpc.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]
     """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+    ListErasedAgents: _grpc.UnaryUnaryMultiCallable[_erased_pb2.ListErasedAgentsRequest, _erased_pb2.ListErasedAgentsResponse]
+    """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents."""
+    VerifyErasedAgents: _grpc.UnaryUnaryMultiCallable[_erased_pb2.VerifyErasedAgentsRequest, _erased_pb2.VerifyErasedAgentsResponse]
+    """Tell whether the log of erased agents is whole, and whether texts were among what they held."""
     WatchEvents: _grpc.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]
     """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
     kept any more, at the beginning or later: nothing is skipped silently.
@@ -189,6 +194,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """List the records of an agent's audit log: who, what, when, how many."""
     VerifyAudit: _aio.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]  # type: ignore[assignment]
     """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+    ListErasedAgents: _aio.UnaryUnaryMultiCallable[_erased_pb2.ListErasedAgentsRequest, _erased_pb2.ListErasedAgentsResponse]  # type: ignore[assignment]
+    """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents."""
+    VerifyErasedAgents: _aio.UnaryUnaryMultiCallable[_erased_pb2.VerifyErasedAgentsRequest, _erased_pb2.VerifyErasedAgentsResponse]  # type: ignore[assignment]
+    """Tell whether the log of erased agents is whole, and whether texts were among what they held."""
     WatchEvents: _aio.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]  # type: ignore[assignment]
     """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
     kept any more, at the beginning or later: nothing is skipped silently.
@@ -414,6 +423,22 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_forget_pb2.VerifyAuditResponse, _abc.Awaitable[_forget_pb2.VerifyAuditResponse]]:
         """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+
+    @_abc_1.abstractmethod
+    def ListErasedAgents(
+        self,
+        request: _erased_pb2.ListErasedAgentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_erased_pb2.ListErasedAgentsResponse, _abc.Awaitable[_erased_pb2.ListErasedAgentsResponse]]:
+        """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents."""
+
+    @_abc_1.abstractmethod
+    def VerifyErasedAgents(
+        self,
+        request: _erased_pb2.VerifyErasedAgentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_erased_pb2.VerifyErasedAgentsResponse, _abc.Awaitable[_erased_pb2.VerifyErasedAgentsResponse]]:
+        """Tell whether the log of erased agents is whole, and whether texts were among what they held."""
 
     @_abc_1.abstractmethod
     def WatchEvents(

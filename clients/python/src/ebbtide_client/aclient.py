@@ -12,9 +12,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from ebbtide_client import calls, wire
-from ebbtide_client.calls import Call, as_method
+from ebbtide_client.calls import Call, Reply, Saving, Sending, as_method
 from ebbtide_client.errors import EbbtideError, from_httpx
-from ebbtide_client.models import EventInfo, Page
+from ebbtide_client.files import Landing, Parcel
+from ebbtide_client.models import EventInfo, Page, Restored
 from ebbtide_client.reading import LEAST_TIMEOUT_S, Reading
 from ebbtide_client.retries import Retries, Tries
 
@@ -68,29 +69,52 @@ def _stream(
     return stream
 
 
+def _saves(build: Callable[P, Saving]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, int]]:
+    @as_method(build)
+    async def save(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return await self.save(build(*args, **kwargs))
+
+    return save
+
+
+def _hands_over(
+    build: Callable[P, Sending],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, Restored]]:
+    @as_method(build)
+    async def hand_over(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Restored:
+        return await self.hand_over(build(*args, **kwargs))
+
+    return hand_over
+
+
 class AsyncClient:
     """A daemon, spoken to from an event loop; one client may be used by many tasks of it.
 
     `timeout_s` is the longest silence of the daemon within a request; where a verb asks it to wait, that time comes
-    on top. `verify` is what the daemon's certificate is held against, where not the authorities that everybody
-    trusts will do. `transport` is for tests.
+    on top. `ca_file` is the authority of the daemon's certificate (PEM), where everybody's authorities will not do,
+    `client_cert` what it is shown (certificate and key, one PEM file); `verify` stands for both. Where they, `url` and
+    `api_key` are None, EBBTIDE_CA_FILE, EBBTIDE_CLIENT_CERT, EBBTIDE_URL, and EBBTIDE_API_KEY_FILE or EBBTIDE_API_KEY
+    say it; an empty `api_key` is none. `transport` is for tests.
     """
 
     def __init__(
         self,
-        url: str = wire.DEFAULT_URL,
+        url: str | None = None,
         *,
         api_key: str | None = None,
         timeout_s: float = wire.TIMEOUT_S,
         connect_timeout_s: float = wire.CONNECT_TIMEOUT_S,
         retries: Retries | None = None,
         headers: Mapping[str, str] | None = None,
+        ca_file: wire.PathText | None = None,
+        client_cert: wire.PathText | None = None,
         verify: ssl.SSLContext | bool = True,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._wire = wire.to(url, timeout_s, connect_timeout_s, api_key, headers)
         self._retries = retries or Retries()
-        self._http = httpx.AsyncClient(transport=transport, verify=verify, **self._wire.options)
+        trust = wire.trust(verify, ca_file, client_cert)
+        self._http = httpx.AsyncClient(transport=transport, verify=trust, **self._wire.options)
 
     def __repr__(self) -> str:
         return self._wire.describe("AsyncClient")
@@ -139,18 +163,28 @@ class AsyncClient:
     list_audit = _verb(calls.list_audit)
     verify_audit = _verb(calls.verify_audit)
 
+    list_erased_agents = _verb(calls.list_erased_agents)
+    verify_erased_agents = _verb(calls.verify_erased_agents)
+
+    backup = _saves(calls.backup)
+    export = _saves(calls.export)
+    restore = _hands_over(calls.restore)
+    import_agent = _hands_over(calls.import_agent)
+
     events = _stream(calls.events)
 
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)
     get_model = _verb(calls.get_model)
     get_scheduler = _verb(calls.get_scheduler)
+    get_metrics = _verb(calls.get_metrics)
 
     every_agent = _every(calls.list_agents)
     every_batch = _every(calls.list_batches)
     every_node = _every(calls.list_nodes)
     every_link = _every(calls.list_links)
     every_audit_record = _every(calls.list_audit)
+    every_erased_agent = _every(calls.list_erased_agents)
 
     # --- sending -----------------------------------------------------------------------------------
 
@@ -187,3 +221,53 @@ class AsyncClient:
                         yield event
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
+
+    # --- files: what blocks is done on a thread, so that the loop goes on --------------------------
+
+    async def save(self, saving: Saving) -> int:
+        """Fetch a file, again where it broke off and nothing of it is left; its bytes."""
+        landing, tries = Landing(saving.to), Tries(saving.call, self._retries)
+        while True:
+            try:
+                landing.begin()
+                await self._fetch(saving, landing)
+                await asyncio.to_thread(landing.keep)
+                return landing.size
+            except EbbtideError as error:
+                pause_s = tries.pause_s(error) if landing.can_begin_anew else None
+                if pause_s is None:
+                    raise
+            finally:
+                landing.drop()
+            await asyncio.sleep(pause_s)
+
+    async def _fetch(self, saving: Saving, landing: Landing) -> None:
+        try:
+            async with self._http.stream(**self._wire.moving(saving.call, saving.headers)) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    saving.call.read(wire.reply_of(response))
+                if not saving.is_answered_by(response.headers):
+                    saving.call.read(Reply(200, response.headers, b""))
+                async for piece in response.aiter_bytes():
+                    await asyncio.to_thread(landing.put, piece)
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error
+
+    async def hand_over(self, sending: Sending) -> Restored:
+        """Send a file; what became of it."""
+        parcel = Parcel(sending)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            while piece := await asyncio.to_thread(parcel.piece):
+                yield piece
+
+        try:
+            await asyncio.to_thread(parcel.look)
+            asked = {**self._wire.moving(sending.call, sending.headers), "content": pieces()}
+            response = await self._http.request(**asked)
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error
+        finally:
+            parcel.close()
+        return sending.call.read(wire.reply_of(response))

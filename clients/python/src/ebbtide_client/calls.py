@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial, wraps
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from urllib.parse import quote
 
 from ebbtide_client import errors, models
@@ -31,6 +32,7 @@ from ebbtide_client.models import (
     DeletedNode,
     DeletedNodes,
     Erased,
+    ErasedAgentPage,
     EventInfo,
     Flushed,
     FocusInfo,
@@ -47,6 +49,7 @@ from ebbtide_client.models import (
     Recalled,
     RecallMode,
     Remembered,
+    Restored,
     SchedulerInfo,
 )
 
@@ -83,6 +86,8 @@ class Call(Generic[A_co]):
     waits_s: float = 0.0
     """How long the daemon may take because it was asked to wait; added to the client's own timeout."""
     good: frozenset[int] = frozenset({200, 201, 202})
+    is_text: bool = False
+    """Whether a good answer is plain text."""
 
     def read(self, reply: Reply) -> A_co:
         """The answer in a reply, or the error that it tells of."""
@@ -90,7 +95,7 @@ class Call(Generic[A_co]):
         misfit = "no error of Ebbtide"
         if reply.status in self.good:
             try:
-                return self.parse(reply.status, answer)
+                return self.parse(reply.status, _text_of(reply) if self.is_text else answer)
             except models.Misfit as error:
                 misfit = str(error)
         raise self._error(reply, answer, misfit)
@@ -115,12 +120,74 @@ class Call(Generic[A_co]):
         return replace(self, query={**(self.query or {}), "page_token": token})
 
 
+BACKUP_TYPE = "application/octet-stream"
+EXPORT_TYPE = "application/x-ndjson"
+
+
+class Writable(Protocol):
+    """A file that takes bytes."""
+
+    def write(self, piece: bytes, /) -> object:
+        """Take a piece; how much of it was taken."""
+
+
+class Readable(Protocol):
+    """A file that gives bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next piece; empty at the end."""
+
+
+Target = str | os.PathLike[str] | Writable
+"""Where a file goes: a path, or something open for writing bytes."""
+
+Origin = str | os.PathLike[str] | Readable
+"""Where a file comes from: a path, or something open for reading bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A file that is asked for, and where it goes."""
+
+    call: Call[NoReturn]
+    to: Target
+    media_type: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is sent with the request. It is packed already."""
+        return {"Accept": f"{self.media_type}, application/json", "Accept-Encoding": "identity"}
+
+    def is_answered_by(self, headers: Mapping[str, str]) -> bool:
+        """Whether what comes is the file."""
+        return headers.get("content-type", "").partition(";")[0] == self.media_type
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A file that is handed over, and from where."""
+
+    call: Call[Restored]
+    source: Origin
+    media_type: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is sent with the request."""
+        return {"Content-Type": self.media_type}
+
+
 def _json_of(reply: Reply) -> object:
     try:
         answer: object = json.loads(reply.content)
     except (ValueError, RecursionError):
         return None
     return answer
+
+
+def _text_of(reply: Reply) -> str | None:
+    is_plain = reply.headers.get("content-type", "").startswith("text/plain")
+    return reply.content.decode(errors="replace") if is_plain else None
 
 
 def _unexpected(reply: Reply, what: str) -> errors.UnexpectedAnswer:
@@ -466,6 +533,68 @@ def verify_audit(agent_id: str, texts: Sequence[str] = ()) -> Call[AuditVerified
     )
 
 
+def list_erased_agents(
+    *, agent_id: str | None = None, page_size: int | None = None, page_token: str = ""
+) -> Call[ErasedAgentPage]:
+    """A page of the log of erased agents, or of the records of one: who is gone, by whom, how much it held."""
+    return _get(
+        "/v1/erased-agents", ErasedAgentPage, agent_id=agent_id, page_size=page_size, page_token=page_token
+    )
+
+
+def verify_erased_agents(texts: Sequence[str] = (), *, agent_id: str | None = None) -> Call[AuditVerified]:
+    """Whether the log of erased agents is whole, and whether texts were among what they held, or one of them did."""
+    form = _given({"texts": _words("texts", texts), "agent_id": agent_id})
+    return Call("POST", "/v1/erased-agents/verify", _reads(AuditVerified), body=_body(form), is_safe=True)
+
+
+# --- files ---------------------------------------------------------------------------------------------
+
+
+def backup(agent_id: str, to: Target) -> Saving:
+    """Save an agent as it is now as one file, for `restore`; also while it is at work. Answers the bytes written.
+
+    At a path the file is there once all of it is, in the place of one of that name. Something that is open for writing
+    bytes gets them as they come, so after an error it may have got some.
+    """
+    return _saving(agent_id, "backup", to, BACKUP_TYPE)
+
+
+def export(agent_id: str, to: Target) -> Saving:
+    """Save an agent as it is now as JSON lines, for people and programs; `to` is as with `backup`."""
+    return _saving(agent_id, "export", to, EXPORT_TYPE)
+
+
+def restore(agent_id: str, source: Origin, *, replace: bool = False, rename: bool = False) -> Sending:
+    """Bring an agent back from a backup or an export: a path, or something open for reading bytes.
+
+    Raises Conflict when there is an agent of this id, unless it may `replace` it, and Precondition when the file is of
+    an agent with another id, unless it may `rename` it. Whatever is refused or cut off leaves everything as it was.
+    A backup holds a database file: restore only what you trust.
+    """
+    return _sending(agent_id, source, BACKUP_TYPE, replace=replace, rename=rename)
+
+
+def import_agent(agent_id: str, source: Origin, *, replace: bool = False, rename: bool = False) -> Sending:
+    """Bring an agent back from an export, as `restore` does, and from nothing else: a backup is not sent."""
+    return _sending(agent_id, source, EXPORT_TYPE, replace=replace, rename=rename)
+
+
+def _saving(agent_id: str, what: str, to: Target, media_type: str) -> Saving:
+    call = Call("GET", _of(agent_id, what), _no_file, is_safe=True, good=frozenset({200}))
+    return Saving(call, to, media_type)
+
+
+def _no_file(_: int, __: object) -> NoReturn:
+    raise models.Misfit("no file")
+
+
+def _sending(agent_id: str, source: Origin, media_type: str, **options: bool) -> Sending:
+    query = {name: "true" for name, is_wanted in options.items() if is_wanted}
+    call = Call("POST", _of(agent_id, "restore"), _reads(Restored), query=query)
+    return Sending(call, source, media_type)
+
+
 # --- events --------------------------------------------------------------------------------------------
 
 
@@ -500,6 +629,17 @@ def get_model() -> Call[ModelInfo]:
 def get_scheduler() -> Call[SchedulerInfo]:
     """Who compresses now and who waits for a turn."""
     return _get("/v1/scheduler", SchedulerInfo)
+
+
+def get_metrics() -> Call[str]:
+    """Everything that is counted, in the text format of Prometheus."""
+    return Call("GET", "/metrics", _as_text, is_safe=True, is_text=True)
+
+
+def _as_text(_: int, answer: object) -> str:
+    if not isinstance(answer, str):
+        raise models.Misfit("no text")
+    return answer
 
 
 # --- parts ---------------------------------------------------------------------------------------------

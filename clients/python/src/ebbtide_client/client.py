@@ -11,9 +11,10 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from ebbtide_client import calls, wire
-from ebbtide_client.calls import Call, as_method
+from ebbtide_client.calls import Call, Reply, Saving, Sending, as_method
 from ebbtide_client.errors import EbbtideError, from_httpx
-from ebbtide_client.models import EventInfo, Page
+from ebbtide_client.files import Landing, Parcel
+from ebbtide_client.models import EventInfo, Page, Restored
 from ebbtide_client.reading import LEAST_TIMEOUT_S, Reading
 from ebbtide_client.retries import Retries, Tries
 
@@ -62,29 +63,50 @@ def _stream(build: Callable[P, Call[EventInfo]]) -> Callable[Concatenate[Client,
     return stream
 
 
+def _saves(build: Callable[P, Saving]) -> Callable[Concatenate[Client, P], int]:
+    @as_method(build)
+    def save(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return self.save(build(*args, **kwargs))
+
+    return save
+
+
+def _hands_over(build: Callable[P, Sending]) -> Callable[Concatenate[Client, P], Restored]:
+    @as_method(build)
+    def hand_over(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Restored:
+        return self.hand_over(build(*args, **kwargs))
+
+    return hand_over
+
+
 class Client:
     """A daemon, spoken to from ordinary code; one client may be used by many threads.
 
     `timeout_s` is the longest silence of the daemon within a request; where a verb asks it to wait, that time comes
-    on top. `verify` is what the daemon's certificate is held against, where not the authorities that everybody
-    trusts will do. `transport` is for tests.
+    on top. `ca_file` is the authority of the daemon's certificate (PEM), where everybody's authorities will not do,
+    `client_cert` what it is shown (certificate and key, one PEM file); `verify` stands for both. Where they, `url` and
+    `api_key` are None, EBBTIDE_CA_FILE, EBBTIDE_CLIENT_CERT, EBBTIDE_URL, and EBBTIDE_API_KEY_FILE or EBBTIDE_API_KEY
+    say it; an empty `api_key` is none. `transport` is for tests.
     """
 
     def __init__(
         self,
-        url: str = wire.DEFAULT_URL,
+        url: str | None = None,
         *,
         api_key: str | None = None,
         timeout_s: float = wire.TIMEOUT_S,
         connect_timeout_s: float = wire.CONNECT_TIMEOUT_S,
         retries: Retries | None = None,
         headers: Mapping[str, str] | None = None,
+        ca_file: wire.PathText | None = None,
+        client_cert: wire.PathText | None = None,
         verify: ssl.SSLContext | bool = True,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._wire = wire.to(url, timeout_s, connect_timeout_s, api_key, headers)
         self._retries = retries or Retries()
-        self._http = httpx.Client(transport=transport, verify=verify, **self._wire.options)
+        trust = wire.trust(verify, ca_file, client_cert)
+        self._http = httpx.Client(transport=transport, verify=trust, **self._wire.options)
 
     def __repr__(self) -> str:
         return self._wire.describe("Client")
@@ -133,18 +155,28 @@ class Client:
     list_audit = _verb(calls.list_audit)
     verify_audit = _verb(calls.verify_audit)
 
+    list_erased_agents = _verb(calls.list_erased_agents)
+    verify_erased_agents = _verb(calls.verify_erased_agents)
+
+    backup = _saves(calls.backup)
+    export = _saves(calls.export)
+    restore = _hands_over(calls.restore)
+    import_agent = _hands_over(calls.import_agent)
+
     events = _stream(calls.events)
 
     get_health = _verb(calls.get_health)
     get_readiness = _verb(calls.get_readiness)
     get_model = _verb(calls.get_model)
     get_scheduler = _verb(calls.get_scheduler)
+    get_metrics = _verb(calls.get_metrics)
 
     every_agent = _every(calls.list_agents)
     every_batch = _every(calls.list_batches)
     every_node = _every(calls.list_nodes)
     every_link = _every(calls.list_links)
     every_audit_record = _every(calls.list_audit)
+    every_erased_agent = _every(calls.list_erased_agents)
 
     # --- sending -----------------------------------------------------------------------------------
 
@@ -181,3 +213,48 @@ class Client:
                         yield event
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
+
+    # --- files -------------------------------------------------------------------------------------
+
+    def save(self, saving: Saving) -> int:
+        """Fetch a file, again where it broke off and nothing of it is left; its bytes."""
+        landing, tries = Landing(saving.to), Tries(saving.call, self._retries)
+        while True:
+            try:
+                landing.begin()
+                self._fetch(saving, landing)
+                landing.keep()
+                return landing.size
+            except EbbtideError as error:
+                pause_s = tries.pause_s(error) if landing.can_begin_anew else None
+                if pause_s is None:
+                    raise
+            finally:
+                landing.drop()
+            time.sleep(pause_s)
+
+    def _fetch(self, saving: Saving, landing: Landing) -> None:
+        try:
+            with self._http.stream(**self._wire.moving(saving.call, saving.headers)) as response:
+                if response.status_code != 200:
+                    response.read()
+                    saving.call.read(wire.reply_of(response))
+                if not saving.is_answered_by(response.headers):
+                    saving.call.read(Reply(200, response.headers, b""))
+                for piece in response.iter_bytes():
+                    landing.put(piece)
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error
+
+    def hand_over(self, sending: Sending) -> Restored:
+        """Send a file; what became of it."""
+        parcel = Parcel(sending)
+        try:
+            parcel.look()
+            asked = {**self._wire.moving(sending.call, sending.headers), "content": parcel.pieces()}
+            response = self._http.request(**asked)
+        except httpx.RequestError as error:
+            raise from_httpx(error, self._wire.place) from error
+        finally:
+            parcel.close()
+        return sending.call.read(wire.reply_of(response))

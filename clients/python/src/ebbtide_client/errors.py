@@ -206,6 +206,13 @@ def from_httpx(error: httpx.RequestError, place: str) -> EbbtideError:
     """What a failure of the connection means to a caller."""
     if isinstance(error, (httpx.DecodingError, httpx.TooManyRedirects)):
         return UnexpectedAnswer(f"the answer from {place} cannot be read", reason="UNREADABLE_ANSWER")
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        failed = ConnectionFailed(
+            f"the certificate of {place} is not trusted; ca_file names the authority of one of your own",
+            reason="CERTIFICATE_NOT_TRUSTED",
+        )
+        failed.maybe_sent = False
+        return failed
     if isinstance(error, NOTHING_SENT):
         failed = ConnectionFailed(f"no daemon can be reached at {place}", reason="NOT_CONNECTED")
         failed.maybe_sent = False

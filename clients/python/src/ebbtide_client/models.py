@@ -130,6 +130,18 @@ class Erased:
     record_hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """An agent came back; whether one of its id was there and is gone."""
+
+    agent_id: str
+    replaced: bool
+    counts: Counts
+    pending_batches: int
+    parked_batches: int
+    owed_passes: int
+
+
 # --- remember, recall, batches -------------------------------------------------------------------------
 
 
@@ -468,6 +480,13 @@ class AuditRecordInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class ErasedAgentRecord(AuditRecordInfo):
+    """One record of the log of erased agents: whose it is stands last."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextVerdict:
     """Whether a text was erased, and the record that vouches for it (0: none)."""
 
@@ -561,6 +580,14 @@ class AuditPage(Page[AuditRecordInfo]):
     """A page of an audit log."""
 
     records: tuple[AuditRecordInfo, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedAgentPage(Page[ErasedAgentRecord]):
+    """A page of the log of erased agents."""
+
+    records: tuple[ErasedAgentRecord, ...]
     next_page_token: str
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,10 +16,22 @@ from ebbtide_client.calls import Call, Reply
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 
+URL_VARIABLE = "EBBTIDE_URL"
+KEY_VARIABLE = "EBBTIDE_API_KEY"
+KEY_FILE_VARIABLE = "EBBTIDE_API_KEY_FILE"
+CA_VARIABLE = "EBBTIDE_CA_FILE"
+CERT_VARIABLE = "EBBTIDE_CLIENT_CERT"
+"""Where what is not given comes from; the command line reads the same."""
+
+PathText = str | os.PathLike[str]
+
 TIMEOUT_S = 60.0
 """Longer than a daemon lets a request wait for its agent (30 s)."""
 
 CONNECT_TIMEOUT_S = 5.0
+
+FILE_SILENCE_S = 3600.0
+"""A large agent is copied before its first byte comes, and checked after its last one went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,13 @@ class Wire:
         timeout = httpx.Timeout(silence_s, connect=self.connect_timeout_s)
         return {**asked, "headers": {"Accept": "text/event-stream"}, "timeout": timeout}
 
+    def moving(self, call: Call[Any], headers: Mapping[str, str]) -> dict[str, Any]:
+        """Arguments of an httpx request for a file, or with one."""
+        asked = self.request(call)
+        silence_s = max(self.timeout_s, FILE_SILENCE_S)
+        timeout = httpx.Timeout(self.timeout_s, connect=self.connect_timeout_s, read=silence_s)
+        return {**asked, "headers": dict(headers), "timeout": timeout}
+
     def describe(self, name: str) -> str:
         """A repr that tells no secret."""
         key = ", api_key=[secret]" if self.api_key else ""
@@ -68,26 +90,51 @@ class Wire:
 
 
 def to(
-    url: str,
+    url: str | None,
     timeout_s: float,
     connect_timeout_s: float,
     api_key: str | None,
     headers: Mapping[str, str] | None,
 ) -> Wire:
-    """A wire to an address; ValueError when it is none."""
+    """A wire to an address; ValueError when it is none. What is None comes from the environment."""
     try:
-        address = httpx.URL(url.rstrip("/"))
+        address = httpx.URL((os.environ.get(URL_VARIABLE) or DEFAULT_URL if url is None else url).rstrip("/"))
     except httpx.InvalidURL:
         address = httpx.URL("")
     if address.scheme not in ("http", "https") or not address.host:
         raise ValueError(f"the url must be like {DEFAULT_URL}")
     if timeout_s <= 0 or connect_timeout_s <= 0:
         raise ValueError("timeouts must be above 0")
-    key = (api_key or "").strip() or None  # files of keys end with a newline
+    key = (_key_of_environment() if api_key is None else api_key).strip() or None  # files end with a newline
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         # Found here and not on the way: what the transport says of a bad header quotes it.
         raise ValueError("api_key holds a character that no key has")
     return Wire(address, timeout_s, connect_timeout_s, key, dict(headers or {}))
+
+
+def _key_of_environment() -> str:
+    file = os.environ.get(KEY_FILE_VARIABLE)
+    if not file:
+        return os.environ.get(KEY_VARIABLE, "")
+    # A byte that is no text becomes one that no key has.
+    return Path(file).read_text("ascii", errors="replace")
+
+
+def trust(
+    verify: ssl.SSLContext | bool, ca_file: PathText | None, client_cert: PathText | None
+) -> ssl.SSLContext | bool:
+    """What a daemon's certificate is held against, and what it is shown; files from the environment where None."""
+    authority = ca_file or (os.environ.get(CA_VARIABLE) if verify is True else None)
+    shown = client_cert or (os.environ.get(CERT_VARIABLE) if verify is True else None)
+    if not authority and not shown:
+        return verify
+    if verify is not True:
+        raise ValueError("give ca_file and client_cert, or verify, not both")
+    context = ssl.create_default_context(cafile=authority or None)
+    if shown:
+        # An empty passphrase: nobody is asked for one.
+        context.load_cert_chain(shown, password="")
+    return context
 
 
 def reply_of(response: httpx.Response) -> Reply:

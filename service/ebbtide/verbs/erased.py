@@ -1,0 +1,201 @@
+"""erased agents: the log of what was erased whole, told in pages, and verified, beside all agents.
+
+It is one chain over all agents that were, so it tells of all of them: how many there were, and who. That is why a key
+that is bound to agents is not told of it (`access/operations.py`), nor of the records of its own: their numbers and
+hashes speak of the others, and an id may have been somebody else's before. Files are read beside the event loop, a
+bounded piece at a time. Nothing is changed, and reading leaves no record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import Field
+
+from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.store.chain import AuditRecord, ChainHead, Verification, line_of
+from ebbtide.store.erased_agents import BEGIN, ErasedAgents, Place
+from ebbtide.store.translation import translated
+from ebbtide.verbs.audit import (
+    AuditRecordInfo,
+    AuditVerified,
+    VerifyAuditCommand,
+    check_texts,
+    record_info,
+    verdict,
+)
+from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.paging import check_page_size, from_token, to_token
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import parse_agent_id
+
+T = TypeVar("T")
+
+READ_AT_ONCE = 1000
+"""Records looked at in one go for a page: ten to twenty milliseconds."""
+
+HASHED_AT_ONCE = 1 << 20
+"""Bytes read and hashed in one go to verify, beyond those of one record: ten to twenty milliseconds."""
+
+RECORD_BYTES = 4 << 10
+"""What a record takes beside its proofs, as so many bytes take to hash."""
+
+_PLACE = re.compile(r"([0-9]{1,15})-([0-9]{1,18})")
+
+
+class ErasedAgentRecord(AuditRecordInfo):
+    """One record of the log of erased agents."""
+
+    action: str = Field(
+        description="agent_erased, or key_destroyed where its key was.", examples=["agent_erased"]
+    )
+    agent_id: str = Field(
+        description="Who was erased; empty where the record cannot be read.", examples=["ann"]
+    )
+
+
+class ErasedAgentPage(Answer):
+    """A page of the log of erased agents."""
+
+    records: list[ErasedAgentRecord]
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class VerifyErasedAgentsCommand(VerifyAuditCommand):
+    """What else to tell, beside whether the log is whole."""
+
+    agent_id: str | None = Field(None, description="Look for the texts only among what this one held.")
+
+
+async def list_erased_agents(
+    service: Service, agent_id: str | None, page_size: int | None, page_token: str
+) -> ErasedAgentPage:
+    """List the records of erased agents by number, or those of one id only: it may have been erased several times."""
+    wanted = None if agent_id is None else parse_agent_id(agent_id)
+    size = check_page_size(page_size, service.settings.limits)
+    log = service.fleet.data.erased
+    look = _Look(log, wanted, size, _place(page_token))
+    while await _read(service, log, look.step):
+        pass
+    token = to_token(f"{look.place.number}-{look.place.offset}", "erased") if look.has_more else ""
+    return ErasedAgentPage(records=look.found, next_page_token=token)
+
+
+@dataclass(slots=True)
+class _Look:
+    """Records looked at from a place on, until a page is full and it is known whether there are more."""
+
+    log: ErasedAgents
+    wanted: str | None
+    size: int
+    place: Place
+    found: list[ErasedAgentRecord] = field(default_factory=list)
+    has_more: bool = False
+
+    def step(self) -> bool:
+        """Look at the next records; whether to go on."""
+        for seen, (record, behind) in enumerate(self.log.logged(self.place)):
+            if seen == READ_AT_ONCE:
+                return True
+            told = _told(record)
+            if self.wanted in (None, told.agent_id):
+                if len(self.found) == self.size:
+                    self.has_more = True
+                    return False
+                self.found.append(told)
+            self.place = behind
+        return False
+
+
+def _told(record: AuditRecord) -> ErasedAgentRecord:
+    line = line_of(record)
+    told = record_info(record).model_dump()
+    if line is not None:
+        # The proofs themselves may be very many, and are not read for it.
+        told["proof_count"] = line.proof_count
+    return ErasedAgentRecord(**told, agent_id="" if line is None else line.agent_id)
+
+
+def _place(token: str) -> Place:
+    position = from_token(token, "erased")
+    if not position:
+        return BEGIN
+    numbers = _PLACE.fullmatch(position)
+    if numbers is None:
+        description = "not a token of this listing"
+        raise InvalidRequest(
+            f"page_token: {description}",
+            reason="INVALID_PAGE",
+            violations=[FieldViolation("page_token", description)],
+        )
+    return Place(int(numbers[1]), int(numbers[2]))
+
+
+async def verify_erased_agents(service: Service, command: VerifyErasedAgentsCommand) -> AuditVerified:
+    """Follow the chain of erased agents, and look for texts among what they held, or one of them did."""
+    wanted = None if command.agent_id is None else parse_agent_id(command.agent_id)
+    check_texts(command, service.settings.limits)
+    log = service.fleet.data.erased
+    following = _Following(log, await _read(service, log, log.head), wanted, command.texts)
+    while await _read(service, log, following.step):
+        pass
+    following.chain.end(following.head)
+    return verdict(following.chain, following.vouching)
+
+
+@dataclass(slots=True)
+class _Following:
+    """The chain followed as far as it went when it was asked for: more may be erased meanwhile."""
+
+    log: ErasedAgents
+    head: ChainHead
+    wanted: str | None
+    texts: list[str]
+    chain: Verification = field(default_factory=Verification)
+    place: Place = BEGIN
+    vouching: list[int] = field(default_factory=list)
+    """Of each text the first record that has it; 0 for none."""
+
+    def __post_init__(self) -> None:
+        self.vouching = [0] * len(self.texts)
+
+    def step(self) -> bool:
+        """Follow a bounded piece of it; whether there is more."""
+        work = 0
+        text_bytes = sum(len(text.encode()) for text in self.texts)
+        for record, behind in self.log.logged(self.place):
+            if behind.number > self.head.number:
+                return False
+            whole = self.log.with_proofs(record)
+            self.chain.follow([whole])
+            if self.chain.broken_at is not None:
+                return False
+            self.place = behind
+            work += RECORD_BYTES + len(whole.text) + sum(map(len, whole.proofs))
+            if whole.proofs and self._is_meant(whole):
+                self._look_for_texts(whole)
+                work += text_bytes
+            if work >= HASHED_AT_ONCE:
+                return True
+        return False
+
+    def _is_meant(self, record: AuditRecord) -> bool:
+        line = line_of(record)
+        return self.wanted is None or (line is not None and line.agent_id == self.wanted)
+
+    def _look_for_texts(self, record: AuditRecord) -> None:
+        left = [index for index, number in enumerate(self.vouching) if not number]
+        held = self.log.held(record.number, [self.texts[index] for index in left])
+        for index, is_held in zip(left, held, strict=True):
+            if is_held:
+                self.vouching[index] = record.number
+
+
+async def _read(service: Service, log: ErasedAgents, work: Callable[[], T]) -> T:
+    try:
+        return await service.fleet.on_pool(work)
+    except OSError as error:
+        raise translated(error, log.path) from error
