@@ -11,7 +11,7 @@ import yaml
 
 from ebbtide.errors import FAMILIES
 from ebbtide.metrics import Metrics
-from ebbtide.rest import moving
+from ebbtide.rest import erased, moving
 from ebbtide.rest.routes import router
 from ebbtide.rpc.servicer import VERBS
 from ebbtide.verbs.metrics import get_metrics
@@ -107,7 +107,7 @@ def test_both_transports_call_a_verb_the_same() -> None:
     """The names that metrics have for verbs over gRPC are those of the routes."""
     routes = {
         route.endpoint.__name__  # type: ignore[attr-defined]
-        for route in [*router.routes, *moving.router.routes]
+        for route in [*router.routes, *moving.router.routes, *erased.router.routes]
         if route.path.startswith("/v1/")  # type: ignore[attr-defined]
     }
     assert routes == set(VERBS.values())
