@@ -16,9 +16,11 @@ TIMEOUT_S = 120.0
 HEAD_END = b"\r\n\r\n"
 
 
-def request_bytes(method: str, host: str, path: str, body: bytes = b"") -> bytes:
-    """An HTTP/1.1 request as it goes over the wire."""
+def request_bytes(method: str, host: str, path: str, body: bytes = b"", key: str = "") -> bytes:
+    """An HTTP/1.1 request as it goes over the wire, with an API key if there is one."""
     head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\n"
+    if key:
+        head += f"authorization: Bearer {key}\r\n"
     if body:
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return head.encode() + b"\r\n" + body
@@ -34,10 +36,10 @@ def answer_size(head: bytes) -> tuple[int, int]:
 class KeepAlive:
     """One connection, one request at a time."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str = "") -> None:
         place = urlsplit(url)
         assert place.hostname is not None and place.port is not None, "a URL of a daemon names a port"
-        self._host = place.netloc
+        self._host, self._key = place.netloc, key
         self._socket = socket.create_connection((place.hostname, place.port), TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -50,7 +52,7 @@ class KeepAlive:
     def ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, float]:
         """The answer's body, and how long it took in ms; RuntimeError unless the status is a good one."""
         encoded = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
-        request = request_bytes(method, self._host, path, encoded)
+        request = request_bytes(method, self._host, path, encoded, self._key)
         begun = time.perf_counter_ns()
         self._socket.sendall(request)
         status, answer = self._read()

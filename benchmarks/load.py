@@ -89,11 +89,11 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
 
-async def load_http(url: str, path: str, body: bytes, seconds: float) -> Tally:
+async def load_http(url: str, path: str, body: bytes, seconds: float, key: str) -> Tally:
     """POST the same body over many connections."""
     place = urlsplit(url)
     assert place.hostname is not None and place.port is not None, "a URL of a server names a port"
-    request, tally = request_bytes("POST", place.netloc, path, body), Tally.of(seconds)
+    request, tally = request_bytes("POST", place.netloc, path, body, key), Tally.of(seconds)
     loop = asyncio.get_running_loop()
     connections = [
         (await loop.create_connection(partial(_Connection, request, tally), place.hostname, place.port))[1]
@@ -104,20 +104,21 @@ async def load_http(url: str, path: str, body: bytes, seconds: float) -> Tally:
     return tally
 
 
-async def load_grpc(target: str, method: str, message: bytes, seconds: float) -> Tally:
+async def load_grpc(target: str, method: str, message: bytes, seconds: float, key: str) -> Tally:
     """Make the same call from many tasks."""
     import grpc.aio
 
     async with grpc.aio.insecure_channel(target) as channel:
         call: Any = channel.unary_unary(method)  # type: ignore[call-arg]  # bytes as they are
         tally = Tally.of(seconds)
+        shown = [("authorization", f"Bearer {key}")] if key else None
 
         async def one() -> None:
             asked_s = time.perf_counter()
-            await call(message)
+            await call(message, metadata=shown)
             while tally.count(asked_s):
                 asked_s = time.perf_counter()
-                await call(message)
+                await call(message, metadata=shown)
 
         await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
     return tally
@@ -131,9 +132,9 @@ class Loaded:
     took_ms: Spread
 
 
-def run_load(kind: str, place: str, what: str, body: bytes, seconds: float) -> Loaded:
+def run_load(kind: str, place: str, what: str, body: bytes, seconds: float, key: str = "") -> Loaded:
     """A load from a process of its own; `what` is a path or a method."""
-    command = [sys.executable, "-m", "benchmarks.load", kind, place, what, body.hex(), str(seconds)]
+    command = [sys.executable, "-m", "benchmarks.load", kind, place, what, body.hex(), str(seconds), key]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds + 60)
     if done.returncode:
         raise RuntimeError(f"the clients failed: {done.stderr[-2000:]}")
@@ -148,10 +149,11 @@ def _main() -> None:
     parser.add_argument("what")
     parser.add_argument("body", type=bytes.fromhex)
     parser.add_argument("seconds", type=float)
+    parser.add_argument("key", nargs="?", default="", help="an API key, where one is asked for")
     asked = parser.parse_args()
     load = load_http if asked.kind == "http" else load_grpc
     with asyncio.Runner(loop_factory=_loop_factory(asked.kind)) as runner:
-        tally = runner.run(load(asked.place, asked.what, asked.body, asked.seconds))
+        tally = runner.run(load(asked.place, asked.what, asked.body, asked.seconds, asked.key))
     loaded = Loaded(len(tally.took_ms) / asked.seconds, Spread.of(tally.took_ms))
     print(json.dumps(asdict(loaded)))
 

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.clients import KeepAlive
+from ebbtide.access.operations import SCOPES
+from tests.support.keys import KEYS_ON, new_key
 from tests.support.process import ROOT, Daemon
+
+WITH_KEYS = {f"ACCESS__{name.upper()}": value for name, value in KEYS_ON.items()}
+"""Settings of a daemon that asks for API keys."""
 
 
 @contextlib.contextmanager
@@ -29,10 +34,15 @@ def running(
 
 
 @contextlib.contextmanager
-def connected(daemon: Daemon) -> Iterator[KeepAlive]:
-    """A connection to a daemon."""
-    with KeepAlive(daemon.url) as client:
+def connected(daemon: Daemon, key: str = "") -> Iterator[KeepAlive]:
+    """A connection to a daemon, which may ask for a key."""
+    with KeepAlive(daemon.url, key) as client:
         yield client
+
+
+def key_for(data_dir: Path) -> str:
+    """An API key that may do everything with the agents of a data directory."""
+    return new_key(data_dir, *SCOPES)
 
 
 @contextlib.contextmanager

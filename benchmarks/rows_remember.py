@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.clients import KeepAlive
 from benchmarks.measuring import BareStore, Spread, file_system, in_turns
 from benchmarks.plan import AGENT, Plan
-from benchmarks.processes import connected, running
+from benchmarks.processes import WITH_KEYS, connected, key_for, running
 from benchmarks.report import Figure, at_most
 from benchmarks.texts import Writer
 
@@ -31,16 +31,19 @@ IDLE_TIMEOUT_S = 60.0
 
 def acknowledgement(plan: Plan) -> list[Figure]:
     """P4: one message, acknowledged."""
-    return [_busy(plan), _from_idle(plan)]
+    return [_busy(plan), _busy(plan, with_keys=True), _from_idle(plan)]
 
 
-def _busy(plan: Plan) -> Figure:
+def _busy(plan: Plan, *, with_keys: bool = False) -> Figure:
     data_dir = plan.fresh("busy")
     plan.tell("P4: busy")
-    with running(data_dir, NOBODY) as daemon, connected(daemon) as client:
+    key = key_for(data_dir) if with_keys else ""
+    settings = NOBODY | WITH_KEYS if with_keys else NOBODY
+    with running(data_dir, settings) as daemon, connected(daemon, key) as client:
         rounds = plan.times(600, 30)
         client.ask("PUT", f"/v1/agents/{AGENT}", {"max_queue_size": rounds + 2 * WARM_UPS})
-        return _measure(plan, client, data_dir, rounds, "agent busy already", lambda: None)
+        what = "agent busy already" + (", with API keys" if with_keys else "")
+        return _measure(plan, client, data_dir, rounds, what, lambda: None)
 
 
 def _from_idle(plan: Plan) -> Figure:

@@ -13,7 +13,7 @@ from benchmarks.bare_servers import CONSTANT_PATH, ECHO_METHOD, RECALL_METHOD, R
 from benchmarks.load import CONNECTIONS, Loaded, run_load
 from benchmarks.measuring import Spread, in_turns
 from benchmarks.plan import AGENT, Plan
-from benchmarks.processes import bare_server, running
+from benchmarks.processes import WITH_KEYS, bare_server, key_for, running
 from benchmarks.report import Figure, at_least
 from benchmarks.stores import copied, install
 from benchmarks.texts import common_words
@@ -21,6 +21,12 @@ from ebbtide.v1 import recall_pb2
 
 KEYWORD = common_words()[1]
 DEPTH = 1
+KEYED = "ours, with API keys"
+"""A second daemon, which asks who is there; the first one asks nobody."""
+
+Place = tuple[str, str, str, bytes] | tuple[str, str, str, bytes, str]
+"""Kind, server, path or method, body; and a key where one is asked for."""
+
 SHARE = 0.6
 """Of what the bare server manages."""
 
@@ -34,7 +40,14 @@ def over_rest(plan: Plan) -> list[Figure]:
     store = plan.store(scale)
     data_dir = plan.fresh("rest")
     install(store, data_dir, AGENT)
-    with running(data_dir) as daemon, bare_server("http", copied(store, plan.work)) as bare:
+    guarded = plan.fresh("rest-keys")
+    install(store, guarded, AGENT)
+    key = key_for(guarded)
+    with (
+        running(data_dir) as daemon,
+        running(guarded, WITH_KEYS) as asking,
+        bare_server("http", copied(store, plan.work)) as bare,
+    ):
         plan.tell("P7")
         return _compare(
             plan,
@@ -45,6 +58,7 @@ def over_rest(plan: Plan) -> list[Figure]:
                 "ours, patience 0": ("http", daemon.url, path, impatient),
                 "bare FastAPI route": ("http", bare, RECALL_PATH, body),
                 "constant route": ("http", bare, CONSTANT_PATH, body),
+                KEYED: ("http", asking.url, path, body, key),
             },
         )
 
@@ -58,7 +72,14 @@ def over_grpc(plan: Plan) -> list[Figure]:
     store = plan.store(scale)
     data_dir = plan.fresh("grpc")
     install(store, data_dir, AGENT)
-    with running(data_dir) as daemon, bare_server("grpc", copied(store, plan.work)) as bare:
+    guarded = plan.fresh("grpc-keys")
+    install(store, guarded, AGENT)
+    key = key_for(guarded)
+    with (
+        running(data_dir) as daemon,
+        running(guarded, WITH_KEYS) as asking,
+        bare_server("grpc", copied(store, plan.work)) as bare,
+    ):
         plan.tell("P8")
         message = request.SerializeToString()
         return _compare(
@@ -70,29 +91,35 @@ def over_grpc(plan: Plan) -> list[Figure]:
                 "ours, patience 0": ("grpc", daemon.grpc_target, method, impatient.SerializeToString()),
                 "bare grpc.aio method": ("grpc", bare, RECALL_METHOD, message),
                 "echo": ("grpc", bare, ECHO_METHOD, message),
+                KEYED: ("grpc", asking.grpc_target, method, message, key),
             },
         )
 
 
-def _compare(plan: Plan, row: str, what: str, places: dict[str, tuple[str, str, str, bytes]]) -> list[Figure]:
+def _compare(plan: Plan, row: str, what: str, places: dict[str, Place]) -> list[Figure]:
     """Load each place in turns; `places` names ours first, then the bare server third."""
     seconds = plan.times(4, 1)
     loads: dict[str, list[Loaded]] = {name: [] for name in places}
 
     def task(name: str) -> float:
-        loads[name].append(run_load(*places[name], seconds))
+        kind, place, asked, body, *key = places[name]
+        loads[name].append(run_load(kind, place, asked, body, seconds, *key))
         return loads[name][-1].per_second
 
     rounds = plan.times(6, 1)
     rates = in_turns(rounds, {name: partial(task, name) for name in places})
     spreads = {name: Spread.of(found) for name, found in rates.items()}
-    ours, impatient, bare, _ = spreads
+    ours, impatient, bare, *_ = spreads
     share = spreads[ours].p50 / spreads[bare].p50
     scale = plan.scale_for("M")
     figure = Figure(row, f"{what} recall, {scale.name}, depth {DEPTH}", "1/s", spreads[ours], is_rate=True)
     figure.baselines = {name: spread for name, spread in spreads.items() if name != ours}
     figure.ratio = f"{share:.0%} of {bare}"
-    figure.claims = [at_least(share * 100, SHARE * 100, f"% of {bare}", counts=scale.name == "M")]
+    guarded = 100 * spreads[KEYED].p50 / spreads[bare].p50
+    figure.claims = [
+        at_least(share * 100, SHARE * 100, f"% of {bare}", counts=scale.name == "M"),
+        at_least(guarded, SHARE * 100, f"% of {bare}, with API keys", counts=scale.name == "M"),
+    ]
     figure.beside = {
         "share without patience, %": 100 * spreads[impatient].p50 / spreads[bare].p50,
         "ours, ms at p95": Spread.of(load.took_ms.p95 for load in loads[ours]).p50,

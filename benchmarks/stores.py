@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -58,13 +59,18 @@ Entries = Iterable[tuple[bytes, bytes]]
 
 def kept_store(scale: Scale, seed: int, folder: Path) -> Path:
     """The directory of a store of this scale, made now or by an earlier run. To be copied, not changed."""
-    place = folder / f"{scale.name}-seed{seed}-format{layout.FORMAT_VERSION}-generator{GENERATOR_VERSION}"
+    place = folder / f"{scale.name}-seed{seed}-layout{_layout()}-generator{GENERATOR_VERSION}"
     if not place.exists():
         with _made_whole(place) as fresh:
             graph = make_graph(scale, seed)
             graph.save(fresh / "graph.npz")
             write_store(fresh, graph, seed)
     return place
+
+
+def _layout() -> str:
+    """What tells stores apart that were written with other tables: one of them is no measure of today's."""
+    return f"{layout.FORMAT_VERSION}.{zlib.crc32(b' '.join(layout.TABLES)):08x}"
 
 
 def kept_graph(store: Path) -> Graph:

@@ -24,6 +24,7 @@ class Courtesy:
         self._running_count = 0
         self._nobody = threading.Event()
         self._nobody.set()
+        self._own = threading.local()
 
     @contextmanager
     def for_a_request(self) -> Iterator[None]:
@@ -31,15 +32,23 @@ class Courtesy:
         with self._lock:
             self._running_count += 1
             self._nobody.clear()
+        is_within = getattr(self._own, "is_request", False)
+        self._own.is_request = True
         try:
             yield
         finally:
+            self._own.is_request = is_within
             with self._lock:
                 self._running_count -= 1
                 if self._running_count == 0:
                     self._nobody.set()
 
+    @property
+    def is_anybody_running(self) -> bool:
+        """Whether a job of a request is running."""
+        return not self._nobody.is_set()
+
     def give_way(self) -> None:
-        """Rest while jobs of requests are running, 2 ms at most."""
-        if not self._nobody.is_set():
+        """Rest while jobs of requests are running, 2 ms at most; in such a job, which would wait for itself, do not."""
+        if self.is_anybody_running and not getattr(self._own, "is_request", False):
             self._nobody.wait(LONGEST_REST_S)

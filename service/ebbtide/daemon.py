@@ -31,7 +31,7 @@ from ebbtide import __version__
 from ebbtide.access.entrance import Entrance
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
-from ebbtide.access.tls import read_certificates
+from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock, SystemClock
 from ebbtide.courtesy import Courtesy
 from ebbtide.errors import Precondition
@@ -208,6 +208,20 @@ async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIter
             await following
 
 
+@contextlib.asynccontextmanager
+async def _renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[None]:
+    """Follow the files of certificates, where there are any."""
+    if renewal is None:
+        yield
+        return
+    service.renewal = renewal
+    following = in_background(renewal.follow(service.fleet.on_pool))
+    try:
+        yield
+    finally:
+        await _ended(following)
+
+
 def _needs(
     settings: Settings,
     pool: ThreadPoolExecutor,
@@ -286,12 +300,8 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     cannot be had.
     """
     refuse_insecure_bind(settings)
-    certificates = read_certificates(settings.access)
-    if (
-        certificates is None
-        and settings.access.authentication != "off"
-        and not is_loopback(settings.server.host)
-    ):
+    renewal = Renewal(settings.access) if settings.access.tls_cert_file else None
+    if renewal is None and settings.access.authentication != "off" and not is_loopback(settings.server.host):
         get_log("access").warning(
             "API keys travel unencrypted: set access.tls_cert_file, or put TLS in front"
         )
@@ -301,11 +311,11 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     log = get_log("daemon")
     stop = asyncio.Event()
     async with contextlib.AsyncExitStack() as ports:
-        rest = RestServer(settings.server, certificates)
+        rest = RestServer(settings.server, renewal)
         ports.callback(rest.release)
-        rpc = GrpcServer(settings, certificates)
+        rpc = GrpcServer(settings, renewal)
         ports.push_async_callback(rpc.release)
-        async with opened(settings) as service:
+        async with opened(settings) as service, _renewing(renewal, service):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop.set)

@@ -181,6 +181,12 @@ REASONS: dict[str, Reason] = {
     "RATE_LIMITED": Reason(
         429, "RESOURCE_EXHAUSTED", "Exhausted", "More requests a second than the key or the agent may get."
     ),
+    "RATE_LIMITED_TRIES": Reason(
+        429,
+        "RESOURCE_EXHAUSTED",
+        "Exhausted",
+        "More requests a second without a valid API key than an address may send.",
+    ),
     "QUOTA_REACHED": Reason(
         507,
         "RESOURCE_EXHAUSTED",

@@ -112,9 +112,14 @@ class AccessSettings(_Section):
     agent_requests_per_s: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
         0.0, description="Requests a second that each agent gets, whoever asks; 0: no limit."
     )
+    failed_tries_per_s: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
+        10.0,
+        description="Requests a second without a valid key that are told so, of each remote address; 0: no limit.",
+    )
     burst_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         2.0,
-        description="A key or an agent may get so many seconds' worth of requests at once; at least one request.",
+        description="A key, an agent or an address may get so many seconds' worth of requests at once; "
+        "at least one request.",
     )
     max_agents_per_key: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
         0,

@@ -20,7 +20,7 @@ from tests.support.process import ROOT, check_data_directory
 
 KILLER = """
 import os, signal, sys
-from ebbtide.store import data_directory
+from ebbtide.store import data_directory, turnover
 steps, at = [0], int(sys.argv.pop(1))
 
 def counted(real):
@@ -31,9 +31,9 @@ def counted(real):
         return real(*args, **kwargs)
     return step
 
-data_directory.Path.rename = counted(data_directory.Path.rename)
-data_directory.sync_directory = counted(data_directory.sync_directory)
-data_directory.shutil.rmtree = counted(data_directory.shutil.rmtree)
+turnover.Path.rename = counted(turnover.Path.rename)
+data_directory.sync_directory = turnover.sync_directory = counted(turnover.sync_directory)
+turnover.shutil.rmtree = counted(turnover.shutil.rmtree)
 from ebbtide.cli.app import main
 main(sys.argv[1:])
 """

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 
+from ebbtide.v1 import events_pb2, memory_service_pb2_grpc
 from tests.support.process import Daemon, running_daemon
 from tests.support.stubborn_daemon import MODULE, hang_file
 from tests.support.waiting import Stopwatch, wait_until
@@ -143,6 +145,47 @@ def test_stop_does_not_wait_for_a_model_that_hangs(tmp_path: Path, number: signa
         batches = daemon.get("ann/batches").json()["batches"]
         assert [(b["state"], b["node_ids"]) for b in batches] == [("digested", ["n1"]), ("digested", ["n2"])]
         assert daemon.stop() == 0
+
+
+def test_stop_does_not_wait_for_who_watches(tmp_path: Path) -> None:
+    """Streams of events that stand idle, over both ports, are told SHUTTING_DOWN; the stop waits for none of them."""
+    with running_daemon(tmp_path / "data", {"SERVER__SHUTDOWN_GRACE_S": 60}) as daemon:
+        daemon.remember("ann", "The kettle is blue.")
+        daemon.flush("ann")
+        watch = Stopwatch()
+        assert daemon.stop() == 0
+        alone_s = watch.s
+        daemon.start()
+        url, target = daemon.url, daemon.grpc_target
+
+        def over_rest() -> list[str]:
+            with httpx.stream("GET", f"{url}/v1/agents/ann/events", timeout=60) as answer:
+                return list(answer.iter_lines())
+
+        def over_grpc() -> tuple[int, str]:
+            with grpc.insecure_channel(target) as channel:
+                events = memory_service_pb2_grpc.MemoryServiceStub(channel).WatchEvents(
+                    events_pb2.WatchEventsRequest(agent_id="ann")
+                )
+                count = 0
+                try:
+                    for _ in events:
+                        count += 1
+                except grpc.RpcError as error:
+                    return count, f"{error.code().name} {error.details()}"  # type: ignore[attr-defined]
+                return count, "ended"
+
+        watchers = [Background(over_rest), Background(over_grpc)]
+        wait_until(lambda: "ebbtide_event_streams 2.0" in daemon.client.get("/metrics").text, 30)
+        watch = Stopwatch()
+        assert daemon.stop() == 0
+        assert watch.s < alone_s + 5, "15 s is how long an idle stream sleeps, 60 s the grace"
+        for watcher in watchers:
+            assert watcher.join().error is None
+        lines, (count, end) = watchers[0].result, watchers[1].result
+        assert "event: StreamEnded" in lines and "SHUTTING_DOWN" in lines[-2]
+        assert count > 0 and end == "UNAVAILABLE the daemon is stopping"
+        assert says_goodbye(daemon)
 
 
 def test_second_signal_changes_nothing(tmp_path: Path) -> None:

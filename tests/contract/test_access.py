@@ -31,6 +31,7 @@ from ebbtide.verbs.service import Service
 from tests.support.callers import SERVICE, grpc_served
 from tests.support.in_process import service_in, tell
 from tests.support.keys import KEYS_ON, bearer, id_of, new_key
+from tests.support.rest_in_process import served
 from tests.support.waiting import eventually
 
 ALLOWED = "allowed"
@@ -356,7 +357,7 @@ async def becomes(rest: Rest, key: str, expected: str) -> None:
 
     def fares() -> bool:
         try:
-            entrance.admit([f"Bearer {key}"])
+            entrance.admit([f"Bearer {key}"], "")
         except Exception as error:
             return getattr(error, "reason", "") == expected
         return expected == ALLOWED
@@ -385,6 +386,57 @@ async def test_a_key_gets_so_many_requests(tmp_path: Path) -> None:
         assert refused.json()["error"]["metadata"] == {"limit": "key", "requests_per_s": "0.01"}
         assert await rest("Health", slow) == ALLOWED
         assert await rest("GetModel", free) == await rpc("GetModel", free) == ALLOWED
+
+
+async def test_tries_without_a_valid_key_are_bounded(tmp_path: Path) -> None:
+    """RATE_LIMITED_TRIES for an address, over both transports together and for whatever it asks.
+
+    A key that counts passes from the same address, health is told, and another address is not affected.
+    """
+    path = tmp_path / "d"
+    good = new_key(path, "read")
+    wrong = good[:-3] + "000"
+    async with site(path, failed_tries_per_s=0.01, burst_s=300) as (service, rest, rpc):
+        answers = [await ask("GetModel", key) for ask, key in ((rest, None), (rpc, wrong), (rest, wrong))]
+        assert answers == ["MISSING_KEY", "INVALID_KEY", "INVALID_KEY"]
+        for ask in (rest, rpc):
+            for key in (None, wrong):
+                assert await ask("GetModel", key) == "RATE_LIMITED_TRIES"
+            assert [await ask("GetModel", good) for _ in range(5)] == [ALLOWED] * 5
+        refused = await rest.send("GetModel", None)
+        assert refused.status_code == 429
+        assert 90 <= int(refused.headers["retry-after"]) <= 100
+        assert refused.json()["error"]["metadata"] == {"limit": "address", "requests_per_s": "0.01"}
+        assert (await rest.client.get("/v1/none")).status_code == 429
+        assert await rpc.raw("/other.Service/None", b"", None) == "RATE_LIMITED_TRIES"
+        stub = reflection_pb2_grpc.ServerReflectionStub(rpc.channel)
+        question = reflection_pb2.ServerReflectionRequest(list_services="")
+        with pytest.raises(grpc.aio.AioRpcError) as unreflected:
+            [_ async for _ in stub.ServerReflectionInfo(iter([question]))]
+        assert reason_of(unreflected.value) == "RATE_LIMITED_TRIES"
+        for _ in range(5):
+            assert await rest("Health", None) == await rest("Readiness", wrong) == ALLOWED
+            health = await health_pb2_grpc.HealthStub(rpc.channel).Check(health_pb2.HealthCheckRequest())
+            assert health.status == health_pb2.HealthCheckResponse.SERVING
+        elsewhere = httpx.ASGITransport(rest.app, client=("192.0.2.7", 1))
+        async with httpx.AsyncClient(transport=elsewhere, base_url="http://127.0.0.1:8420") as other:
+            assert (await other.get("/v1/model")).status_code == 401
+        assert 'outcome="Exhausted"' in service.metrics.text().decode()
+
+
+async def test_an_address_is_not_what_a_header_says(tmp_path: Path) -> None:
+    """Who names another origin with every try has the tries of one address all the same."""
+    access = {**KEYS_ON, "failed_tries_per_s": 0.01, "burst_s": 200}
+    async with (
+        service_in(tmp_path / "d", access=access) as service,
+        served(service) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        told = [
+            (await client.get("/v1/model", headers={"X-Forwarded-For": f"192.0.2.{n}"})).status_code
+            for n in range(4)
+        ]
+    assert told == [401, 401, 429, 429]
 
 
 async def test_an_agent_gets_so_many_requests_whoever_asks(tmp_path: Path) -> None:

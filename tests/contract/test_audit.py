@@ -180,7 +180,7 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
         data.acquire()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                data,
+                data._turnover,
                 "_finish_erasure",
                 (lambda doomed: None) if when == "before the record" else partial(tells_and_dies, data),
             )
@@ -196,9 +196,9 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
 
 
 def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
-    from ebbtide.store.data_directory import LastWill
+    from ebbtide.store.turnover import LastWill
 
-    data._tell(doomed, LastWill("ann", 5, "key1", "agent_erased"))
+    data._turnover._tell(doomed, LastWill("ann", 5, "key1", "agent_erased"))
     raise KeyboardInterrupt
 
 

@@ -11,8 +11,13 @@ from typing import Any
 
 import grpc.aio
 import httpx
+import msgspec
 import pytest
+from google.rpc.error_details_pb2 import ErrorInfo
+from grpc_status import rpc_status
 
+from ebbtide.access.key_file import KeyFile
+from ebbtide.clock import SystemClock
 from ebbtide.errors import Unavailable
 from ebbtide.fleet.agent import Agent
 from ebbtide.language.port import BadReply
@@ -24,6 +29,7 @@ from ebbtide.vocabulary import AgentId
 from ebbtide_client import AsyncClient, NotFound, Retries
 from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, rest_in
 from tests.support.in_process import service_in, settle, tell
+from tests.support.keys import KEYS_ON, bearer, id_of, new_key
 from tests.support.rest_in_process import served
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
@@ -211,11 +217,13 @@ async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
 
 
 @contextlib.asynccontextmanager
-async def followed_over_rest(service: Service, after: int | None = None) -> AsyncIterator[AsyncIterator[Any]]:
+async def followed_over_rest(
+    service: Service, after: int | None = None, key: str | None = None
+) -> AsyncIterator[AsyncIterator[Any]]:
     """The events of ann as they come, over a socket."""
     async with served(service) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         params = {} if after is None else {"after": after}
-        async with client.stream("GET", EVENTS, params=params) as response:
+        async with client.stream("GET", EVENTS, params=params, headers=bearer(key)) as response:
             assert response.status_code == 200
 
             async def events() -> AsyncIterator[Any]:
@@ -231,14 +239,16 @@ async def followed_over_rest(service: Service, after: int | None = None) -> Asyn
 
 
 @contextlib.asynccontextmanager
-async def followed_over_grpc(service: Service, after: int | None = None) -> AsyncIterator[AsyncIterator[Any]]:
+async def followed_over_grpc(
+    service: Service, after: int | None = None, key: str | None = None
+) -> AsyncIterator[AsyncIterator[Any]]:
     """The events of ann as they come, over gRPC."""
     async with grpc_served(service) as server, grpc.aio.insecure_channel(server.target) as channel:
         call = channel.unary_stream(
             f"/{SERVICE.full_name}/WatchEvents",
             request_serializer=events_pb2.WatchEventsRequest.SerializeToString,
             response_deserializer=events_pb2.WatchEventsResponse.FromString,
-        )(events_pb2.WatchEventsRequest(agent_id="ann", after=after))
+        )(events_pb2.WatchEventsRequest(agent_id="ann", after=after), metadata=(*bearer(key).items(),))
 
         async def events() -> AsyncIterator[Any]:
             async for message in call:
@@ -296,9 +306,33 @@ async def test_a_follower_holds_no_agent_open(tmp_path: Path, transport: str) ->
             assert kinds(await up_to(events, "PassCompleted"))[0] == "NodeCreated"
 
 
+async def end_of(events: AsyncIterator[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What still comes of a stream, and the error that it breaks off with, as REST would have it."""
+    found: list[Any] = []
+    try:
+        async with asyncio.timeout(10):
+            async for event in events:
+                if "error" in event:
+                    return found, event["error"]
+                found.append(event)
+    except grpc.aio.AioRpcError as error:
+        return found, status_as_error(error)
+    raise AssertionError(f"the stream ended without a reason: {found}")
+
+
+def status_as_error(error: grpc.aio.AioRpcError) -> dict[str, Any]:
+    """The error that a call ended with."""
+    status = rpc_status.from_call(error)  # type: ignore[arg-type]
+    assert status is not None, error
+    info = ErrorInfo()
+    assert status.details[0].Unpack(info)
+    told = {"reason": info.reason, "status": error.code().name, "message": status.message}
+    return {**told, "metadata": dict(info.metadata)}
+
+
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
-    """A stream ends by itself, and at once, when the daemon begins to stop."""
+    """A stream ends at once when the daemon begins to stop, and says so: SHUTTING_DOWN."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -306,9 +340,136 @@ async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
             await up_to(events, "PassCompleted")
             service.is_accepting = False
             service.fleet.wake_waiters()
-            async with asyncio.timeout(5):
-                assert [event async for event in events] == []
+            rest, error = await end_of(events)
+            assert (rest, error["reason"], error["status"]) == ([], "SHUTTING_DOWN", "UNAVAILABLE")
+            assert "stopping" in error["message"]
         service.is_accepting = True
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_stop_ends_a_stream_that_is_just_awake(tmp_path: Path, transport: str) -> None:
+    """A stop that comes while a stream gathers what woke it is not overslept until the next sign of life."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+            service.fleet.watching.beat(AgentId("ann"))
+            await asyncio.sleep(verb.GATHERING_S / 4)
+            service.is_accepting = False
+            service.fleet.wake_waiters()
+            assert (await end_of(events))[1]["reason"] == "SHUTTING_DOWN"
+        service.is_accepting = True
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_stop_ends_a_stream_whose_agent_is_busy(
+    tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that is told to ask again later does not sit that out when the daemon stops."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+            asked = asyncio.Event()
+
+            async def refusing(*_: Any) -> Any:
+                asked.set()
+                raise Unavailable("closing", reason="AGENT_CLOSING", retry_after_s=60.0)
+
+            with monkeypatch.context() as closing:
+                closing.setattr(Agent, "run", refusing)
+                service.fleet.watching.beat(AgentId("ann"))
+                await asked.wait()
+                service.is_accepting = False
+                service.fleet.wake_waiters()
+                assert (await end_of(events))[1]["reason"] == "SHUTTING_DOWN"
+        service.is_accepting = True
+
+
+def changed(path: Path, key: str, **fields: Any) -> None:
+    """Change what is kept of a key, in its file."""
+    KeyFile(path).change(
+        lambda known: (
+            [msgspec.structs.replace(k, **fields) if k.id == id_of(key) else k for k in known],
+            None,
+        )
+    )
+
+
+LESS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "revoked": ({"revoked_at_ms": 1}, "INVALID_KEY", "UNAUTHENTICATED"),
+    "expired": ({"expires_at_ms": 1}, "INVALID_KEY", "UNAUTHENTICATED"),
+    "another scope": ({"scopes": ("write",)}, "SCOPE_MISSING", "PERMISSION_DENIED"),
+    "another agent": ({"all_agents": False, "agents": ("bob",)}, "KEY_NOT_FOR_AGENT", "PERMISSION_DENIED"),
+}
+"""What may become of a key while its stream is open, and how that ends the stream."""
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+@pytest.mark.parametrize("change", LESS)
+async def test_a_stream_ends_when_its_key_no_longer_allows_it(
+    tmp_path: Path, transport: str, change: str
+) -> None:
+    """Without anything happening, soon, with what a request would be refused with; nothing is told after that.
+
+    A stream with another key goes on.
+    """
+    fields, reason, status = LESS[change]
+    first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
+    async with service_in(tmp_path, access=KEYS_ON) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        follow = FOLLOWED[transport]
+        async with follow(service, key=first) as ending, follow(service, key=second) as lasting:
+            await up_to(ending, "PassCompleted")
+            await up_to(lasting, "PassCompleted")
+            changed(tmp_path, first, **fields)
+            rest, error = await end_of(ending)
+            assert (rest, error["reason"], error["status"]) == ([], reason, status)
+            assert "key" in error["message"]
+            await tell(service, "ann", "Two.")
+            await up_to(lasting, "PassCompleted")
+            await eventually(lambda: service.fleet.watching.count == 1)
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_stream_ends_when_its_key_expires(tmp_path: Path, transport: str) -> None:
+    """When its time is over a key ends its stream by itself, though nobody touches the file."""
+    hour_ms = 3_600_000
+    key = new_key(tmp_path, "read", expires_at_ms=SystemClock().now_ms() + hour_ms)
+
+    class Tomorrow(SystemClock):
+        def now_ms(self) -> int:
+            return super().now_ms() + 24 * hour_ms
+
+    async with service_in(tmp_path, access=KEYS_ON) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service, key=key) as events:
+            await up_to(events, "PassCompleted")
+            service.entrance._clock = Tomorrow()
+            rest, error = await end_of(events)
+            assert (rest, error["reason"]) == ([], "INVALID_KEY")
+            assert "expired" in error["message"]
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_what_happens_after_a_key_was_revoked_is_not_told(tmp_path: Path, transport: str) -> None:
+    """A stream that is woken by something new looks at its key first."""
+    key = new_key(tmp_path, "read")
+    async with service_in(tmp_path, access=KEYS_ON) as service:
+        await tell(service, "ann", "One.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service, key=key) as events:
+            await up_to(events, "PassCompleted")
+            keyring: Any = service.entrance._keyring
+            changed(tmp_path, key, revoked_at_ms=1)
+            keyring.load()
+            await tell(service, "ann", "Two.")
+            rest, error = await end_of(events)
+            assert (rest, error["reason"]) == ([], "INVALID_KEY")
 
 
 async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ from tests.support.keys import bearer, new_key
 from tests.support.process import ROOT, Daemon, running_daemon
 from tests.support.waiting import wait_until
 
-ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys"}
+ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys", "ACCESS__FAILED_TRIES_PER_S": 0}
+"""Settings of a daemon that asks for keys; tests wait for some by trying again and again."""
 
 
 def ebbtide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -235,6 +236,11 @@ class Authority:
         path.mkdir()
         self.path = path
         self.own = trustme.CA()
+        self.write()
+
+    def write(self) -> None:
+        """Write certificates of this authority, new ones each time."""
+        path = self.path
         self.own.cert_pem.write_to_path(path / "ca.pem")
         server = self.own.issue_cert("127.0.0.1", "localhost")
         server.private_key_pem.write_to_path(path / "server.key")
@@ -338,4 +344,69 @@ def test_callers_can_be_asked_for_certificates(tmp_path: Path) -> None:
         trusted = ("--ca-file", str(own.path / "ca.pem"), "--client-cert", str(own.path / "client.pem"))
         assert ebbtide("agents", "--url", daemon.url, *trusted[:2]).returncode == ExitCode.UNREACHABLE
         assert ebbtide("agents", "--url", daemon.url, *trusted).returncode == 0
+        assert daemon.stop() == 0
+
+
+def readiness(daemon: Daemon, verify: ssl.SSLContext) -> dict[str, Any]:
+    """What `/readyz` tells, over a connection of its own."""
+    told: dict[str, Any] = httpx.get(f"{daemon.url}/readyz", verify=verify).json()
+    return told
+
+
+def connects(daemon: Daemon, own: Authority, *, with_certificate: bool = False) -> tuple[bool, bool]:
+    """Whether new connections over REST, and over gRPC, come about with what stands in the files."""
+    try:
+        context = own.trusting(with_certificate=with_certificate)
+        over_rest = httpx.get(f"{daemon.url}/v1/model", verify=context).status_code == 200
+    except httpx.TransportError:
+        over_rest = False
+    credentials = own.credentials(with_certificate=with_certificate)
+    return over_rest, model_over_grpc(daemon.grpc_target, credentials, None) == "builtin"
+
+
+def test_renewed_certificates_count_without_a_restart(tmp_path: Path) -> None:
+    """New connections on both ports get them soon; a connection that stands goes on; a broken pair changes nothing.
+
+    What is wrong with it is told by the log and by `/readyz`, until it is mended.
+    """
+    own = Authority(tmp_path / "certs")
+    with running_daemon(tmp_path / "data", own.settings(asks_for_certificates=False)) as daemon:
+        before, credentials = own.trusting(), own.credentials()
+        with httpx.Client(base_url=daemon.url, verify=before) as standing:
+            assert standing.get("/v1/model").status_code == 200
+            (own.path / "server.key").write_text("no key")
+            wait_until(lambda: "certificates stay as they were" in daemon.log, 30)
+            told = readiness(daemon, before)
+            assert told["status"] == "degraded"
+            assert "tls_key_file" in told["reasons"][0] and "certificates" in told["reasons"][0]
+            assert model_over_grpc(daemon.grpc_target, credentials, None) == "builtin"
+
+            own.own = trustme.CA()
+            own.write()
+            wait_until(lambda: connects(daemon, own) == (True, True), 30)
+            with pytest.raises(httpx.TransportError):
+                readiness(daemon, before)
+            assert model_over_grpc(daemon.grpc_target, credentials, None) == "UNAVAILABLE"
+            assert readiness(daemon, own.trusting()) == {"status": "ready", "reasons": []}
+            assert standing.get("/v1/model").status_code == 200
+        assert daemon.log.count("certificates stay as they were") == 1
+        assert "PRIVATE" not in daemon.log
+        assert daemon.stop() == 0
+
+
+def test_another_authority_for_callers_counts_without_a_restart(tmp_path: Path) -> None:
+    """Who has a certificate of the authority that was there before is let in no longer, on either port."""
+    own = Authority(tmp_path / "certs")
+    with running_daemon(tmp_path / "data", own.settings(asks_for_certificates=True)) as daemon:
+        assert connects(daemon, own, with_certificate=True) == (True, True)
+        former = Authority(tmp_path / "former")
+        former.own = own.own
+        former.write()
+        own.own = trustme.CA()
+        own.write()
+        wait_until(lambda: connects(daemon, own, with_certificate=True) == (True, True), 30)
+        # They trust the daemon as it is now, and are refused for what they show.
+        (former.path / "ca.pem").write_bytes((own.path / "ca.pem").read_bytes())
+        assert connects(daemon, former, with_certificate=True) == (False, False)
+        assert connects(daemon, own) == (False, False)
         assert daemon.stop() == 0

@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -145,11 +144,6 @@ def _base_interpreter() -> str:
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
-def _free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return str(held.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     """The image's files, made by its steps; the sources are gone, as the second stage does not take them."""
@@ -174,27 +168,39 @@ class Running(NamedTuple):
 
 @contextlib.contextmanager
 def running(image: Image) -> Iterator[Running]:
-    """The image's command, ready, on ports of its own."""
-    ports = {"EBBTIDE_SERVER__REST_PORT": _free_port(), "EBBTIDE_SERVER__GRPC_PORT": _free_port()}
-    environment = image.environment(**ports)
-    process = image.start(environment)
-    url = f"http://127.0.0.1:{ports['EBBTIDE_SERVER__REST_PORT']}"
-    with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
-        try:
+    """The image's command, ready, on free ports that it chooses itself; its health check is told which."""
+    ports = {"EBBTIDE_SERVER__REST_PORT": "0", "EBBTIDE_SERVER__GRPC_PORT": "0"}
+    told_before = image.log.stat().st_size if image.log.exists() else 0
+    process = image.start(image.environment(**ports))
+    try:
+        url = _await_address(process, image, told_before)
+        environment = image.environment(EBBTIDE_SERVER__REST_PORT=url.rpartition(":")[2])
+        with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
             _await_ready(process, image, client)
             yield Running(process, environment, client)
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _await_address(process: subprocess.Popen[bytes], image: Image, told_before: int) -> str:
+    """Where a daemon says that it listens, after what stood in the log before it."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        # A line that is not whole yet is looked at again.
+        lines = image.log.read_bytes()[told_before:].decode().split("\n")[:-1]
+        for line in lines:
+            if line.startswith("{") and (told := json.loads(line))["event"] == "listening":
+                return str(told["url"])
+        assert process.poll() is None, image.log.read_text()
+        assert time.monotonic() < deadline, image.log.read_text()
+        time.sleep(0.05)
 
 
 def _await_ready(process: subprocess.Popen[bytes], image: Image, client: httpx.Client) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        with contextlib.suppress(httpx.TransportError):
-            if client.get("/readyz").json()["status"] == "ready":
-                return
+    while client.get("/readyz").json()["status"] != "ready":
         assert process.poll() is None, image.log.read_text()
         assert time.monotonic() < deadline, image.log.read_text()
         time.sleep(0.05)
@@ -232,5 +238,5 @@ def test_memories_outlive_the_container(image: Image) -> None:
     with running(image) as daemon:
         asked = {"keywords": ["lisbon"], "patience_ms": 20_000}
         answer = daemon.client.post("/v1/agents/ann/recall", json=asked)
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == 200, answer.text + image.log.read_text()
         assert "I moved to Lisbon in May." in answer.json()["text"]

@@ -14,7 +14,7 @@ from ebbtide.verbs.service import Service
 @contextlib.asynccontextmanager
 async def served(service: Service) -> AsyncIterator[str]:
     """The service behind a free loopback port for the length of a block; the URL."""
-    server = RestServer(service.settings.server)
+    server = RestServer(service.settings.server.model_copy(update={"rest_port": 0}))
     serving = asyncio.create_task(server.serve(service))
     try:
         await server.started(serving)

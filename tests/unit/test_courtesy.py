@@ -48,6 +48,17 @@ def test_nobody_rests_when_no_request_runs(patient: Courtesy) -> None:
     assert time.monotonic() - begun_s < 10
 
 
+def test_the_job_of_a_request_does_not_wait_for_itself(patient: Courtesy) -> None:
+    """Nor for the request that it is part of: this would take a minute otherwise."""
+    begun_s = time.monotonic()
+    with patient.for_a_request():
+        patient.give_way()
+        with patient.for_a_request():
+            pass
+        patient.give_way()
+    assert time.monotonic() - begun_s < 10
+
+
 def test_a_rest_ends_although_requests_never_do() -> None:
     """Under requests without end the background goes on, slower."""
     courtesy = Courtesy()

@@ -2,7 +2,8 @@
 
 Two steps. `admit`: who is it? Before anything of the request is read. `permit`: may they do this, with this agent?
 Before anything is looked up, so that nobody learns from an error what exists. Each step counts against a rate: that
-of the key, that of the agent.
+of the key, that of the agent; who shows no key that counts, against that of the address it comes from. What goes on
+for long asks `permit_still`, again and again.
 
 Where authentication is off, everybody is ANYONE and may do everything; an agent's rate holds all the same.
 """
@@ -15,7 +16,7 @@ from ebbtide.access.grants import ANYONE, Caller
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.keys import presented
 from ebbtide.access.operations import Needs, Operation
-from ebbtide.access.rates import Buckets
+from ebbtide.access.rates import Buckets, remote_of
 from ebbtide.clock import Clock
 from ebbtide.errors import Exhausted, Unauthenticated
 from ebbtide.settings import AccessSettings
@@ -30,20 +31,29 @@ class Entrance:
         self._clock = clock
         self._by_key = Buckets(settings.burst_s)
         self._by_agent = Buckets(settings.burst_s)
+        self._by_remote = Buckets(settings.burst_s)
 
     @property
     def asks_for_keys(self) -> bool:
         """Whether callers must show a key."""
         return self._keyring is not None
 
-    def admit(self, authorizations: Sequence[str]) -> Caller:
-        """Who asks, by the `Authorization` values of a request. MISSING_KEY, INVALID_KEY, RATE_LIMITED."""
+    def admit(self, authorizations: Sequence[str], address: str) -> Caller:
+        """Who asks, by the `Authorization` values of a request, and from where.
+
+        MISSING_KEY, INVALID_KEY, RATE_LIMITED; RATE_LIMITED_TRIES in place of the first two where an address tries
+        too often. The key is looked at first: one that counts passes, whoever else tries from the same address.
+        """
         if self._keyring is None:
             return ANYONE
         text = presented(authorizations)
-        if text is None:
-            raise _missing_key()
-        key, grant = self._keyring.find(text, self._clock.now_ms())
+        try:
+            if text is None:
+                raise _missing_key()
+            key, grant = self._keyring.find(text, self._clock.now_ms())
+        except Unauthenticated:
+            self._refuse_trying(address)
+            raise
         per_s = self._settings.requests_per_s if key.requests_per_s is None else key.requests_per_s
         if per_s:
             self._refuse_faster(self._by_key, key.id, per_s, "key")
@@ -62,6 +72,25 @@ class Entrance:
         per_s = self._settings.agent_requests_per_s
         if per_s and agent_id is not None and operation.needs is Needs.AGENT:
             self._refuse_faster(self._by_agent, agent_id, per_s, "agent")
+
+    def permit_still(self, caller: Caller, operation: Operation, agent_id: str) -> None:
+        """Refuse what goes on since it was permitted, once the caller's key no longer allows it.
+
+        INVALID_KEY, SCOPE_MISSING, KEY_NOT_FOR_AGENT. It counts against no rate.
+        """
+        if self._keyring is not None:
+            self._keyring.grant_now(caller.key_id, self._clock.now_ms()).refuse_beyond(operation, agent_id)
+
+    def _refuse_trying(self, address: str) -> None:
+        per_s = self._settings.failed_tries_per_s
+        wait_s = self._by_remote.take(remote_of(address), per_s, self._clock.monotonic_s()) if per_s else 0.0
+        if wait_s:
+            raise Exhausted(
+                f"without a valid API key an address gets {per_s:g} requests a second",
+                reason="RATE_LIMITED_TRIES",
+                metadata={"limit": "address", "requests_per_s": f"{per_s:g}"},
+                retry_after_s=wait_s,
+            )
 
     def _refuse_faster(self, buckets: Buckets, name: str, per_s: float, whose: str) -> None:
         wait_s = buckets.take(name, per_s, self._clock.monotonic_s())

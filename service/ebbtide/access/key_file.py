@@ -20,7 +20,7 @@ import msgspec
 from ebbtide.access.keys import ID_LENGTH, Key
 from ebbtide.access.operations import SCOPES
 from ebbtide.errors import Exhausted, Precondition
-from ebbtide.store.durable import sync_directory
+from ebbtide.store.durable import replace_file
 
 T = TypeVar("T")
 
@@ -119,17 +119,8 @@ class KeyFile:
             os.close(descriptor)
 
     def _write(self, keys: Sequence[Key]) -> None:
-        fresh = self.path.with_name(f"{NAME}.new")
-        fresh.unlink(missing_ok=True)
         content = msgspec.json.format(msgspec.json.encode(Document(VERSION, tuple(keys))), indent=2)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            self._give(file.fileno())
-            file.write(content + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.path)
-        sync_directory(self.path.parent)
+        replace_file(self.path, content, b"\n", adopt=self._give)
 
     def _give(self, descriptor: int) -> None:
         """What root makes belongs to whose directory it is, or the daemon there could not read it."""

@@ -86,3 +86,12 @@ class Keyring:
         if not (key.has_secret(secret) and key.counts_at(now_ms)):
             raise Unauthenticated("the API key is not valid", reason="INVALID_KEY")
         return key, grant
+
+    def grant_now(self, key_id: str, now_ms: int) -> Grant:
+        """What a key that was good when it was shown grants now; INVALID_KEY once it is revoked or has expired."""
+        key, grant = self._keys.get(key_id, NOTHING)
+        if not key.counts_at(now_ms):
+            raise Unauthenticated(
+                "the API key no longer counts: it was revoked or has expired meanwhile", reason="INVALID_KEY"
+            )
+        return grant

@@ -7,10 +7,27 @@ nearly, unless very many ask at once.
 
 from __future__ import annotations
 
+import ipaddress
 from collections import OrderedDict
 
 MOST_BUCKETS = 10_000
 """About 2 MB."""
+
+OWN_BITS = 64
+"""Bits of an IPv6 address that are given to one owner; the others that owner chooses freely."""
+
+
+def remote_of(address: str) -> str:
+    """What counts as one remote: an IPv4 address, the network of an IPv6 one; whatever is no address, together."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Address(int(found) >> OWN_BITS << OWN_BITS))
 
 
 class Buckets:

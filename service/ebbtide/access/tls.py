@@ -1,7 +1,8 @@
-"""TLS for both ports, from files: read and held together at a start, before anything is opened.
+"""TLS for both ports, from files: read and held together, at a start before anything is opened.
 
 What cannot be used is TLS_UNUSABLE, with the setting that names the file. With an authority for client certificates,
-a caller without a certificate of it does not get as far as a request. New files count after a restart.
+a caller without a certificate of it does not get as far as a request. Files that are renewed are taken by
+`renewal.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ class Certificates:
     private_key: bytes = field(repr=False)
     client_authority: bytes | None
     context: ssl.SSLContext
+
+    def is_as(self, other: Certificates) -> bool:
+        """Whether these are the same certificates, read again."""
+        return (self.chain, self.private_key, self.client_authority) == (
+            other.chain,
+            other.private_key,
+            other.client_authority,
+        )
 
 
 def read_certificates(settings: AccessSettings) -> Certificates | None:

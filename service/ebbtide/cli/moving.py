@@ -113,7 +113,7 @@ class AtRest:
             )
             self._data.install(owner, staged.path)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._data.end_transfer(folder)
         return restored(staged, exists).model_dump(mode="json")
 
 

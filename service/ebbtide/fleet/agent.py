@@ -160,6 +160,10 @@ class Agent:
 
         return await self.mailbox.run(run, timeout_s=self._needs.request_timeout_s)
 
+    async def run_step(self, job: Callable[[], T]) -> T:
+        """Run one short step of long work, which lets the jobs of requests pass between its pieces."""
+        return await self.mailbox.run(job, timeout_s=self._needs.request_timeout_s)
+
     async def ask(self, job: Callable[[], T]) -> T:
         """Run a job that answers a question; what it has loaded may want an index, or vectors of another size."""
         answer = await self.run(job)
@@ -255,7 +259,7 @@ class Agent:
             needs.clock.now_ms(),
             actor,
         )
-        return await self.run(partial(self._make_busy, job))
+        return await self.run_step(partial(self._make_busy, job))
 
     async def compact(self) -> None:
         """Leave no byte of what was erased in the agent's files; whoever waits for the agent waits for that."""

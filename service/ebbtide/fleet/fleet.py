@@ -12,11 +12,8 @@ its marker stays, and its work goes on with the next verb or the next start.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.actor import actor
@@ -25,21 +22,16 @@ from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.allowance import Allowance, Newcomers, agents_within, refuse_beyond
 from ebbtide.fleet.footprint import Footprint, least_recently_used
-from ebbtide.fleet.happenings import EventLog
+from ebbtide.fleet.loading import Coming, Loading
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.scheduler import Scheduler
 from ebbtide.fleet.watching import MAX_EVENT_STREAMS, Watching
-from ebbtide.fleet.workspace import Workspace
-from ebbtide.heap import fresh_pages
 from ebbtide.parameters import AgentParameters
-from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from ebbtide.store.receiving import Staged
 from ebbtide.telemetry import get_log, in_background
-from ebbtide.vocabulary import AgentCounts, AgentId, AgentSummary
+from ebbtide.vocabulary import AgentId, AgentSummary
 
 T = TypeVar("T")
 
@@ -53,17 +45,6 @@ MOVES_BATCHES = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, Eve
 
 LOADS_AT_ONCE = 4
 """Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Coming:
-    """How an agent may come into being, where there is none."""
-
-    may_be_new: bool
-    overrides: Mapping[str, object]
-    allowance: Allowance | None
-    asker: str
-    """Who asks for it."""
 
 
 class Fleet:
@@ -94,7 +75,8 @@ class Fleet:
         self._room = Pulse()
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
-        self._loading = asyncio.Semaphore(LOADS_AT_ONCE)
+        self._loading = Loading(needs, defaults, self._told)
+        self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
         self.watching = Watching(max_event_streams)
         self.unresumed: dict[AgentId, str] = {}
         """Agents whose waiting work rests since they could not be opened, with the reason."""
@@ -169,7 +151,7 @@ class Fleet:
         allowance: Allowance | None = None,
     ) -> AsyncIterator[tuple[Agent, bool]]:
         """The open agent and whether it came into being now, with `overrides` in force from the start."""
-        coming = _Coming(create, overrides or {}, allowance, actor())
+        coming = Coming(create, overrides or {}, allowance, actor())
         agent, is_new = await self._open(agent_id, coming)
         agent.users += 1
         try:
@@ -180,7 +162,7 @@ class Fleet:
             self.footprint.note(agent)
             self._room.beat()
 
-    async def _open(self, agent_id: AgentId, coming: _Coming) -> tuple[Agent, bool]:
+    async def _open(self, agent_id: AgentId, coming: Coming) -> tuple[Agent, bool]:
         is_new = False
         while True:
             self._refuse_when_stopping(agent_id)
@@ -212,7 +194,7 @@ class Fleet:
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
 
-    async def _open_now(self, agent_id: AgentId, coming: _Coming) -> bool:
+    async def _open_now(self, agent_id: AgentId, coming: Coming) -> bool:
         """Open the agent; whether it came into being now."""
         exists = await self.on_pool(lambda: self.data.exists(agent_id))
         if exists:
@@ -225,12 +207,12 @@ class Fleet:
                 await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
             return await self._open_within(agent_id, coming, exists)
 
-    async def _open_within(self, agent_id: AgentId, coming: _Coming, exists: bool) -> bool:
+    async def _open_within(self, agent_id: AgentId, coming: Coming, exists: bool) -> bool:
         await self._reserve_room()
         try:
-            async with self._loading:
+            async with self._loads:
                 await self.footprint.close_idle()
-                workspace, counts = await self.on_pool(lambda: self._load(agent_id, exists, coming))
+                workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, coming))
             agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
             self._agents[agent_id] = agent
             self.unresumed.pop(agent_id, None)
@@ -240,38 +222,6 @@ class Fleet:
         self._log.debug("agent opened", agent_id=agent_id, created=not exists)
         return not exists
 
-    def _load(self, agent_id: AgentId, exists: bool, coming: _Coming) -> tuple[Workspace, AgentCounts]:
-        with fresh_pages():
-            store = self._store(agent_id, exists)
-        try:
-            workspace = Workspace(store, self.defaults, self._log_of(agent_id))
-            if not exists:
-                told: dict[str, object] = {"parameters": dict(coming.overrides)}
-                entry = AuditEntry(self.needs.clock.now_ms(), coming.asker, "created", told)
-                workspace.change_parameters(coming.overrides, entry)
-            self._compact(workspace)
-            counts = workspace.counts()
-            if workspace.is_compaction_due:
-                return workspace, counts
-            if counts.pending_batches == 0 and counts.owed_passes == 0:
-                self.data.unmark(agent_id)
-            return workspace, counts
-        except BaseException:
-            store.close()
-            raise
-
-    def _compact(self, workspace: Workspace) -> None:
-        """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""
-        if workspace.is_compaction_due:
-            try:
-                workspace.compact()
-            except (Exhausted, Unavailable) as error:
-                agent_id = workspace.identity.agent_id
-                self._log.warning("compaction waits", agent_id=agent_id, reason=error.reason)
-
-    def _log_of(self, agent_id: AgentId) -> EventLog:
-        return EventLog(self.needs.clock.now_ms, self.needs.events_keep, partial(self._told, agent_id))
-
     def _told(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
         """Count what happened and wake who watches; runs on the pool, after the commit."""
         self.needs.metrics.told(runs)
@@ -280,13 +230,6 @@ class Fleet:
             agent.recount()
         if self.watching.is_watched(agent_id) and self._loop is not None:
             self._loop.call_soon_threadsafe(self.watching.beat, agent_id)
-
-    def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
-        if exists:
-            return self.data.open_store(agent_id)
-        now_ms = self.needs.clock.now_ms()
-        identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
-        return self.data.create_store(identity)
 
     async def _reserve_room(self) -> None:
         """Take one of `max_open` places, closing the least recently used idle agent if need be."""
@@ -339,7 +282,10 @@ class Fleet:
             if opening is not None:
                 await asyncio.wait([opening])
             await self.close(agent_id)
-            if not await self.on_pool(lambda: self.data.exists(agent_id)):
+            # What could not be finished of an erasure is taken up again.
+            if not await self.on_pool(
+                lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
+            ):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
             entry = AuditEntry(self.needs.clock.now_ms(), actor(), "agent_erased", {})
             erased: list[AuditRecord] = []

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ebbtide.fleet.archive import Archive
-from ebbtide.store.index_file import INDEX_FILE, fresh_file, load_index, save_index
+from ebbtide.store.durable import fresh_file
+from ebbtide.store.index_file import INDEX_FILE, load_index, save_index
 from ebbtide.store.port import ReadTransaction
 from ebbtide.telemetry import get_log
 

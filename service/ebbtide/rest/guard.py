@@ -153,7 +153,9 @@ class Guard:
         is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
         if is_open or (is_preflight and self._origins):
             return
-        caller = self._entrance.admit(headers.getlist("authorization"))
+        # The address of the connection: what a header says of it, who tries keys could choose.
+        address = scope["client"][0] if scope.get("client") else ""
+        caller = self._entrance.admit(headers.getlist("authorization"), address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)

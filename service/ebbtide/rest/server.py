@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ebbtide.access.tls import Certificates
+from ebbtide.access.renewal import Renewal
 from ebbtide.errors import InvalidRequest
 from ebbtide.rest.app import create_app
 from ebbtide.rest.problems import problem
@@ -67,9 +67,9 @@ class _Protocol(HttpToolsProtocol):
 class RestServer:
     """Holds the port from construction on, so that a taken one is found before anything is opened."""
 
-    def __init__(self, settings: ServerSettings, certificates: Certificates | None = None) -> None:
+    def __init__(self, settings: ServerSettings, renewal: Renewal | None = None) -> None:
         self._settings = settings
-        self._certificates = certificates
+        self._renewal = renewal
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         self._socket = socket.create_server(
             (settings.host, settings.rest_port), family=family, backlog=BACKLOG
@@ -83,7 +83,7 @@ class RestServer:
     def url(self) -> str:
         """Where it listens."""
         host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
-        scheme = "http" if self._certificates is None else "https"
+        scheme = "http" if self._renewal is None else "https"
         return f"{scheme}://{host}:{self._socket.getsockname()[1]}"
 
     async def serve(self, service: Service) -> None:
@@ -94,6 +94,8 @@ class RestServer:
             access_log=False,
             server_header=False,
             date_header=False,
+            # By default uvicorn believes whoever calls from this machine where it comes from.
+            proxy_headers=False,
             lifespan="off",
             loop="none",
             http=_Protocol,
@@ -101,8 +103,8 @@ class RestServer:
             timeout_keep_alive=75,
         )
         config.load()
-        if self._certificates is not None:
-            config.ssl = self._certificates.context
+        if self._renewal is not None:
+            config.ssl = self._renewal.context
         self._uvicorn = _Uvicorn(config)
         await self._uvicorn.serve(sockets=[self._socket])
 

@@ -11,6 +11,7 @@ import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from ebbtide.access.renewal import Renewal
 from ebbtide.access.tls import Certificates
 from ebbtide.rpc.health import Health
 from ebbtide.rpc.reflection import Reflection
@@ -45,9 +46,9 @@ def _wanted_port(server: ServerSettings) -> int:
 class GrpcServer:
     """Holds the port from construction on, so that a taken one is found before anything is opened."""
 
-    def __init__(self, settings: Settings, certificates: Certificates | None = None) -> None:
+    def __init__(self, settings: Settings, renewal: Renewal | None = None) -> None:
         server = settings.server
-        self._certificates = certificates
+        self._renewal = renewal
         self._grace_s = server.shutdown_grace_s
         self._host = f"[{server.host}]" if ":" in server.host else server.host
         self._stopping = asyncio.Event()
@@ -74,15 +75,10 @@ class GrpcServer:
         return bound
 
     def _add_port(self, place: str) -> int:
-        if self._certificates is None:
+        if self._renewal is None:
             plain: int = self._server.add_insecure_port(place)
             return plain
-        authority = self._certificates.client_authority
-        credentials = grpc.ssl_server_credentials(
-            [(self._certificates.private_key, self._certificates.chain)],
-            root_certificates=authority,
-            require_client_auth=authority is not None,
-        )
+        credentials = _following(self._renewal)
         secure: int = self._server.add_secure_port(place, credentials)
         return secure
 
@@ -133,6 +129,32 @@ class GrpcServer:
     async def release(self) -> None:
         """Let go of the port, also when it never served. Idempotent."""
         await self._server.stop(None)
+
+
+def _following(renewal: Renewal) -> grpc.ServerCredentials:
+    """Credentials that give each new connection the certificates in force."""
+    told = renewal.current
+
+    def latest() -> grpc.ServerCertificateConfiguration | None:
+        # Asked by gRPC, on a thread of its own, at every connection; None: as before.
+        nonlocal told
+        current = renewal.current
+        if current is told:
+            return None
+        told = current
+        return _configuration(current)
+
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(told),
+        latest,  # type: ignore[arg-type] # The stubs do not know that None is an answer.
+        require_client_authentication=told.client_authority is not None,
+    )
+
+
+def _configuration(certificates: Certificates) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(certificates.private_key, certificates.chain)], root_certificates=certificates.client_authority
+    )
 
 
 def _refuse_taken(host: str, port: int) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -23,7 +24,7 @@ from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
 from ebbtide.access.grants import CALLER, let_ask
-from ebbtide.access.operations import OPERATIONS, UNLISTED, Operation
+from ebbtide.access.operations import OPERATIONS, UNLISTED
 from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, NotFound
 from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
 from ebbtide.rpc.convert import answered, decoded, given
@@ -83,11 +84,10 @@ class Servicer:
         if method.server_streaming:
             return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
         call = CALLS[method.name]
-        operation = OPERATIONS.get(method.name, UNLISTED)
 
         async def handle(body: bytes, context: Context) -> bytes:
             async def work() -> bytes:
-                return await self._work(operation, call, request_kind, answer_kind, body)
+                return await self._work(method.name, call, request_kind, answer_kind, body)
 
             return await self.answer(method.name, context, work)
 
@@ -154,16 +154,11 @@ class Servicer:
         self._service.entrance.permit(CALLER.get(), OPERATIONS.get(method, UNLISTED), agent_id)
 
     async def _work(
-        self,
-        operation: Operation,
-        call: Call,
-        request_kind: type[Message],
-        answer_kind: type[Message],
-        body: bytes,
+        self, name: str, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes
     ) -> bytes:
         at_desk = self._service.at_desk
         fields = await at_desk(len(body), lambda: given(decoded(request_kind, body)))
-        self._service.entrance.permit(CALLER.get(), operation, fields.get("agent_id"))
+        self._permit(name, fields.get("agent_id"))
         answer, beside = await call(self._service, fields)
         return await at_desk(
             _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
@@ -209,8 +204,9 @@ class Servicer:
             self.idle.set()
 
     def admit(self, context: Context) -> None:
-        """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED."""
-        caller = self._service.entrance.admit(_metadata(context, AUTHORIZATION_KEY))
+        """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED(_TRIES)."""
+        shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context)
+        caller = self._service.entrance.admit(shown, address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
@@ -250,6 +246,12 @@ def _bulk(answer: BaseModel) -> int:
 
 def _request_id(context: Context) -> str:
     return request_id_from(next(iter(_metadata(context, REQUEST_ID_KEY)), None))
+
+
+def _address(context: Context) -> str:
+    """The address that a call comes from; gRPC tells it as `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
+    _, _, place = unquote(context.peer()).partition(":")
+    return place.rpartition(":")[0].strip("[]")
 
 
 def _metadata(context: Context, wanted: str) -> list[str]:

@@ -7,6 +7,8 @@
     DATA_DIR/transfers/                what is on its way in or out; nothing at a start
     DATA_DIR/keys/<directory>          the wrapped keys of an agent that is sealed: see keys.py
 
+How directories of agents go and are replaced is in turnover.py.
+
 A marker is made, and its directory synced, before an agent goes from idle to busy; so a start looks at one
 directory and opens only agents with work, however many there are. A stale marker is harmless, a missing one is
 not. `meta.json` tells about an agent without opening it; what it says of counts is as of the last close.
@@ -25,7 +27,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -38,24 +39,19 @@ from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.codec import make_known
 from ebbtide.store.durable import replace_file, sync_directory
-from ebbtide.store.erased_agents import ErasedAgents, is_told, last_words
+from ebbtide.store.erased_agents import ErasedAgents
 from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.store.translation import translated
+from ebbtide.store.turnover import Turnover
+from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentCounts, AgentId
 
 if TYPE_CHECKING:
     from ebbtide.store.seal import MasterKey, Seal
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_ERASING = ".erasing-"
-"""What the directory of an agent is called from the moment it is erased until it is told in the log."""
-_ERASED = ".erased-"
-"""What it is called from then on until it is gone."""
-_LAST_WILL = "erasing.json"
-"""Who erased an agent and when, in its directory: what a start tells where the process ended too soon."""
-_REPLACED = ".replaced-"
 REWRITTEN = "rewritten"
 """Where, in an agent's directory, its store is written anew under another key; nothing once that is done."""
 
@@ -72,16 +68,7 @@ class AgentMeta(msgspec.Struct, frozen=True):
     key_fingerprint: str = ""
 
 
-class LastWill(msgspec.Struct, frozen=True):
-    """Who erased an agent, and when."""
-
-    agent_id: str
-    at_ms: int
-    actor: str
-    action: str
-
-
-make_known(AgentMeta, LastWill)
+make_known(AgentMeta)
 
 
 def directory_name(agent_id: AgentId) -> str:
@@ -111,8 +98,9 @@ class DataDirectory:
         self._initial_map_bytes = initial_map_bytes
         self.max_map_bytes = max_map_bytes
         self.erased = ErasedAgents(root)
-        self._telling = threading.Lock()
-        """Agents are erased side by side, and the log is one."""
+        self._turnover = Turnover(self.agents, self.keys, self.erased, max_map_bytes)
+        self._staged: dict[Path, tuple[str, str]] = {}
+        """Stores on their way that have a key of their own: whose, and its fingerprint."""
         self._lock: int | None = None
 
     # --- the lock ----------------------------------------------------------------------------------
@@ -153,27 +141,12 @@ class DataDirectory:
             self._lock = None
 
     def _sweep(self) -> None:
-        """Finish erasures that were cut off, undo or finish replacements, drop what was on its way."""
-        for entry in list(os.scandir(self.agents)):
-            if entry.name.startswith(_ERASING):
-                if not self.keys.are_locked:
-                    # Without its key nobody could tell what is erased: that waits for a start with it.
-                    self._finish_erasure(Path(entry.path))
-            elif entry.name.startswith(_ERASED):
-                shutil.rmtree(entry.path)
-            elif entry.name.startswith(_REPLACED):
-                self._settle_replacement(entry.name.removeprefix(_REPLACED))
+        """Finish what the process before left half done, drop what was on its way; no agent stops another."""
+        self._turnover.finish_all()
         for entry in list(os.scandir(self.transfers)):
-            shutil.rmtree(entry.path)
-
-    def _settle_replacement(self, name: str) -> None:
-        """Where a replacement was cut off, the old agent is back; where it was done, the old one goes."""
-        aside, place = self.agents / f"{_REPLACED}{name}", self.agents / name
-        if place.exists():
-            shutil.rmtree(aside)
-        else:
-            aside.rename(place)
-        sync_directory(self.agents)
+            self.end_transfer(Path(entry.path))
+            if os.path.lexists(entry.path):
+                get_log("store").error("left for the next start", directory=entry.name)
 
     # --- agents ------------------------------------------------------------------------------------
 
@@ -191,6 +164,7 @@ class DataDirectory:
         May open the store, and a store is opened once at a time: only for who opens or erases the agent.
         """
         name = directory_name(agent_id)
+        self._turnover.bring_back(name)
         if self.meta(name) is not None:
             return True
         if not (self.agents / name / "data.mdb").exists():
@@ -255,6 +229,8 @@ class DataDirectory:
         """Make a new agent's store. It exists once `meta.json` does, which is written last."""
         path = self.agents / directory_name(AgentId(identity.agent_id))
         try:
+            # Its key goes with it, and must not be the new agent's.
+            self._turnover.finish_erasure(path.name)
             if path.exists():
                 # A creation that was cut off before anything could be accepted.
                 shutil.rmtree(path)
@@ -316,88 +292,45 @@ class DataDirectory:
         names = (e.name for e in os.scandir(self.agents) if not e.name.startswith("."))
         return iter(sorted(name for name in names if name > after))
 
+    def is_being_erased(self, agent_id: AgentId) -> bool:
+        """Whether the agent was erased and something of it is left: `erase` goes on with that."""
+        return self._turnover.is_being_erased(directory_name(agent_id))
+
     def erase(self, agent_id: AgentId, entry: AuditEntry) -> AuditRecord:
-        """Remove an agent's files; the record of it. They do not come back, also after a crash.
-
-        The rename is what erases; a start tells and finishes what a crash cut off behind it.
-        """
-        name = directory_name(agent_id)
-        doomed = self.agents / f"{_ERASING}{name}"
-        will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action)
-        try:
-            # Of an erasure or a replacement that failed half-way.
-            if doomed.exists():
-                self._finish_erasure(doomed)
-            if (aside := self.agents / f"{_REPLACED}{name}").exists():
-                shutil.rmtree(aside)
-            replace_file(self.agents / name / _LAST_WILL, msgspec.json.encode(will))
-            (self.agents / name).rename(doomed)
-            sync_directory(self.agents)
-            record = self._finish_erasure(doomed)
-        except OSError as error:
-            raise translated(error, self.agents) from error
+        """Remove an agent's files; the record of it. They do not come back, also after a crash."""
+        record = self._turnover.erase(directory_name(agent_id), agent_id, entry)
         self.unmark(agent_id)
-        assert record is not None, "who erases has said so"
         return record
-
-    def _finish_erasure(self, doomed: Path) -> AuditRecord | None:
-        """Tell in the log of erased agents what goes, then let it go. None where nobody said who erased it."""
-        record = None
-        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            content = (doomed / _LAST_WILL).read_bytes()
-            record = self._tell(doomed, msgspec.json.decode(content, type=LastWill))
-        name = doomed.name.removeprefix(_ERASING)
-        if not (self.agents / name).exists():
-            # Another agent of this name would need its own, which lies in the same file.
-            self.keys.destroy(name)
-        erased = doomed.with_name(doomed.name.replace(_ERASING, _ERASED, 1))
-        if erased.exists():
-            shutil.rmtree(erased)
-        doomed.rename(erased)
-        sync_directory(self.agents)
-        shutil.rmtree(erased)
-        sync_directory(self.agents)
-        return record
-
-    def _tell(self, doomed: Path, will: LastWill) -> AuditRecord:
-        with self._telling:
-            return self._told_once(doomed, will)
-
-    def _told_once(self, doomed: Path, will: LastWill) -> AuditRecord:
-        entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
-        # A damaged store is erased as any other; then nobody can tell what it held.
-        with contextlib.suppress(EbbtideError):
-            name = directory_name(AgentId(will.agent_id))
-            store = LmdbStore.open(
-                doomed,
-                map_bytes=0,
-                max_map_bytes=self.max_map_bytes,
-                seal_of=partial(self.keys.seal_of, name),
-            )
-            try:
-                entry, key = last_words(store, entry)
-            finally:
-                store.close()
-        told = list(self.erased.records())
-        if told and is_told(told[-1:], entry, will.agent_id):
-            return told[-1]
-        return self.erased.append(entry, will.agent_id, key)
 
     # --- on the way in and out ---------------------------------------------------------------------
 
     def make_transfer(self) -> Path:
-        """An empty directory for what comes in or goes out; whoever made it removes it, at the latest a start."""
+        """An empty directory for what comes in or goes out; whoever made it ends it, at the latest a start."""
         try:
             return Path(tempfile.mkdtemp(dir=self.transfers))
         except OSError as error:
             raise translated(error, self.transfers) from error
+
+    def end_transfer(self, folder: Path) -> None:
+        """Remove a directory of `make_transfer`, and the keys of stores made in it that took nobody's place."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for path in [path for path in list(self._staged) if path.is_relative_to(folder)]:
+            name, fingerprint = self._staged.pop(path)
+            try:
+                self.keys.let_go(name, fingerprint)
+            except EbbtideError as error:
+                # One key too many, until the agent is opened after a start.
+                get_log("store").warning("key not removed", directory=name, exc_info=error)
 
     def create_copy(self, path: Path, identity: Identity, owner: AgentId) -> LmdbStore:
         """Make a store in a directory that has no place yet, sealed as new agents are, for whom it is to be.
 
         The key comes beside those that its owner has: these go when the owner's store is opened in its place.
         """
-        seal = self.keys.stage(directory_name(owner)) if self.keys.seals_new_agents else None
+        seal, name = None, directory_name(owner)
+        if self.keys.seals_new_agents:
+            seal = self.keys.stage(name)
+            self._staged[path] = (name, seal.fingerprint)
         return self.create_beside(path, identity, seal)
 
     def open_copy(self, path: Path, owner: AgentId) -> LmdbStore:
@@ -414,38 +347,11 @@ class DataDirectory:
 
         Cut off at any moment, the old agent or the new one is there, whole, once the directory was acquired again.
         """
-        name = directory_name(agent_id)
-        place, aside = self.agents / name, self.agents / f"{_REPLACED}{name}"
         # It may come with batches that wait; a marker too many is harmless.
         self.mark(agent_id)
-        try:
-            sync_directory(staged)
-            told = self._meta_in(staged)
-            if told is not None and told.key_fingerprint:
-                self.keys.take_up(name, told.key_fingerprint)
-            if place.exists():
-                self._put_aside(place, aside)
-            try:
-                staged.rename(place)
-            except OSError:
-                if aside.exists():
-                    aside.rename(place)
-                raise
-            sync_directory(self.agents)
-            if aside.exists():
-                # It is done: what cannot be removed now is removed by the next start, or erasure.
-                with contextlib.suppress(OSError):
-                    shutil.rmtree(aside)
-                    sync_directory(self.agents)
-        except OSError as error:
-            raise translated(error, self.agents) from error
-
-    def _put_aside(self, place: Path, aside: Path) -> None:
-        if aside.exists():
-            # Left by a replacement that was done, but for this.
-            shutil.rmtree(aside)
-        place.rename(aside)
-        sync_directory(self.agents)
+        told = self._meta_in(staged)
+        fingerprint = "" if told is None else told.key_fingerprint
+        self._turnover.install(directory_name(agent_id), staged, fingerprint)
 
     # --- work markers ------------------------------------------------------------------------------
 
@@ -467,7 +373,8 @@ class DataDirectory:
         found = []
         for name in sorted(os.listdir(self.work)):
             if not (self.agents / name / "data.mdb").exists():
-                (self.work / name).unlink(missing_ok=True)
+                if not self._turnover.is_put_aside(name):
+                    (self.work / name).unlink(missing_ok=True)
                 continue
             meta = self.meta(name)
             if meta is not None:

@@ -5,7 +5,9 @@ LMDB syncs its own file; which files there are is for us to sync. Nothing else a
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -27,14 +29,32 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Make this the content of a file that only its owner can read, atomically and durably."""
-    fresh = path.with_name(f"{path.name}.new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+def fresh_file(path: Path) -> Path:
+    """Where a file is written until it is whole; a write that was cut off may have left it."""
+    return path.with_name(f"{path.name}.new")
+
+
+def replace_file(path: Path, *parts: bytes, adopt: Callable[[int], None] | None = None) -> None:
+    """Make the parts, one after the other, the content of a file that only its owner can read.
+
+    Atomic and durable. Where it fails the file is as it was, and nothing is left beside it. `adopt` gets the
+    descriptor of the new file while it is empty: whose it is to be is settled before anything stands in it.
+    """
+    fresh = fresh_file(path)
+    try:
+        fresh.unlink(missing_ok=True)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            if adopt is not None:
+                adopt(file.fileno())
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

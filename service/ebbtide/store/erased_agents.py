@@ -5,15 +5,15 @@
 
 Records are sealed as in an agent's own log (`chain.py`); the hash of the proofs stands in the record. A line that was
 cut off while it was written was never told to anybody, and makes room for the next. Files block; who calls is on a
-thread, holds the lock of the data directory, and is alone.
+thread and holds the lock of the data directory. Agents are erased side by side: their records follow one another.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from ebbtide.store.chain import (
     proof_of,
     sealed,
 )
-from ebbtide.store.durable import sync_directory
+from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
 
@@ -62,6 +62,8 @@ class ErasedAgents:
 
     def __init__(self, root: Path) -> None:
         self.path = root / "audit"
+        self._writing = threading.Lock()
+        """Held from a look at the latest record until the next one is written."""
 
     def records(self) -> Iterator[AuditRecord]:
         """Every record in order; what cannot be read is told as a record of nothing."""
@@ -81,23 +83,19 @@ class ErasedAgents:
                 if not line.endswith(b"\n"):
                     return
                 number, offset = number + 1, offset + len(line)
-                yield _read(line, number), Place(number, offset)
+                yield _bare(number, line), Place(number, offset)
 
     def with_proofs(self, record: AuditRecord) -> AuditRecord:
-        """A record with the keyed hashes that it vouches for, as far as they are there."""
+        """A record with the number that it says it has, and the keyed hashes that it vouches for, if they are there."""
         said = line_of(record)
-        if said is None or not said.proof_count:
+        if said is None:
             return record
-        return msgspec.structs.replace(record, proofs=self.proofs(record.number))
+        proofs = self.proofs(record.number) if said.proof_count else ()
+        return msgspec.structs.replace(record, number=said.number, proofs=proofs)
 
     def head(self) -> ChainHead:
         """The latest record."""
-        lines = self._whole_lines()
-        if not lines:
-            return ChainHead()
-        with suppress(msgspec.DecodeError, ValueError):
-            return ChainHead(len(lines), bytes.fromhex(_LINES.decode(lines[-1]).hash))
-        return ChainHead(len(lines), NONE_BEFORE)
+        return _head(self._whole_lines())
 
     def proofs(self, number: int) -> tuple[bytes, ...]:
         """The keyed hashes of a record; none where the file is gone."""
@@ -122,15 +120,38 @@ class ErasedAgents:
         return (pieces[0], tuple(pieces[1:])) if pieces else (b"", ())
 
     def append(self, entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
-        """Add a record, durably: its proofs first, so that no record names proofs that are not there."""
+        """Add a record, durably."""
+        with self._writing:
+            return self._append(self._whole_lines(), entry, agent_id, key)
+
+    def tell(self, entry: AuditEntry, agent_id: str, key: bytes, *, after: int) -> AuditRecord:
+        """Add the record of an erasure, durably, unless it is there already; the record.
+
+        `after` is the number of the latest record when the erasure began. An agent is not erased again before the
+        erasure ends: of its records later than that, one of the same moment is the one that a crash cut off behind.
+        """
+        with self._writing:
+            lines = self._whole_lines()
+            for place, line in enumerate(lines[after:], after + 1):
+                record = _bare(place, line)
+                said = line_of(record)
+                if said is not None and (said.agent_id, said.at, said.action) == (
+                    agent_id,
+                    entry.at_ms,
+                    entry.action,
+                ):
+                    return self.with_proofs(record)
+            return self._append(lines, entry, agent_id, key)
+
+    def _append(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
+        """Its proofs come first, so that no record names proofs that are not there."""
         self.path.mkdir(exist_ok=True, mode=0o700)
         sync_directory(self.path.parent)
-        head = self.head()
-        record = sealed(entry, agent_id, head)
+        record = sealed(entry, agent_id, _head(lines))
         if record.proofs:
-            _write(self.path / f"{record.number}.proofs", b"".join((key, *record.proofs)))
+            replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)
         line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"
-        whole = sum(len(one) + 1 for one in self._whole_lines())
+        whole = sum(len(one) + 1 for one in lines)
         with open(os.open(self.path / LOG, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
             file.truncate(whole)
             file.seek(whole)
@@ -148,21 +169,19 @@ class ErasedAgents:
         return content.split(b"\n")[:-1]
 
 
-def _read(line: bytes, number: int) -> AuditRecord:
+def _bare(place: int, line: bytes) -> AuditRecord:
+    """The record in a line, without its proofs; of nothing where it cannot be read."""
     try:
         logged = _LINES.decode(line)
-        record = AuditRecord(number, logged.text, bytes.fromhex(logged.hash))
+        return AuditRecord(place, logged.text, bytes.fromhex(logged.hash))
     except (msgspec.DecodeError, ValueError):
-        return AuditRecord(number, "", b"")
-    said = line_of(record)
-    return record if said is None else msgspec.structs.replace(record, number=said.number)
+        return AuditRecord(place, "", b"")
 
 
-def _write(path: Path, content: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _head(lines: Sequence[bytes]) -> ChainHead:
+    if not lines:
+        return ChainHead()
+    return ChainHead(len(lines), _bare(len(lines), lines[-1]).hash or NONE_BEFORE)
 
 
 def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
@@ -198,12 +217,3 @@ def _texts(txn: ReadTransaction) -> Iterator[str]:
     for node in txn.nodes():
         yield node.content
         yield node.content.removeprefix(node.prefix)
-
-
-def is_told(records: Sequence[AuditRecord], entry: AuditEntry, agent_id: str) -> bool:
-    """Whether the log has this very erasure already: the process ended before it could go on."""
-    lines = (line_of(record) for record in records)
-    return any(
-        line is not None and (line.agent_id, line.at, line.action) == (agent_id, entry.at_ms, entry.action)
-        for line in lines
-    )

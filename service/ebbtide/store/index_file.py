@@ -11,12 +11,11 @@ What an index is, and what its stamp is made of, is for others to know.
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from pathlib import Path
 from typing import Protocol
 
-from ebbtide.store.durable import sync_directory
+from ebbtide.store.durable import replace_file
 
 INDEX_FILE = "vectors.index"
 """What the index over an agent's vectors is called."""
@@ -40,11 +39,6 @@ class Indexed(Protocol):
         """Goes on with an index from its image; whether it was taken."""
 
 
-def fresh_file(path: Path) -> Path:
-    """Where the index is written until it is whole; a write that was cut off may have left it."""
-    return path.with_name(path.name + ".new")
-
-
 def save_index(path: Path, stamp: str, indexed: Indexed) -> None:
     """Keeps the index, atomically and durably, readable by its owner only; without one, the file goes.
 
@@ -56,19 +50,7 @@ def save_index(path: Path, stamp: str, indexed: Indexed) -> None:
         return
     name = _name(stamp, indexed)
     head = _HEAD.pack(_MAGIC, _digest(name, image), len(name), len(image))
-    fresh = fresh_file(path)
-    try:
-        fresh.unlink(missing_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            for part in (head, name, image):
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
+    replace_file(path, head, name, image)
 
 
 def load_index(path: Path, stamp: str, indexed: Indexed) -> bool:

@@ -153,10 +153,23 @@ class DataKeys:
             return seal
 
     def take_up(self, directory: str, fingerprint: str) -> None:
-        """The store of a key takes its place now. DATA_KEY_MISSING where the key is gone."""
+        """The store of a key has taken its place: the key goes when no store needs it any more, and not before."""
         with self._changing:
-            self.seal_of(directory, fingerprint)
             self._staged.discard((directory, fingerprint))
+
+    def let_go(self, directory: str, fingerprint: str) -> None:
+        """The store of a key that was staged takes no place: the key goes. Nothing where its place is taken."""
+        with self._changing:
+            if (directory, fingerprint) not in self._staged:
+                return
+            self._staged.discard((directory, fingerprint))
+            file = self._file(directory)
+            seals = zip(file.keys, self._seals(file, directory), strict=True)
+            kept = [key for key, seal in seals if seal.fingerprint != fingerprint]
+            if not kept:
+                self.destroy(directory)
+            elif len(kept) < len(file.keys):
+                self._keep(directory, WrappedKeys(file.master, kept))
 
     def add(self, directory: str) -> Seal:
         """One more key for an agent, kept durably before this returns."""

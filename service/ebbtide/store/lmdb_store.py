@@ -1,20 +1,21 @@
 """One agent's LMDB environment: opening, growing, copying, compacting.
 
-With `translation.py` the only importer of `lmdb`. A commit is durable when `write` returns (LMDB syncs data and then
+A commit is durable when `write` returns (LMDB syncs data and then
 the meta page). The map grows by itself up to `max_map_bytes`; growing needs that no transaction is open in this
-environment, which holds because one agent's jobs run one at a time, and a copy beside them ends for it.
+environment, which holds because one agent's jobs run one at a time, and a copy beside them ends for it. So it does
+where the map may not grow and pages are free but for the copy, which still reads them.
 
 After a meta page that could not be written LMDB refuses everything until the environment is opened anew: so it is,
-at once, and whoever holds what was derived from the store is told that it may be behind.
+at once, and whoever holds what was derived from the store is told that it may be behind. A map that could not be made
+larger is gone, and is opened anew as well.
 
-What its errors mean is in `translation.py`.
+How LMDB is opened is in `environment.py`, what its errors mean in `translation.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,12 @@ import lmdb
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
 from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
+from ebbtide.store.environment import (
+    SMALLEST_MAP_BYTES,
+    fresh_environment,
+    open_environment,
+    opened_tables,
+)
 from ebbtide.store.hot_copy import CopyGate, copy_tables
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.sealed import SealedReading, SealedWriting
@@ -39,49 +46,13 @@ T = TypeVar("T")
 SealOf = Callable[[str], "Seal"]
 """The seal of the key with this fingerprint; raises where it cannot be had."""
 
-SMALLEST_MAP_BYTES = 1 << 18
-"""Below this LMDB cannot even hold the empty tables."""
-
-MAX_READERS = 8
-"""Jobs of one agent run one at a time; the rest is room for a checker or a backup beside them."""
-
-LOCK_FILE_BYTES = 8192
-"""Room for the reader table of MAX_READERS, with page sizes up to 8 KiB."""
-
+MOST_BEGINNINGS = 40
+"""How often a copy begins anew before it is refused: more often than a map can be doubled."""
 
 DATA_FILE = "data.mdb"
 
 FRESH_FILE = "data.mdb.new"
 """Where a compaction writes, beside the store."""
-
-
-def _allocate_lock_file(path: Path) -> None:
-    """Give the lock file its blocks before LMDB maps it: a mapped page that finds no room kills the process."""
-    descriptor = os.open(path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.posix_fallocate(descriptor, 0, LOCK_FILE_BYTES)
-    finally:
-        os.close(descriptor)
-
-
-def _environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool, sync: bool = True) -> Any:
-    """LMDB's environment in a directory, its map at least as large as its file."""
-    present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
-    try:
-        if new or present:
-            _allocate_lock_file(path)
-        return lmdb.open(
-            str(path),
-            map_size=max(min(map_bytes, max_map_bytes), present, SMALLEST_MAP_BYTES),
-            max_dbs=len(layout.TABLES) + 16,
-            max_readers=MAX_READERS,
-            subdir=True,
-            create=new,
-            readahead=False,
-            sync=sync,
-        )
-    except (lmdb.Error, OSError) as error:
-        raise translated(error, path) from error
 
 
 def without_keys(fingerprint: str) -> Seal:
@@ -104,6 +75,8 @@ class LmdbStore:
         """Whether the environment was given up, or closed to replace its file, and not opened anew since."""
         self.on_reopened: Callable[[], None] = lambda: None
         self._copies = CopyGate()
+        self._seen_by_copies: list[int] = []
+        """The commits that copies under way read as the latest."""
 
     @property
     def sealed_with(self) -> str:
@@ -118,11 +91,11 @@ class LmdbStore:
 
         Its tables and whose it is are one commit: cut off at any moment, the store is blank.
         """
-        environment = _environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
+        environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
         store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal)
         try:
             with environment.begin(write=True) as txn:
-                store._open_tables(layout.TABLES, txn)
+                store._tables = opened_tables(environment, layout.TABLES, txn)
                 LmdbWriting(txn, store._tables).create(identity, store.sealed_with)
         except BaseException as error:
             store.close()
@@ -134,7 +107,7 @@ class LmdbStore:
     @classmethod
     def is_blank(cls, path: Path) -> bool:
         """Whether nothing was ever committed to the store in `path`: its creation was cut off."""
-        environment = _environment(path, map_bytes=0, max_map_bytes=SMALLEST_MAP_BYTES, new=False)
+        environment = open_environment(path, map_bytes=0, max_map_bytes=SMALLEST_MAP_BYTES, new=False)
         try:
             table_count: int = environment.stat()["entries"]
             return table_count == 0
@@ -173,28 +146,16 @@ class LmdbStore:
 
     @classmethod
     def _open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
-        environment = _environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
+        environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
         store = cls(path, environment, max_map_bytes=max_map_bytes)
         try:
-            store._open_tables(layout.TABLES)
+            store._tables = opened_tables(environment, layout.TABLES)
         except (lmdb.Error, OSError) as error:
             store.close()
             if isinstance(error, lmdb.NotFoundError):
                 raise Corrupted("the store lacks a table", reason="STORE_CORRUPTED") from error
             raise translated(error, path) from error
         return store
-
-    def _open_tables(self, names: Iterable[bytes], creating: Any = None) -> None:
-        """Open tables; in a transaction that creates the store they are made, else only later ones may be."""
-        for name in names:
-            duplicates = name in layout.SORTED_TABLES
-            self._tables[name] = self._environment.open_db(
-                name,
-                txn=creating,
-                create=creating is not None or name in layout.LATER_TABLES,
-                dupsort=duplicates,
-                dupfixed=duplicates,
-            )
 
     def read(self, fn: Callable[[ReadTransaction], T]) -> T:
         """Run `fn` on a consistent view."""
@@ -211,13 +172,36 @@ class LmdbStore:
         self._assert_open()
         while True:
             try:
-                with span("commit"), self._environment.begin(write=True) as txn:
-                    return fn(self._writing(txn))
+                return self._committed(fn)
             except lmdb.MapFullError as error:
-                self._grow(error)
+                if self._map_bytes >= self._max_map_bytes:
+                    return self._written_alone(fn, error)
+                self._grow()
             except FOREIGN as error:
                 self._recover()
                 raise translated(error, self.path) from error
+
+    def _committed(self, fn: Callable[[WriteTransaction], T]) -> T:
+        with span("commit"), self._environment.begin(write=True) as txn:
+            return fn(self._writing(txn))
+
+    def _written_alone(self, fn: Callable[[WriteTransaction], T], error: Exception) -> T:
+        """Run `fn` in a map that may not grow, without the copies that keep it from pages given up meanwhile."""
+        full = Exhausted(
+            f"the agent's store holds max_map_bytes = {self._max_map_bytes}; nothing was stored",
+            reason="STORE_FULL",
+        )
+        # A copy that saw the latest commit keeps no page from anybody: it may go on.
+        if not any(seen < self._environment.info()["last_txnid"] for seen in list(self._seen_by_copies)):
+            raise full from error
+        try:
+            with self._copies.standstill():
+                return self._committed(fn)
+        except lmdb.MapFullError as again:
+            raise full from again
+        except FOREIGN as failure:
+            self._recover()
+            raise translated(failure, self.path) from failure
 
     def _reading(self, txn: Any) -> LmdbReading:
         if self._seal is None:
@@ -247,64 +231,85 @@ class LmdbStore:
         """Take up the store again; where that fails, whoever uses it next tries again."""
         with self._copies.standstill():
             self._environment.close()
-            self._environment = _environment(
+            self._environment = open_environment(
                 self.path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes, new=False
             )
             self._map_bytes, self._is_lost = self._environment.info()["map_size"], False
             try:
-                self._open_tables(layout.TABLES)
+                self._tables = opened_tables(self._environment, layout.TABLES)
             except (lmdb.Error, OSError) as error:
                 self._is_lost = True
                 raise translated(error, self.path) from error
 
-    def _grow(self, error: Exception) -> None:
-        size = self._map_bytes
-        if size >= self._max_map_bytes:
-            raise Exhausted(
-                f"the agent's store holds max_map_bytes = {self._max_map_bytes}; nothing was stored",
-                reason="STORE_FULL",
-            ) from error
+    def _grow(self) -> None:
+        larger = min(self._map_bytes * 2, self._max_map_bytes)
         with self._copies.standstill():
-            self._map_bytes = min(size * 2, self._max_map_bytes)
-            self._environment.set_mapsize(self._map_bytes)
+            try:
+                self._environment.set_mapsize(larger)
+            except FOREIGN as error:
+                # LMDB gave up the map it had before it asked for another.
+                self._is_lost = True
+                with contextlib.suppress(EbbtideError):
+                    self._reopen()
+                raise translated(error, self.path) from error
+            self._map_bytes = larger
 
     def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
         """Copy the store as it is now into an empty directory, beside whatever else is done with it.
 
-        False when it was given up. It begins anew when the map had to grow meanwhile: each time to twice its size, so
-        that this ends. The copy is not durable: it is for who reads it at once.
+        False when it was given up. It begins anew when the map had to grow meanwhile, or to be written to its last
+        page; STORE_UNAVAILABLE where that happens again and again. The copy is not durable: it is for who reads it at
+        once.
         """
-        while not is_given_up():
+
+        def between() -> bool:
+            rest()
+            return not (self._copies.must_end or is_given_up())
+
+        for _ in range(MOST_BEGINNINGS):
+            if is_given_up():
+                return False
             for left in into.iterdir():
                 left.unlink()
             try:
                 with self._copies.copying():
                     self._refuse_closed()
-                    if self._copy(into, is_given_up, rest):
+                    if self._copy_into(into / DATA_FILE, between):
                         return True
             except FOREIGN as error:
-                raise translated(error, self.path) from error
-        return False
+                raise translated(error, into) from error
+        raise Unavailable(
+            "the agent's store is nearly full and too much at work to be copied; ask again later",
+            reason="STORE_UNAVAILABLE",
+            retry_after_s=10.0,
+        )
 
-    def _copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
-        def between() -> bool:
-            rest()
-            return not (self._copies.must_end or is_given_up())
-
+    def _copy_into(self, file: Path, between: Callable[[], bool]) -> bool:
+        """Write every entry as it is now into a fresh store, not durably; False when `between` cut it off."""
         info = self._environment.info()
         # Twice what is there, since pages may be filled otherwise; the file takes only what is used of it.
-        map_bytes = max(
-            SMALLEST_MAP_BYTES * 4, 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
-        )
-        environment = _environment(into, map_bytes=map_bytes, max_map_bytes=map_bytes, new=True, sync=False)
-        copy = LmdbStore(into, environment, max_map_bytes=map_bytes)
+        map_bytes = 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
+        fresh = fresh_environment(file, map_bytes)
         try:
-            with environment.begin(write=True) as txn:
-                copy._open_tables(layout.TABLES, txn)
-            with self._environment.begin() as txn:
-                return copy_tables(txn, self._tables, environment, copy._tables, between)
+            with fresh.begin(write=True) as txn:
+                tables = opened_tables(fresh, layout.TABLES, txn)
+            if not self._copy_entries(fresh, tables, between):
+                return False
+            # Nothing stands in it that no entry holds.
+            with fresh.begin(write=True) as txn:
+                txn.delete(layout.COMPACTION_DUE, db=tables[layout.META])
+            return True
         finally:
-            copy.close()
+            fresh.close()
+
+    def _copy_entries(self, fresh: Any, tables: dict[bytes, Any], between: Callable[[], bool]) -> bool:
+        with self._environment.begin() as txn:
+            seen = txn.id()
+            self._seen_by_copies.append(seen)
+            try:
+                return copy_tables(txn, self._tables, fresh, tables, between)
+            finally:
+                self._seen_by_copies.remove(seen)
 
     def compact(self) -> None:
         """Write everything the store refers to into a fresh file, which takes the place of the old one.
@@ -317,45 +322,25 @@ class LmdbStore:
         fresh = self.path / FRESH_FILE
         try:
             fresh.unlink(missing_ok=True)
-            self._copy_into(fresh)
+            self._copy_into(fresh, lambda: True)
             sync_file(fresh)
-            with self._copies.standstill():
-                self._environment.close()
-                # The map begins anew with the size of the fresh file.
-                self._is_lost, self._map_bytes = True, 0
-            fresh.replace(self.path / DATA_FILE)
-            sync_directory(self.path)
+            self._take_up(fresh)
         except FOREIGN as error:
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)
             raise translated(error, self.path) from error
-        finally:
-            if self._is_lost:
-                self._reopen()
 
-    def _copy_into(self, fresh: Path) -> None:
-        size: int = self._environment.info()["map_size"]
-        # Entries in order fill pages to the brim; twice the room is more than they need, and is not taken up.
-        copy = lmdb.open(
-            str(fresh),
-            subdir=False,
-            lock=False,
-            sync=False,
-            map_size=2 * size,
-            max_dbs=len(layout.TABLES) + 16,
-        )
-        try:
-            tables = {}
-            for name in layout.TABLES:
-                duplicates = name in layout.SORTED_TABLES
-                tables[name] = copy.open_db(name, dupsort=duplicates, dupfixed=duplicates)
-            with self._environment.begin() as txn:
-                copy_tables(txn, self._tables, copy, tables, lambda: True)
-            with copy.begin(write=True) as into:
-                into.delete(layout.COMPACTION_DUE, db=tables[layout.META])
-            copy.sync(True)
-        finally:
-            copy.close()
+    def _take_up(self, fresh: Path) -> None:
+        """Put a fresh file in the place of the open one; who wants a copy waits until it is open again."""
+        with self._copies.standstill():
+            self._environment.close()
+            # The map begins anew with the size of the fresh file.
+            self._is_lost, self._map_bytes = True, 0
+            try:
+                fresh.replace(self.path / DATA_FILE)
+                sync_directory(self.path)
+            finally:
+                self._reopen()
 
     def close(self) -> None:
         """Close the environment. Idempotent."""

@@ -24,7 +24,7 @@ from ebbtide.errors import Corrupted
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import REWRITTEN, DataDirectory
-from ebbtide.store.durable import sync_directory
+from ebbtide.store.durable import fresh_file, sync_directory
 from ebbtide.store.index_file import INDEX_FILE
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
@@ -162,8 +162,8 @@ def _put_in_place(data: DataDirectory, store: LmdbStore, identity: Identity, sea
     path, fresh = store.path, store.path / REWRITTEN
     meta = data.meta(path.name)
     try:
-        for name in (INDEX_FILE, f"{INDEX_FILE}.new"):
-            (path / name).unlink(missing_ok=True)
+        for index in (path / INDEX_FILE, fresh_file(path / INDEX_FILE)):
+            index.unlink(missing_ok=True)
         sync_directory(fresh)
         (fresh / "data.mdb").replace(path / "data.mdb")
         sync_directory(path)

@@ -7,7 +7,6 @@ stays behind.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +93,7 @@ class Sending:
         except OSError as error:
             raise translated(error, folder) from error
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            self.data.end_transfer(folder)
 
 
 def _given_up() -> Unavailable:

@@ -2,7 +2,8 @@
 
 A stream is read in pages from the store, each through a job like any request, and waits in between for the next
 commit. Nothing is skipped silently: where the numbers that a caller wants next are no longer kept, the stream is
-refused, or ends, with EVENTS_GONE. Events name memories by their ids and never say what they hold.
+refused, or ends, with EVENTS_GONE. Events name memories by their ids and never say what they hold. Whether who
+watches still may is looked at before each page, and in between: a stream outlives the request that opened it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from itertools import islice
 from pydantic import Field
 
 from ebbtide import events
+from ebbtide.access.grants import CALLER
+from ebbtide.access.operations import OPERATIONS
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
 from ebbtide.fleet.watching import Watch
 from ebbtide.store.port import ReadTransaction
@@ -26,6 +29,11 @@ PAGE_SIZE = 500
 
 HEARTBEAT_S = 15.0
 """So often something is sent when nothing happens, so that nobody in between takes the connection for dead."""
+
+LOOK_EVERY_S = 1.0
+"""So often it is looked whether the key of whoever watches still counts; a key that expires wakes nobody."""
+
+WATCHING = OPERATIONS["WatchEvents"]
 
 GATHERING_S = 0.2
 """How long a stream that was woken waits for more to come: a pass commits every few milliseconds."""
@@ -59,7 +67,7 @@ async def watch_events(
     """Open a stream of the events after a number; what is wrong with the request is told before it begins.
 
     Without `after` it begins with the oldest event that is kept, with -1 with the next one to come. It goes on
-    until the caller leaves or the daemon stops, or ends with what is there when `follow` is false.
+    until the caller leaves, ends with what is there when `follow` is false, or breaks off with the reason.
     """
     owner = parse_agent_id(agent_id)
     if after is not None and after < FROM_NOW_ON:
@@ -85,6 +93,7 @@ class EventStream:
         self._watch = watch
         self._after = after
         self._is_following = is_following
+        self._caller = CALLER.get()
         self._first_page: list[EventInfo] = []
         self._beat = watch.next_beat()
 
@@ -100,20 +109,45 @@ class EventStream:
         """What is there, page by page, then what happens. EbbtideError where it cannot go on."""
         page = self._first_page
         while True:
+            self._refuse_over()
             if page:
                 yield page
             if len(page) < PAGE_SIZE:
                 if not self._is_following:
                     return
-                await self._beat.wait(HEARTBEAT_S)
-                if not self._service.is_accepting:
-                    return
+                await self._wait()
                 if not self._beat.has_come:
                     yield []
                     page = []
                     continue
-                await asyncio.sleep(GATHERING_S)
+                await self._rest(GATHERING_S)
             page = await self._page_with_patience()
+
+    def _refuse_over(self) -> None:
+        """SHUTTING_DOWN from the moment a stop begins; the error of a request, once the caller may not ask any more.
+
+        What was asked for is not all told then, so it must not end well. To be asked after `_page` took the beat and
+        before that is waited for: a stop that came earlier beats no more.
+        """
+        if not self._service.is_accepting:
+            raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+        self._service.entrance.permit_still(self._caller, WATCHING, self._owner)
+
+    async def _wait(self) -> None:
+        """Wait for something to happen, HEARTBEAT_S at most."""
+        left_s = HEARTBEAT_S
+        while left_s > 0 and not self._beat.has_come:
+            await self._beat.wait(min(LOOK_EVERY_S, left_s))
+            self._refuse_over()
+            left_s -= LOOK_EVERY_S
+
+    async def _rest(self, pause_s: float) -> None:
+        """Let time go by, but for a stop."""
+        while pause_s > 0:
+            self._refuse_over()
+            await asyncio.sleep(min(GATHERING_S, pause_s))
+            pause_s -= GATHERING_S
+        self._refuse_over()
 
     async def _page_with_patience(self) -> list[EventInfo]:
         """The next page, asked for again where the agent is only busy or being closed at this moment."""
@@ -121,9 +155,7 @@ class EventStream:
             try:
                 return await self._page()
             except (Exhausted, Unavailable, Deadline) as error:
-                if not self._service.is_accepting:
-                    return []
-                await asyncio.sleep(error.retry_after_s or 1.0)
+                await self._rest(error.retry_after_s or 1.0)
 
     async def _page(self) -> list[EventInfo]:
         self._beat = self._watch.next_beat()

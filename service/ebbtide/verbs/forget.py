@@ -165,7 +165,7 @@ async def _looked_up(service: Service, agent: Agent, selection: Selection) -> Lo
     needs = service.fleet.needs
     while not look.is_done:
         budget = Budget(service.clock, JOB_BUDGET_S, needs.courtesy.give_way)
-        await agent.run(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
+        await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
     return look
 
 

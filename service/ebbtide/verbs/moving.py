@@ -7,7 +7,6 @@ its place by a rename. From the moment that everything has arrived it is seen to
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -129,7 +128,7 @@ async def restore(
             # Before everything was sent in vain.
             raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
         folder = await fleet.on_pool(fleet.data.make_transfer)
-        held.callback(service.transfers.soon, partial(shutil.rmtree, folder, ignore_errors=True))
+        held.callback(service.transfers.soon, partial(fleet.data.end_transfer, folder))
         await _take_in(service, folder / "arrived", pieces)
         # Who asks is known here only: the work outlives the request.
         wish = _Wish(owner, replace, rename, actor(), service.allowance)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from ebbtide.access.entrance import Entrance
 from ebbtide.access.grants import CALLER
+from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock
 from ebbtide.fleet.allowance import Allowance
 from ebbtide.fleet.arrivals import Quota
@@ -45,6 +46,8 @@ class Service:
     transfers: Transfers
     """Threads of their own, for what grows with the size of an agent: its way in and out."""
     metrics: Metrics = field(default_factory=Metrics)
+    renewal: Renewal | None = None
+    """The certificates of both ports; None without TLS."""
     is_accepting: bool = True
     """Whether requests are taken; off from the moment a stop begins."""
 
@@ -215,6 +218,8 @@ async def get_readiness(service: Service) -> Readiness:
         reasons.append(f"{len(unresumed)} agents with waiting work could not be opened ({why})")
     held_up_by = {agent.digest.held_up_by for agent in service.fleet.open_agents} - {""}
     reasons += [f"digests wait: {why}" for why in sorted(held_up_by) if why != NO_SERVER]
+    if service.renewal is not None and service.renewal.fault:
+        reasons.append(f"renewed certificates cannot be used, those of before stay: {service.renewal.fault}")
     try:
         free = await service.fleet.on_pool(service.fleet.data.free_bytes)
         is_writable = await service.fleet.on_pool(service.fleet.data.is_writable)

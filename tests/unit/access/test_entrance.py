@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from ebbtide.access.grants import ANYONE, Reach, granting
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.operations import OPERATIONS, SCOPES, UNLISTED, Needs, Operation
+from ebbtide.access.rates import MOST_BUCKETS
 from ebbtide.clock import SystemClock
-from ebbtide.errors import Forbidden, Unauthenticated
+from ebbtide.errors import EbbtideError, Forbidden, Unauthenticated
 from ebbtide.settings import AccessSettings
 from tests.support.keys import bearer, id_of, new_key
 
@@ -44,7 +46,7 @@ def test_who_was_never_admitted_gets_nowhere(tmp_path: Path) -> None:
 def test_a_caller_is_known_by_the_id_of_its_key(tmp_path: Path) -> None:
     """Who asks has the id of the key that was shown, and what that key grants."""
     key = new_key(tmp_path, "read", agents=["ann"])
-    caller = entrance(tmp_path).admit(list(bearer(key).values()))
+    caller = entrance(tmp_path).admit(list(bearer(key).values()), "127.0.0.1")
     assert caller.key_id == id_of(key)
     assert caller.grant == granting(["read"], Reach(frozenset({"ann"})))
 
@@ -84,3 +86,28 @@ def test_a_grant_allows_what_its_words_say_and_no_more(
     with pytest.raises(Forbidden) as refused:
         grant.refuse_beyond(operation, agent)
     assert refused.value.reason == ("KEY_NOT_FOR_AGENT" if has_scope else "SCOPE_MISSING")
+
+
+def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path) -> None:
+    """As it is set out of the box an address runs out of tries, another one has its own, and a good key passes."""
+    good = list(bearer(new_key(tmp_path, "read")).values())
+    door = entrance(tmp_path)
+
+    def tried(address: str) -> str:
+        with pytest.raises(EbbtideError) as refused:
+            door.admit(["Bearer letmein"], address)
+        return refused.value.reason
+
+    reasons = [tried("192.0.2.7") for _ in range(200)]
+    assert reasons[0] == "INVALID_KEY" and "RATE_LIMITED_TRIES" in reasons
+    assert tried("192.0.2.8") == "INVALID_KEY"
+    assert door.admit(good, "192.0.2.7").key_id
+
+
+def test_tries_from_everywhere_take_bounded_memory(tmp_path: Path) -> None:
+    """However many addresses try, so many are remembered."""
+    door = entrance(tmp_path)
+    for number in range(MOST_BUCKETS + 100):
+        with pytest.raises(Unauthenticated):
+            door.admit([], str(IPv4Address(number)))
+    assert len(door._by_remote) == MOST_BUCKETS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.access.rates import Buckets
+from ebbtide.access.rates import Buckets, remote_of
 
 
 @given(
@@ -59,3 +59,18 @@ def test_buckets_are_bounded() -> None:
         buckets.take(f"n{number}", 0.001, 1.0)
         assert buckets.take("mine", 0.001, 1.0) > 0
         assert len(buckets) <= 10
+
+
+def test_what_counts_as_one_remote() -> None:
+    """However an IPv4 address is written it is one; of IPv6 whoever has a network is one; what is no address is one."""
+    assert remote_of("192.0.2.7") == remote_of("::ffff:192.0.2.7") != remote_of("192.0.2.8")
+    assert remote_of("2001:db8:1:2::1") == remote_of("2001:db8:1:2:ffff::9") != remote_of("2001:db8:1:3::1")
+    assert remote_of("127.0.0.1") == "127.0.0.1"
+    assert remote_of("fe80::1%eth0") == remote_of("fe80::2%eth1")
+    assert remote_of("") == remote_of("testclient") == ""
+
+
+@given(st.one_of(st.ip_addresses().map(str), st.text(max_size=20)))
+def test_any_text_is_some_remote(address: str) -> None:
+    """Nothing that a transport may tell as an address is a fault, and a remote is its own remote."""
+    assert remote_of(remote_of(address)) == remote_of(address)

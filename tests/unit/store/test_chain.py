@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -105,3 +106,25 @@ def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
     (tmp_path / "audit" / LOG).write_bytes(content)
     (tmp_path / "audit" / "1.proofs").unlink()
     assert verification().broken_at == 1
+
+
+def test_an_erasure_is_told_once_and_never_left_out(tmp_path: Path) -> None:
+    """Resumed after others were told beside it, it is found; another one of the same moment is not taken for it."""
+    log = ErasedAgents(tmp_path)
+    entry = AuditEntry(5, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),))
+    first = log.tell(entry, "ann", KEY, after=0)
+    for name in ("bea", "cia"):
+        log.tell(AuditEntry(5, "-", "agent_erased", {}), name, b"", after=0)
+    assert log.tell(AuditEntry(5, "-", "agent_erased", {"readable": False}), "ann", b"", after=0) == first
+    assert log.tell(AuditEntry(5, "-", "agent_erased", {}), "ann", b"", after=3).number == 4
+    threads = [
+        threading.Thread(target=log.tell, args=(entry, f"a{n}", KEY), kwargs={"after": 4}) for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    found = Verification()
+    found.follow(log.records())
+    found.end(log.head())
+    assert (found.broken_at, found.count) == (None, 12)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from ebbtide.errors import Corrupted, Precondition
+from ebbtide.errors import Corrupted, Exhausted, Precondition
 from ebbtide.store import layout
-from ebbtide.store.chain import AuditEntry
+from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.data_directory import DataDirectory, directory_name
 from ebbtide.store.port import Identity
+from ebbtide.store.turnover import LastWill
 from ebbtide.vocabulary import AgentId
 
 ANN = AgentId("ann")
@@ -155,6 +158,95 @@ def test_an_erasure_cut_off_in_the_middle_is_finished_at_the_next_start(data: Da
     again.acquire()
     assert list(again.agents.iterdir()) == []
     again.release()
+
+
+def entry(at_ms: int) -> AuditEntry:
+    return AuditEntry(at_ms, "-", "agent_erased", {})
+
+
+class Refusing:
+    """A disk without room for what has certain names: removals and renames of them fail."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *names: str) -> None:
+        self.names = names
+        for owner, name in ((shutil, "rmtree"), (Path, "rename")):
+            patch.setattr(owner, name, self._refusing(getattr(owner, name)))
+
+    def _refusing(self, real: Callable[..., object]) -> Callable[..., object]:
+        def step(path: Path, *rest: object, **how: object) -> object:
+            if Path(path).name in self.names:
+                raise OSError(errno.ENOSPC, "no space left on device")
+            return real(path, *rest, **how)
+
+        return step
+
+
+def test_what_cannot_be_finished_stops_nobody_else(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start goes on without it and serves the others; the next start finishes it, with one record each."""
+    for name in ("ann", "bea", "cia", "dot"):
+        data.create_store(identity(name)).close()
+    data.release()
+    for name in ("ann", "bea"):
+        (data.agents / name).rename(data.agents / f".erasing-{name}")
+        will = LastWill(name, 9, "key1", "agent_erased")
+        (data.agents / f".erasing-{name}" / "erasing.json").write_bytes(msgspec.json.encode(will))
+    (data.agents / "cia").rename(data.agents / ".replaced-cia")
+    (data.work / "cia").touch()
+    (data.transfers / "left").mkdir()
+    again = make(data.root)
+    with monkeypatch.context() as patch:
+        Refusing(patch, ".erasing-ann", ".replaced-cia")
+        again.acquire()
+        assert sorted(path.name for path in again.agents.iterdir()) == [
+            ".erasing-ann",
+            ".replaced-cia",
+            "dot",
+        ]
+        again.open_store(AgentId("dot")).close()
+        assert again.marked() == [], "nothing can be opened that has no place"
+        with pytest.raises(Exhausted):
+            again.exists(AgentId("cia"))
+        with pytest.raises(Exhausted):
+            again.create_store(identity("ann"))
+        again.release()
+    again.acquire()
+    assert sorted(path.name for path in again.agents.iterdir()) == ["cia", "dot"]
+    assert again.marked() == [AgentId("cia")], "its work is not forgotten"
+    told = [line_of(record) for record in again.erased.records()]
+    assert sorted(line.agent_id for line in told if line is not None) == ["ann", "bea"]
+    again.release()
+
+
+def test_an_agent_that_was_put_aside_is_back_before_its_name_is_used(data: DataDirectory) -> None:
+    """A replacement that was cut off never lets another agent begin where one is."""
+    data.create_store(identity()).close()
+    (data.agents / "ann").rename(data.agents / ".replaced-ann")
+    assert data.exists(ANN)
+    data.open_store(ANN).close()
+    assert [path.name for path in data.agents.iterdir()] == ["ann"]
+
+
+def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Erased again, or begun anew: the first one is told once, then nothing of it is left."""
+    for number, again in enumerate((lambda: data.erase(ANN, entry(8)), lambda: None), 1):
+        data.create_store(identity()).close()
+        with monkeypatch.context() as patch:
+            Refusing(patch, ".erasing-ann")
+            with pytest.raises(Exhausted):
+                data.erase(ANN, entry(7))
+        assert data.is_being_erased(ANN)
+        assert not data.exists(ANN)
+        again()
+        data.create_store(identity()).close()
+        assert not data.is_being_erased(ANN)
+        assert [path.name for path in data.agents.iterdir()] == ["ann"]
+        assert len(list(data.erased.records())) == 2 * number - 1
+        data.erase(ANN, entry(7))
+        assert len(list(data.erased.records())) == 2 * number, "it is another erasure, at the same moment"
 
 
 def test_stale_markers_are_dropped(data: DataDirectory) -> None:

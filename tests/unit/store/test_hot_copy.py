@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ebbtide.errors import Unavailable
+from ebbtide.errors import Exhausted, Unavailable
+from ebbtide.store import lmdb_store
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
@@ -132,3 +134,147 @@ def test_a_copy_that_nobody_wants_ends(store: LmdbStore, tmp_path: Path) -> None
     assert not store.copy(into, lambda: next(asked, True), lambda: None)
     assert store.copy(into, never, lambda: None)
     assert store.read(lambda txn: txn.counts()).link_count == FANS - 1
+
+
+class Held:
+    """A copy in a thread of its own that stands still until it has to end, or is released."""
+
+    def __init__(self, store: LmdbStore, into: Path) -> None:
+        into.mkdir()
+        self.store, self.into = store, into
+        self.release, self.is_under_way = threading.Event(), threading.Event()
+        self.had_to_end = 0
+        self.whole: list[bool] = []
+        self._thread = threading.Thread(target=self._copy, daemon=True)
+        self._thread.start()
+        assert self.is_under_way.wait(20)
+
+    def _copy(self) -> None:
+        self.whole.append(self.store.copy(self.into, never, self._rest))
+
+    def _rest(self) -> None:
+        self.is_under_way.set()
+        while not self.release.wait(0.001):
+            if self.store._copies.must_end:
+                self.had_to_end += 1
+                return
+
+    def content(self) -> dict[str, object]:
+        """What was copied in the end."""
+        self.release.set()
+        self._thread.join(20)
+        assert self.whole == [True]
+        copy = opened(self.into)
+        try:
+            assert check_store(copy) == []
+            return content_of(copy)
+        finally:
+            copy.close()
+
+
+def noise(number: int, characters: int) -> str:
+    """Text that no compression makes much shorter."""
+    return "".join(hashlib.sha256(b"%d %d" % (number, i)).hexdigest() for i in range(characters // 64))
+
+
+def told(store: LmdbStore, number: int, characters: int) -> None:
+    """Let node 2 say something else."""
+    node = Node(2, noise(number, characters), "", (), 0, characters)
+    store.write(lambda txn: txn.apply(Change(nodes=[node])))
+
+
+def test_a_copy_takes_no_room_from_a_map_that_may_not_grow(tmp_path: Path) -> None:
+    """Pages that only a copy still reads are free for a commit that needs them: the copy ends and begins anew."""
+    (tmp_path / "store").mkdir()
+    store = LmdbStore.create(
+        tmp_path / "store", Identity("ann", 0, 1, 1), map_bytes=1 << 20, max_map_bytes=1 << 20
+    )
+    store.write(lambda txn: txn.apply(Change(nodes=[Node(1, "x", "", (), 0, 1)], next_node_id=3)))
+    for number in range(20):
+        told(store, number, 100_000)
+    held = Held(store, tmp_path / "copy")
+    states = []
+    for number in range(20, 80):
+        told(store, number, 100_000)
+        states.append(content_of(store))
+    assert held.had_to_end
+    assert held.content() in states
+    store.close()
+
+
+def test_a_copy_of_a_full_store_goes_on_while_writes_are_refused(tmp_path: Path) -> None:
+    """A write that finds no room for other reasons does not end the copy by which somebody would help himself."""
+    (tmp_path / "store").mkdir()
+    store = LmdbStore.create(
+        tmp_path / "store", Identity("ann", 0, 1, 1), map_bytes=1 << 20, max_map_bytes=1 << 20
+    )
+    store.write(lambda txn: txn.apply(Change(nodes=[Node(1, "x", "", (), 0, 1)], next_node_id=3)))
+    told(store, 1, 200_000)
+    held = Held(store, tmp_path / "copy")
+    for number in range(2, 12):
+        with pytest.raises(Exhausted):
+            told(store, number, 1_200_000)
+    assert not held.had_to_end
+    assert held.content() == content_of(store)
+    store.close()
+
+
+def test_a_copy_that_has_to_begin_anew_without_end_is_refused(
+    store: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where jobs leave it no time, who asked for it is told to ask again later."""
+    monkeypatch.setattr(lmdb_store, "MOST_BEGINNINGS", 3)
+    into, over = tmp_path / "copy", threading.Event()
+    into.mkdir()
+
+    def rest() -> None:
+        while not store._copies.must_end:
+            over.wait(0.001)
+
+    def interrupt() -> None:
+        while not over.wait(0.001):
+            with store._copies.standstill():
+                pass
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    try:
+        with pytest.raises(Unavailable) as caught:
+            store.copy(into, never, rest)
+    finally:
+        over.set()
+        interrupting.join(20)
+    assert caught.value.reason == "STORE_UNAVAILABLE"
+    assert caught.value.retry_after_s
+    assert store.copy(into, never, lambda: None)
+
+
+def test_a_copy_that_meets_a_compaction_waits_for_it(
+    store: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the old file and the new one nobody is turned away."""
+    into = tmp_path / "copy"
+    into.mkdir()
+    outcomes: list[object] = []
+
+    def copy() -> None:
+        try:
+            outcomes.append(store.copy(into, never, lambda: None))
+        except Unavailable as error:
+            outcomes.append(error.reason)
+
+    copying = threading.Thread(target=copy)
+    sync = lmdb_store.sync_directory
+
+    def begin_copy(path: Path) -> None:
+        copying.start()
+        copying.join(0.3)
+        sync(path)
+
+    monkeypatch.setattr(lmdb_store, "sync_directory", begin_copy)
+    store.compact()
+    copying.join(20)
+    assert outcomes == [True]
+    again = opened(into)
+    assert content_of(again) == content_of(store)
+    again.close()

@@ -99,7 +99,7 @@ def test_a_write_that_fails_leaves_the_earlier_index(path: Path, monkeypatch: py
     def full(descriptor: int) -> None:
         raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr("ebbtide.store.index_file.os.fsync", full)
+    monkeypatch.setattr("ebbtide.store.durable.os.fsync", full)
     with pytest.raises(OSError, match="no space"):
         save_index(path, "later", Index(b"other bytes"))
     monkeypatch.undo()

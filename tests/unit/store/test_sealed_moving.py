@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ebbtide.errors import Precondition
+from ebbtide.errors import EbbtideError, Precondition
+from ebbtide.parameters import AgentParameters
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import Identity
+from ebbtide.store.receiving import Staged, receive
 from ebbtide.store.seal import MasterKey
 from ebbtide.vocabulary import AgentId
 from tests.support.encrypted import SAID, everything, fill
@@ -100,10 +105,38 @@ def test_an_import_whose_key_went_meanwhile_replaces_nothing(data: DataDirectory
 
 def test_a_new_agent_keeps_its_key_when_an_old_erasure_ends(data: DataDirectory) -> None:
     """An erasure that failed half-way is finished by a start; the key of who has the name now is not its own."""
-    (data.agents / "ann").rename(data.agents / ".erasing-ann")
-    store = data.create_store(Identity(ANN, 6, 8, 1))
-    store.write(fill)
-    store.close()
+    before = told(data, ANN)
+    shutil.copytree(data.agents / "ann", data.agents / ".erasing-ann")
     data._sweep()
     assert not (data.agents / ".erasing-ann").exists()
-    assert told(data, ANN)
+    assert told(data, ANN) == before
+
+
+def keys_of(data: DataDirectory, name: str) -> int:
+    """How many keys lie in the file of an agent."""
+    return len(data.keys._file(name).keys)
+
+
+def test_what_is_refused_leaves_no_key(data: DataDirectory) -> None:
+    """An import that is given up, or never takes its place, leaves the keys as they were; one that does keeps its."""
+    content = form_of(data, "export")
+    for taken in (content, content[: len(content) // 2]):
+        folder = data.make_transfer()
+        with contextlib.suppress(EbbtideError):
+            received_in(data, folder, taken, ANN)
+            assert keys_of(data, "ann") == 2
+        data.end_transfer(folder)
+        assert keys_of(data, "ann") == 1 and told(data, ANN)
+    folder = data.make_transfer()
+    received_in(data, folder, content, BEA)
+    data.end_transfer(folder)
+    assert not data.keys.has_keys("bea")
+    folder = data.make_transfer()
+    data.install(BEA, received_in(data, folder, content, BEA).path)
+    data.end_transfer(folder)
+    assert keys_of(data, "bea") == 1 and told(data, BEA)
+
+
+def received_in(data: DataDirectory, folder: Path, content: bytes, wanted: AgentId) -> Staged:
+    """The agent of an export, ready to take its place."""
+    return receive(data, io.BytesIO(content), folder, wanted=wanted, rename=True, defaults=AgentParameters())

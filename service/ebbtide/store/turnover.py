@@ -1,0 +1,214 @@
+"""How agents' directories go and are replaced: each time one rename decides, and a start finishes what is left.
+
+    agents/.erasing-<directory>     erased; not told in the log of erased agents yet
+    agents/.erased-<directory>      erased and told; on its way out
+    agents/.replaced-<directory>    put aside for another one that takes its place
+
+The rule guarded here: cut off at any moment, an agent is there, whole, or it is erased and does not come back. What
+cannot be finished, for want of room perhaps, harms no other agent: it is told in the log, and tried again at the next
+start, and before the name is used again. Whose directory it is, its lock and its markers are for `data_directory.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from ebbtide.errors import EbbtideError
+from ebbtide.store.chain import AuditEntry, AuditRecord
+from ebbtide.store.codec import make_known
+from ebbtide.store.durable import replace_file, sync_directory
+from ebbtide.store.erased_agents import ErasedAgents, last_words
+from ebbtide.store.keys import DataKeys
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.translation import translated
+from ebbtide.telemetry import get_log
+from ebbtide.vocabulary import AgentId
+
+_ERASING = ".erasing-"
+_ERASED = ".erased-"
+_REPLACED = ".replaced-"
+
+_LAST_WILL = "erasing.json"
+"""Who erased an agent and when, in its directory: what a start tells where the process ended too soon."""
+
+
+class LastWill(msgspec.Struct, frozen=True):
+    """Who erased an agent, and when; how many records the log of erased agents had then."""
+
+    agent_id: str
+    at_ms: int
+    actor: str
+    action: str
+    records_before: int = 0
+
+
+make_known(LastWill)
+
+
+class Turnover:
+    """The directories of one data directory's agents, by name. Methods block; one at a time for a name."""
+
+    def __init__(self, agents: Path, keys: DataKeys, erased: ErasedAgents, max_map_bytes: int) -> None:
+        self._agents = agents
+        self._keys = keys
+        self._erased = erased
+        self._max_map_bytes = max_map_bytes
+
+    def finish_all(self) -> None:
+        """Finish erasures that were cut off, undo or finish replacements. OSError if nothing can be looked at."""
+        for entry in list(os.scandir(self._agents)):
+            try:
+                self._finish(Path(entry.path))
+            except (OSError, EbbtideError) as error:
+                get_log("store").error("left for the next start", directory=entry.name, exc_info=error)
+
+    def _finish(self, path: Path) -> None:
+        if path.name.startswith(_ERASING):
+            if not self._keys.are_locked:
+                # Without its key nobody could tell what is erased: that waits for a start with it.
+                self._finish_erasure(path)
+        elif path.name.startswith(_ERASED):
+            shutil.rmtree(path)
+        elif path.name.startswith(_REPLACED):
+            self._settle_replacement(path.name.removeprefix(_REPLACED))
+
+    # --- erasing -----------------------------------------------------------------------------------
+
+    def is_being_erased(self, name: str) -> bool:
+        """Whether an erasure was begun and could not be finished yet."""
+        return (self._agents / f"{_ERASING}{name}").exists()
+
+    def erase(self, name: str, agent_id: AgentId, entry: AuditEntry) -> AuditRecord:
+        """Remove an agent's directory; the record of it. It does not come back, also after a crash.
+
+        The rename is what erases; a start tells and finishes what a crash cut off behind it. Where the agent was
+        erased already, that is finished.
+        """
+        place, doomed = self._agents / name, self._agents / f"{_ERASING}{name}"
+        will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action, self._erased.head().number)
+        record = None
+        try:
+            # Of an erasure or a replacement that failed half-way.
+            if doomed.exists():
+                if not (place.exists() or (doomed / _LAST_WILL).exists()):
+                    replace_file(doomed / _LAST_WILL, msgspec.json.encode(will))
+                record = self._finish_erasure(doomed)
+                will = msgspec.structs.replace(will, records_before=self._erased.head().number)
+            if (aside := self._agents / f"{_REPLACED}{name}").exists():
+                shutil.rmtree(aside)
+            if record is None or place.exists():
+                replace_file(place / _LAST_WILL, msgspec.json.encode(will))
+                place.rename(doomed)
+                sync_directory(self._agents)
+                record = self._finish_erasure(doomed)
+        except OSError as error:
+            raise translated(error, self._agents) from error
+        assert record is not None, "who erases has said so"
+        return record
+
+    def finish_erasure(self, name: str) -> None:
+        """Finish what is left of an earlier agent of this name, before there is another."""
+        doomed = self._agents / f"{_ERASING}{name}"
+        if doomed.exists():
+            self._finish_erasure(doomed)
+
+    def _finish_erasure(self, doomed: Path) -> AuditRecord | None:
+        """Tell in the log of erased agents what goes, then let it go. None where nobody said who erased it."""
+        record = None
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+            content = (doomed / _LAST_WILL).read_bytes()
+            record = self._tell(doomed, msgspec.json.decode(content, type=LastWill))
+        name = doomed.name.removeprefix(_ERASING)
+        if not (self._agents / name).exists():
+            # Another agent of this name would need its own, which lies in the same file.
+            self._keys.destroy(name)
+        erased = doomed.with_name(f"{_ERASED}{name}")
+        if erased.exists():
+            shutil.rmtree(erased)
+        doomed.rename(erased)
+        sync_directory(self._agents)
+        shutil.rmtree(erased)
+        sync_directory(self._agents)
+        return record
+
+    def _tell(self, doomed: Path, will: LastWill) -> AuditRecord:
+        entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
+        # A damaged store is erased as any other; then nobody can tell what it held.
+        with contextlib.suppress(EbbtideError):
+            store = LmdbStore.open(
+                doomed,
+                map_bytes=0,
+                max_map_bytes=self._max_map_bytes,
+                seal_of=partial(self._keys.seal_of, doomed.name.removeprefix(_ERASING)),
+            )
+            try:
+                entry, key = last_words(store, entry)
+            finally:
+                store.close()
+        return self._erased.tell(entry, will.agent_id, key, after=will.records_before)
+
+    # --- replacing ---------------------------------------------------------------------------------
+
+    def is_put_aside(self, name: str) -> bool:
+        """Whether an agent lies beside its place, which a replacement that was cut off has left empty."""
+        return (self._agents / f"{_REPLACED}{name}").exists() and not (self._agents / name).exists()
+
+    def bring_back(self, name: str) -> None:
+        """Put an agent back into its place where a replacement that was cut off has left it empty."""
+        if self.is_put_aside(name):
+            try:
+                self._settle_replacement(name)
+            except OSError as error:
+                raise translated(error, self._agents) from error
+
+    def _settle_replacement(self, name: str) -> None:
+        """Where a replacement was cut off, the old agent is back; where it was done, the old one goes."""
+        aside, place = self._agents / f"{_REPLACED}{name}", self._agents / name
+        if place.exists():
+            shutil.rmtree(aside)
+        else:
+            aside.rename(place)
+        sync_directory(self._agents)
+
+    def install(self, name: str, staged: Path, fingerprint: str) -> None:
+        """Put the directory `staged` into its place, and whatever is there out of it; for who has closed it.
+
+        Its store is sealed with the key of this fingerprint, if with any. Cut off at any moment, the old agent or
+        the new one is there, whole, after the next start.
+        """
+        place, aside = self._agents / name, self._agents / f"{_REPLACED}{name}"
+        self.bring_back(name)
+        try:
+            sync_directory(staged)
+            if fingerprint:
+                self._keys.seal_of(name, fingerprint)
+            if place.exists():
+                self._put_aside(place, aside)
+            try:
+                staged.rename(place)
+            except OSError:
+                if aside.exists():
+                    aside.rename(place)
+                raise
+            self._keys.take_up(name, fingerprint)
+            sync_directory(self._agents)
+            if aside.exists():
+                # It is done: what cannot be removed now is removed by the next start, or erasure.
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(aside)
+                    sync_directory(self._agents)
+        except OSError as error:
+            raise translated(error, self._agents) from error
+
+    def _put_aside(self, place: Path, aside: Path) -> None:
+        if aside.exists():
+            # Left by a replacement that was done, but for this.
+            shutil.rmtree(aside)
+        place.rename(aside)
+        sync_directory(self._agents)

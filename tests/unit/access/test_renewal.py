@@ -1,0 +1,91 @@
+"""Certificates that follow their files: taken whole or not at all, and never in place of what works."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from ebbtide.access.renewal import Renewal
+from ebbtide.errors import Precondition
+from ebbtide.settings import AccessSettings
+from tests.unit.access.test_tls import written
+
+
+def renewed(path: Path) -> dict[str, bytes]:
+    """What the files of another certificate hold, by their names."""
+    path.mkdir()
+    written(path)
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+def test_a_renewed_pair_is_taken_once_it_is_whole(tmp_path: Path) -> None:
+    """Between the certificate and its key nothing is said and nothing changes; with both the new ones are in force."""
+    renewal = Renewal(AccessSettings(**written(tmp_path)))
+    before, fresh = renewal.current, renewed(tmp_path / "fresh")
+    (tmp_path / "cert.pem").write_bytes(fresh["cert.pem"])
+    renewal.look()
+    assert (renewal.current, renewal.fault) == (before, "")
+    (tmp_path / "key.pem").write_bytes(fresh["key.pem"])
+    renewal.look()
+    assert renewal.current.chain == fresh["cert.pem"]
+    assert renewal.current.private_key == fresh["key.pem"]
+    assert renewal.fault == ""
+
+
+@pytest.mark.parametrize("name", ["cert.pem", "key.pem", "ca.pem"])
+@pytest.mark.parametrize("content", [None, b"", b"hunter2"])
+def test_what_stays_broken_is_told_and_what_works_stays(
+    tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    """Gone, empty or no PEM: told from the second look on, without what the file holds, until it is mended."""
+    renewal = Renewal(AccessSettings(**written(tmp_path)))
+    before, good = renewal.current, (tmp_path / name).read_bytes()
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
+    renewal.look()
+    assert renewal.fault == ""
+    for _ in range(3):
+        renewal.look()
+        assert "tls_" in renewal.fault and "hunter2" not in renewal.fault
+        assert renewal.current is before
+    (tmp_path / name).write_bytes(good)
+    renewal.look()
+    assert renewal.fault == ""
+    assert renewal.current is before, "the same certificates, read again, replace nothing"
+
+
+def test_an_authority_that_was_taken_away_is_trusted_no_longer(tmp_path: Path) -> None:
+    """A new authority stands in the place of the old one, not beside it."""
+    renewal = Renewal(AccessSettings(**written(tmp_path)))
+    (before,) = renewal.current.context.get_ca_certs(binary_form=True)
+    (tmp_path / "ca.pem").write_bytes(renewed(tmp_path / "fresh")["ca.pem"])
+    renewal.look()
+    (after,) = renewal.current.context.get_ca_certs(binary_form=True)
+    assert before != after
+
+
+def test_every_connection_begins_with_what_is_in_force(tmp_path: Path) -> None:
+    """The context that a server was given once makes connections of the newest certificates."""
+    renewal = Renewal(AccessSettings(**written(tmp_path)))
+    context = renewal.context
+
+    def made() -> ssl.SSLContext:
+        return context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_side=True).context
+
+    assert made() is renewal.current.context
+    for name, content in renewed(tmp_path / "fresh").items():
+        (tmp_path / name).write_bytes(content)
+    before = renewal.current
+    renewal.look()
+    assert renewal.current is not before
+    assert made() is renewal.current.context
+
+
+def test_what_cannot_be_used_at_a_start_is_refused(tmp_path: Path) -> None:
+    """There is nothing before it that could stay in use: TLS_UNUSABLE."""
+    names = written(tmp_path)
+    (tmp_path / "key.pem").write_bytes(b"")
+    with pytest.raises(Precondition) as refused:
+        Renewal(AccessSettings(**names))
+    assert refused.value.reason == "TLS_UNUSABLE"

@@ -1,0 +1,52 @@
+"""A file is replaced whole, durably, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ebbtide.store.durable import fresh_file, replace_file
+
+
+def test_parts_take_the_place_of_what_was_there(tmp_path: Path) -> None:
+    """The file holds the parts in order, only its owner can read it, and what a cut-off write left is gone."""
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    fresh_file(path).write_bytes(b"half of something")
+    replace_file(path, b"one ", b"two")
+    assert path.read_bytes() == b"one two"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_whose_it_is_to_be_is_settled_before_anything_stands_in_it(tmp_path: Path) -> None:
+    """`adopt` is given the new file while it is empty."""
+    sizes: list[int] = []
+    replace_file(tmp_path / "file", b"content", adopt=lambda own: sizes.append(os.fstat(own).st_size))
+    assert sizes == [0]
+
+
+@pytest.mark.parametrize("step", ["write", "sync", "adopt", "rename"])
+def test_a_failure_leaves_what_was_there_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Wherever it fails: the error is told, the file is as it was, no half of another lies beside it."""
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patch:
+        if step == "sync":
+            patch.setattr("ebbtide.store.durable.os.fsync", refuse)
+        elif step == "rename":
+            patch.setattr(Path, "replace", refuse)
+        content: object = "no bytes" if step == "write" else b"after"
+        with pytest.raises((OSError, TypeError)):
+            replace_file(path, content, adopt=refuse if step == "adopt" else None)  # type: ignore[arg-type]
+    assert path.read_bytes() == b"before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
