@@ -83,14 +83,15 @@ class ErasedAgents:
                 if not line.endswith(b"\n"):
                     return
                 number, offset = number + 1, offset + len(line)
-                yield _read(line, number), Place(number, offset)
+                yield _bare(number, line), Place(number, offset)
 
     def with_proofs(self, record: AuditRecord) -> AuditRecord:
-        """A record with the keyed hashes that it vouches for, as far as they are there."""
+        """A record with the number that it says it has, and the keyed hashes that it vouches for, if they are there."""
         said = line_of(record)
-        if said is None or not said.proof_count:
+        if said is None:
             return record
-        return msgspec.structs.replace(record, proofs=self.proofs(record.number))
+        proofs = self.proofs(record.number) if said.proof_count else ()
+        return msgspec.structs.replace(record, number=said.number, proofs=proofs)
 
     def head(self) -> ChainHead:
         """The latest record."""
@@ -132,7 +133,7 @@ class ErasedAgents:
         with self._writing:
             lines = self._whole_lines()
             for place, line in enumerate(lines[after:], after + 1):
-                record = _read(line, place)
+                record = _bare(place, line)
                 said = line_of(record)
                 if said is not None and (said.agent_id, said.at, said.action) == (
                     agent_id,
@@ -168,21 +169,19 @@ class ErasedAgents:
         return content.split(b"\n")[:-1]
 
 
-def _read(line: bytes, number: int) -> AuditRecord:
+def _bare(place: int, line: bytes) -> AuditRecord:
     """The record in a line, without its proofs; of nothing where it cannot be read."""
     try:
         logged = _LINES.decode(line)
-        record = AuditRecord(number, logged.text, bytes.fromhex(logged.hash))
+        return AuditRecord(place, logged.text, bytes.fromhex(logged.hash))
     except (msgspec.DecodeError, ValueError):
-        return AuditRecord(number, "", b"")
-    said = line_of(record)
-    return record if said is None else msgspec.structs.replace(record, number=said.number)
+        return AuditRecord(place, "", b"")
 
 
 def _head(lines: Sequence[bytes]) -> ChainHead:
     if not lines:
         return ChainHead()
-    return ChainHead(len(lines), _read(lines[-1], len(lines)).hash or NONE_BEFORE)
+    return ChainHead(len(lines), _bare(len(lines), lines[-1]).hash or NONE_BEFORE)
 
 
 def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:

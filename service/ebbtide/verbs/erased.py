@@ -115,7 +115,7 @@ def _told(record: AuditRecord) -> ErasedAgentRecord:
     told = record_info(record).model_dump()
     if line is not None:
         # The proofs themselves may be very many, and are not read for it.
-        told["proof_count"] = line.proof_count
+        told |= {"number": line.number, "proof_count": line.proof_count}
     return ErasedAgentRecord(**told, agent_id="" if line is None else line.agent_id)
 
 
