@@ -110,7 +110,7 @@ class AtRest:
             )
             self._data.install(owner, staged.path)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._data.drop_transfer(folder)
         return restored(staged, exists).model_dump(mode="json")
 
 

@@ -26,7 +26,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -392,21 +392,38 @@ class DataDirectory:
         except OSError as error:
             raise translated(error, self.transfers) from error
 
+    def drop_transfer(self, folder: Path) -> None:
+        """Let go of what came in or was to go out, with keys of what has taken no place."""
+        # What cannot be removed now is removed by the next start.
+        with contextlib.suppress(EbbtideError):
+            self.keys.give_up(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
     def create_copy(self, path: Path, identity: Identity, owner: AgentId) -> LmdbStore:
         """Make a store in a directory that has no place yet, sealed as new agents are, for whom it is to be.
 
         The key comes beside those that its owner has: these go when the owner's store is opened in its place.
         """
-        seal = self.keys.stage(directory_name(owner)) if self.keys.seals_new_agents else None
+        seal = self.keys.stage(directory_name(owner), path) if self.keys.seals_new_agents else None
         return self.create_beside(path, identity, seal)
 
-    def open_copy(self, path: Path, owner: AgentId) -> LmdbStore:
-        """Open a store in a directory that has no place yet, with the keys of whom it is, or is to be."""
+    def open_copy(
+        self, path: Path, owner: AgentId, before_opening: Callable[[], None] = lambda: None
+    ) -> LmdbStore:
+        """Open a store in a directory that has no place yet, with the keys of whose it is.
+
+        `before_opening` is called where it is sealed, before a key is looked for; it may refuse.
+        """
+
+        def seal_of(fingerprint: str) -> Seal:
+            before_opening()
+            return self.keys.seal_of(directory_name(owner), fingerprint)
+
         return LmdbStore.open(
             path,
             map_bytes=self._initial_map_bytes,
             max_map_bytes=self.max_map_bytes,
-            seal_of=partial(self.keys.seal_of, directory_name(owner)),
+            seal_of=seal_of,
         )
 
     def install(self, agent_id: AgentId, staged: Path) -> None:
@@ -437,8 +454,17 @@ class DataDirectory:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(aside)
                     sync_directory(self.agents)
+            self._drop_keys_of_before(name, told)
         except OSError as error:
             raise translated(error, self.agents) from error
+
+    def _drop_keys_of_before(self, name: str, told: AgentMeta | None) -> None:
+        """Let go of keys that what has taken a place does not need; what fails is done by the next opening."""
+        with contextlib.suppress(EbbtideError):
+            if told is not None and told.key_fingerprint:
+                self.keys.keep_only(name, told.key_fingerprint)
+            elif self.keys.has_keys(name):
+                self.keys.keep_staged(name)
 
     def _put_aside(self, place: Path, aside: Path) -> None:
         if aside.exists():

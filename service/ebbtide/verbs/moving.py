@@ -7,7 +7,6 @@ its place by a rename. From the moment that everything has arrived it is seen to
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import BinaryIO, Self
 from pydantic import Field
 
 from ebbtide import __version__
+from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.agent import Agent
@@ -129,10 +129,11 @@ async def restore(
             # Before everything was sent in vain.
             raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
         folder = await fleet.on_pool(fleet.data.make_transfer)
-        held.callback(service.transfers.soon, partial(shutil.rmtree, folder, ignore_errors=True))
+        held.callback(service.transfers.soon, partial(fleet.data.drop_transfer, folder))
         await _take_in(service, folder / "arrived", pieces)
         # Who asks is known here only: the work outlives the request.
-        wish = _Wish(owner, replace, rename, actor(), service.allowance)
+        covers = CALLER.get().grant.reach.covers
+        wish = _Wish(owner, replace, rename, actor(), service.allowance, covers)
         work = _restored(service, wish, folder, held.pop_all())
         return await service.transfers.to_its_end(work)
 
@@ -159,6 +160,7 @@ class _Wish:
     rename: bool
     asker: str
     allowance: Allowance | None
+    covers: Callable[[str], bool]
 
 
 async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack) -> Restored:
@@ -175,6 +177,7 @@ async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack
                 defaults=service.fleet.defaults,
                 now_ms=now_ms,
                 asker=wish.asker,
+                covers=wish.covers,
             )
 
     with held:
