@@ -19,14 +19,14 @@ LONGEST_FUNCTION = 70
 LONGER = {
     "settings.py": (450, "every setting of the daemon"),
     "store/data_directory.py": (
-        500,
+        520,
         "every way in which agents' files come, move and go: one order of renames",
     ),
     "fleet/fleet.py": (
         480,
         "opening, closing, erasing and restoring one agent never overlap: one class sees to it",
     ),
-    "memory/network.py": (440, "the arrays of one network, and every way they change"),
+    "memory/network.py": (455, "the arrays of one network, and every way they change"),
     "vocabulary.py": (480, "every word that everyone may import, each with what it means"),
     "language/builtin/words_english.py": (700, "word lists"),
 }
