@@ -384,14 +384,15 @@ class PassState(msgspec.Struct, frozen=True, array_like=True):
 class Change(msgspec.Struct):
     """How an agent's memory changes: written in one transaction, then applied to the network in memory.
 
-    Order within a change: nodes are put, forgotten and deleted, then links are put, then focus, scans and passes.
-    Forgetting a node removes its outgoing links; links that point at it stay. Deleting one removes both. The nodes
-    in `scanned` count one scan more, in the pass `scanned_in`.
+    Order within a change: nodes are put, forgotten and deleted, then links in `unnamed` go, then links are put, then
+    focus, scans and passes. Forgetting a node removes its outgoing links; links that point at it stay. Deleting one
+    removes both. The nodes in `scanned` count one scan more, in the pass `scanned_in`.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
     forgotten: list[NodeId] = msgspec.field(default_factory=list)
     deleted: list[NodeId] = msgspec.field(default_factory=list)
+    unnamed: list[Link] = msgspec.field(default_factory=list)
     links: list[Link] = msgspec.field(default_factory=list)
     scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     scanned_in: int = 0

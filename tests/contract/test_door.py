@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,12 @@ import lmdb
 import pytest
 import zstandard
 
+from ebbtide.language.port import Segment
 from ebbtide.privacy.spans import redacted
 from ebbtide.telemetry import configure_log, told
 from tests.support.callers import CALLERS, Caller, CallerIn
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import eventually
 
 AGENT = "/v1/agents/ann"
 
@@ -269,6 +274,74 @@ async def test_a_policy_holds_from_now_on(tmp_path: Path, caller_in: CallerIn) -
         ]
         assert contents == [text, "Write to [email] about the boat."]
         assert (await call("PATCH", AGENT, {"pii": "hide"})).json()["error"]["reason"] == "INVALID_VALUE"
+
+
+@pytest.mark.parametrize("key", [None, "k"], ids=["without a key", "with a key"])
+async def test_what_waits_meets_the_policy_that_is_in_force_when_its_turn_comes(
+    tmp_path: Path, caller_in: CallerIn, key: str | None
+) -> None:
+    """A batch and a correction that stand behind a change of `pii` are stored under the new policy, in any order."""
+    async with caller_in(tmp_path) as call:
+        first = await remembered(call, told_by("I moved to Lisbon in May."))
+        node = f"{AGENT}/nodes/{first['node_ids'][0]}"
+        [agent] = call.service.fleet.open_agents
+        for pii, email in (
+            ("redact", "[email]"),
+            ("tag", "bea.two@example.com"),
+            ("off", "bea.two@example.com"),
+        ):
+            body = told_by(f"Write to bea.two@example.com, {pii}.", idempotency_key=key and f"{key} {pii}")
+            await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000, "passes": True})
+            going_on = threading.Event()
+            busy = asyncio.ensure_future(agent.mailbox.run(partial(going_on.wait, 30.0)))
+            waiting = []
+            for count, (method, path, asked) in enumerate(
+                [
+                    ("PATCH", AGENT, {"pii": pii}),
+                    ("POST", f"{AGENT}/remember", body),
+                    ("PATCH", node, {"content": f"Bea is bea.two@example.com, {pii}."}),
+                ],
+                1,
+            ):
+                waiting.append(asyncio.ensure_future(call(method, path, asked)))
+                await eventually(lambda count=count: agent.mailbox.waiting_count >= count)  # type: ignore[misc]
+            going_on.set()
+            changed, accepted, corrected = await asyncio.gather(*waiting)
+            await busy
+            assert changed.json()["parameters"]["pii"] == pii
+            assert accepted.json()["pii"] == ({} if pii == "off" else {"email": 1})
+            assert corrected.json()["content"] == f"Bea is {email}, {pii}."
+            await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+            batch = (await call("GET", f"{AGENT}/batches/{accepted.json()['batch_id']}")).json()
+            stored = (await call("GET", f"{AGENT}/nodes/{batch['node_ids'][0]}")).json()["content"]
+            assert stored == f"Write to {email}, {pii}."
+            assert (await call("POST", f"{AGENT}/remember", body)).json()["batch_id"] == (
+                batch["batch_id"] if key else f"b{int(batch['batch_id'][1:]) + 1}"
+            )
+
+
+async def test_what_was_accepted_before_a_change_keeps_what_it_was_stored_with(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A batch that was acknowledged under another policy is digested as it was stored, and can be forgotten."""
+    model, text = ScriptedModel(), "Write to ann.miller@example.com about the boat."
+    going_on = asyncio.Event()
+
+    async def waits() -> Any:
+        await going_on.wait()
+        return [Segment(text, (0,))]
+
+    model.script["segment"].append(waits)
+    async with caller_in(tmp_path, model) as call:
+        accepted = (await call("POST", f"{AGENT}/remember", told_by(text))).json()
+        await call("PATCH", AGENT, {"pii": "redact"})
+        going_on.set()
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+        batch = (await call("GET", f"{AGENT}/batches/{accepted['batch_id']}")).json()
+        node = (await call("GET", f"{AGENT}/nodes/{batch['node_ids'][0]}")).json()
+        assert batch["pii"] == {} and node["content"] == text
+        await call("POST", f"{AGENT}/forget", {"messages": ["m1"]})
+    assert b"ann.miller" not in every_byte(tmp_path)
 
 
 # --- junk ----------------------------------------------------------------------------------------------------

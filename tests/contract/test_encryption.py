@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import zstandard
 
 from ebbtide.errors import Precondition
+from ebbtide.rest.app import create_app
 from ebbtide.retrieval import vectors
 from ebbtide.store.index_file import INDEX_FILE
+from ebbtide.vocabulary import AgentId
 from tests.contract.test_questions import FLUSH
 from tests.support.callers import CALLERS, CallerIn
 from tests.support.encrypted import digest
 from tests.support.fake_ollama import FakeOllama, vector_of
 from tests.support.in_process import service_in
+from tests.support.keys import KEYS_ON, bearer, new_key
 from tests.support.waiting import eventually
 
 AGENT = "/v1/agents/ann"
@@ -56,6 +62,126 @@ async def test_an_encrypted_agent_answers_like_any_other(tmp_path: Path, caller_
             for name in ("plain", "encrypted")
         }
         assert found == {"plain": True, "encrypted": False}, text
+
+
+async def said_to(call: Any, agent: str = AGENT) -> str:
+    """Tell an agent something; what it recalls of it."""
+    await call("POST", f"{agent}/remember", HELLO)
+    await call("POST", f"{agent}/flush", {"passes": True})
+    return await recalled(call, agent)
+
+
+async def recalled(call: Any, agent: str = AGENT) -> str:
+    """What an agent recalls."""
+    text: str = (await call("POST", f"{agent}/recall", {"keywords": ["Wilhelmina"]})).json()["text"]
+    return text
+
+
+def key_count(data_dir: Path, agent: str = "ann") -> int:
+    """How many keys there are for an agent."""
+    path = data_dir / "keys" / agent
+    return len(json.loads(path.read_bytes())["keys"]) if path.exists() else 0
+
+
+@pytest.mark.parametrize("form", ["backup", "export"])
+@pytest.mark.parametrize("there", ["nobody", "a sealed one"])
+async def test_what_comes_in_plain_is_encrypted(
+    tmp_path: Path, caller_in: CallerIn, form: str, there: str
+) -> None:
+    """A plain agent that is restored where agents are encrypted is; keys of who was there before go with them."""
+    async with caller_in(tmp_path / "plain") as call:
+        before = await said_to(call)
+        content = await call.download(f"{AGENT}/{form}")
+    assert "Wilhelmina" in before
+    data_dir = tmp_path / "data"
+    async with caller_in(data_dir, **ENCRYPTED) as call:
+        if there != "nobody":
+            await call("POST", f"{AGENT}/remember", HELLO)
+        was = (data_dir / "keys" / "ann").read_bytes() if there != "nobody" else b""
+        done = await call.upload(f"{AGENT}/restore", content, replace=True)
+        assert done.status_code == 200, done.json()
+        assert key_count(data_dir) == 1 and (data_dir / "keys" / "ann").read_bytes() != was
+        assert await recalled(call) == before
+        await eventually(lambda: not list((data_dir / "transfers").iterdir()))
+        assert json.loads((data_dir / "agents" / "ann" / "meta.json").read_bytes())["encrypted"]
+        files = [path.read_bytes() for path in data_dir.rglob("*") if path.is_file()]
+        for text in ("Wilhelmina", "bees", "外婆", "Zeppelinsaal"):
+            assert not any(text.encode() in held for held in files), text
+        assert not any(zstandard.FRAME_HEADER in held for held in files)
+    async with caller_in(data_dir, **ENCRYPTED) as call:
+        assert await recalled(call) == before
+
+
+async def test_an_encrypted_backup_comes_back_under_another_id(tmp_path: Path, caller_in: CallerIn) -> None:
+    """It is the same memory under a key of its own, which stays when the agent that it was goes."""
+    async with caller_in(tmp_path, **ENCRYPTED) as call:
+        before = await said_to(call)
+        content = await call.download(f"{AGENT}/backup")
+        was = (tmp_path / "keys" / "ann").read_bytes()
+        refused = await call.upload("/v1/agents/bea/restore", content)
+        assert refused.json()["error"]["reason"] == "BACKUP_OF_ANOTHER_AGENT"
+        assert key_count(tmp_path, "bea") == 0
+        done = await call.upload("/v1/agents/bea/restore", content, rename=True)
+        assert done.status_code == 200, done.json()
+        assert await recalled(call, "/v1/agents/bea") == before == await recalled(call)
+        assert (tmp_path / "keys" / "ann").read_bytes() == was and key_count(tmp_path, "bea") == 1
+        prints = [
+            json.loads((tmp_path / "agents" / name / "meta.json").read_bytes())["key_fingerprint"]
+            for name in ("ann", "bea")
+        ]
+        assert prints[0] != prints[1]
+        assert (await call("DELETE", AGENT)).status_code == 200
+        await call("POST", "/v1/agents/bea/close")
+        assert await recalled(call, "/v1/agents/bea") == before
+        again = await call.upload("/v1/agents/cid/restore", content, rename=True)
+        assert again.json()["error"]["reason"] == "DATA_KEY_MISSING"
+        await eventually(lambda: key_count(tmp_path, "cid") == 0)
+
+
+async def test_a_new_id_is_no_way_to_read_an_encrypted_backup_of_somebody_else(tmp_path: Path) -> None:
+    """KEY_NOT_FOR_AGENT where the API key is not for whose backup it is, whether that one's key is there or not."""
+    scopes = ("read", "write", "admin")
+    everyone = bearer(new_key(tmp_path, *scopes))
+    only = bearer(new_key(tmp_path, *scopes, agents=("bea",)))
+    async with service_in(tmp_path, **ENCRYPTED, access=KEYS_ON) as service:
+        rest = httpx.AsyncClient(
+            transport=httpx.ASGITransport(create_app(service)), base_url="http://127.0.0.1:8420"
+        )
+        assert (await rest.post(f"{AGENT}/remember", json=HELLO, headers=everyone)).status_code == 202
+        content = (await rest.get(f"{AGENT}/backup", headers=everyone)).content
+        for _ in range(2):
+            refused = await rest.post(
+                "/v1/agents/bea/restore?rename=true",
+                content=content,
+                headers={**only, "content-type": "application/octet-stream"},
+            )
+            assert refused.json()["error"]["reason"] == "KEY_NOT_FOR_AGENT", refused.text
+            await rest.delete(AGENT, headers=everyone)
+        assert key_count(tmp_path, "bea") == 0 and not service.fleet.data.has_meta(AgentId("bea"))
+
+
+async def test_a_restore_that_is_refused_leaves_no_key(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Neither a damaged export, nor one that came too late, leaves a key for an agent, or takes one away."""
+    async with caller_in(tmp_path / "plain") as call:
+        await said_to(call)
+        content = await call.download(f"{AGENT}/export")
+    async with caller_in(tmp_path / "data", **ENCRYPTED) as call:
+        for place in (AGENT, "/v1/agents/bea"):
+            done = await call.upload(f"{place}/restore", content[:-200], rename=True)
+            assert done.status_code == 400, done.json()
+        await eventually(lambda: not list((tmp_path / "data" / "transfers").iterdir()))
+        assert key_count(tmp_path / "data") == key_count(tmp_path / "data", "bea") == 0
+        before = await said_to(call)
+        was = (tmp_path / "data" / "keys" / "ann").read_bytes()
+        done = await call.upload(f"{AGENT}/restore", content[:-200], replace=True)
+        assert done.status_code == 400, done.json()
+        await eventually(lambda: not list((tmp_path / "data" / "transfers").iterdir()))
+        assert (tmp_path / "data" / "keys" / "ann").read_bytes() != b"" and key_count(tmp_path / "data") == 1
+        assert (
+            json.loads(was)["keys"] == json.loads((tmp_path / "data" / "keys" / "ann").read_bytes())["keys"]
+        )
+        await call("POST", f"{AGENT}/close")
+        assert await recalled(call) == before
 
 
 async def test_an_agent_without_its_key_is_refused_and_others_go_on(

@@ -133,6 +133,109 @@ async def test_no_file_holds_what_is_forgotten(tmp_path: Path, caller_in: Caller
         assert [one["content"] for one in await nodes(call)] == [one["content"] for one in before]
 
 
+QUITO = "Yesterday a doctor in Quito told me a thing that I would rather not have known."
+HARD = "diagnosed with Quitoitis"
+FADING = {
+    "focus_limit": 1,
+    "decay_rate": 0.5,
+    "delete_threshold": 60,
+    "long_term_factor": 0,
+    "segment_max_chars": 200,
+}
+ONCE = 'There was something it "'
+
+
+def naming(*names: str) -> ScriptedModel:
+    """A model that gives links these names, then none."""
+    model = ScriptedModel()
+    model.always["relate"] = BadReply("no name")
+    for name in names:
+        model.script["relate"].append(lambda name=name: [name])
+    return model
+
+
+async def with_something_faded(call: Caller, **fields: Any) -> None:
+    """An agent of which n1 has faded, and n2 has a link to it with a name that a model made of it."""
+    await call("PUT", AGENT, FADING)
+    await told(call, QUITO, conversation_id="clinic", **fields)
+    await told(call, "My cat Miso sleeps on the warm windowsill every single afternoon, as cats do.")
+    await told(call, "The harbour smells of tar and oranges in the early morning, before anybody else is up.")
+    await call("POST", f"{AGENT}/compress", {"passes": 2})
+    await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000, "passes": True})
+
+
+async def dangling(call: Caller, target: str = "n1") -> list[str]:
+    """The names of links that point at a memory."""
+    links = (await call("GET", f"{AGENT}/links")).json()["links"]
+    return [one["relation"] for one in links if one["target"] == target]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"messages": ["m1"]},
+        {"conversations": ["clinic"]},
+        {"speakers": ["Doc"]},
+        {"time_range": {"end": 1_700_000_000_001}},
+        {"nodes": ["n1"]},
+        {"topic": "Quito"},
+        {"topic": "quitoitis"},
+    ],
+    ids=lambda one: str(next(iter(one.values()))),
+)
+async def test_a_faded_memory_leaves_no_name_of_a_link(
+    tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
+) -> None:
+    """What a link to it was called goes with what it was made from; that there was something stays."""
+    async with caller_in(tmp_path, naming(HARD)) as call:
+        await with_something_faded(call, message={"speaker": "Doc", "timestamp": 1_700_000_000_000})
+        assert await dangling(call) == [HARD], (
+            await nodes(call),
+            (await call("GET", f"{AGENT}/links")).json(),
+        )
+        recalled = (await call("POST", f"{AGENT}/recall", {"keywords": ["Miso"], "depth": 8})).json()["text"]
+        assert f"{ONCE}{HARD}" in recalled
+        dry = await forgotten(call, **selection, dry_run=True)
+        assert dry["counts"]["relations"] == 1 and await dangling(call) == [HARD]
+        gone = await forgotten(call, **selection)
+        assert gone["counts"]["relations"] == 1 and gone["compacted"]
+        record = (await call("GET", f"{AGENT}/audit")).json()["records"][-1]
+        assert record["action"] == "forgotten" and record["details"]["relations"] == 1
+        assert await dangling(call) == [""]
+        recalled = (await call("POST", f"{AGENT}/recall", {"keywords": ["Miso"], "depth": 8})).json()["text"]
+        assert "Miso" in recalled and "now forgotten" in recalled and "Quito" not in recalled
+        again = await forgotten(call, **selection)
+        assert again["counts"]["relations"] == 0 and again["proof"]["last_record"] == 0
+    assert not Traces([HARD, "Quitoitis"]).found_in(tmp_path / "agents" / "ann")
+    async with caller_in(tmp_path) as call:
+        assert await dangling(call) == [""]
+
+
+async def test_other_names_stay(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A selection takes no name of a link to something else, living or faded."""
+    async with caller_in(tmp_path, naming(HARD, "sleeps near")) as call:
+        await with_something_faded(call)
+        before = (await call("GET", f"{AGENT}/links")).json()["links"]
+        assert {"sleeps near", HARD} <= {one["relation"] for one in before}
+        gone = await forgotten(call, messages=["m3"])
+        assert gone["counts"]["relations"] == 0
+        left = (await call("GET", f"{AGENT}/links")).json()["links"]
+        assert [one for one in before if "n3" not in (one["source"], one["target"])] == left
+
+
+async def test_names_go_also_where_it_is_not_known_any_more_what_a_memory_came_from(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Where the status of its batch is dropped, names go of whatever is not known to come from elsewhere."""
+    limits = {"batch_status_keep": 2}
+    async with caller_in(tmp_path, naming(HARD), store=limits) as call:
+        await with_something_faded(call)
+        assert (await call("GET", f"{AGENT}/batches/b1")).status_code == 404
+        assert await dangling(call) == [HARD]
+        assert (await forgotten(call, messages=["m1"]))["counts"]["relations"] == 1
+        assert await dangling(call) == [""]
+
+
 async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, caller_in: CallerIn) -> None:
     """Of a message that says three things two stay, at their places; a word within a word is not the topic."""
     directory = tmp_path / "agents" / "ann"
@@ -255,7 +358,9 @@ async def test_forgetting_what_is_gone_changes_nothing(tmp_path: Path, caller_in
         await told(call, CLARA)
         first = await forgotten(call, messages=["m1"])
         again = await forgotten(call, messages=["m1"], nodes=["n1", "n77"])
-        assert again["counts"] == dict.fromkeys(("nodes", "links", "messages", "batches", "bytes"), 0)
+        assert again["counts"] == dict.fromkeys(
+            ("nodes", "links", "messages", "batches", "bytes", "relations"), 0
+        )
         assert again["proof"]["last_record"] == 0 and first["proof"]["last_record"] == 2
         replay = {"messages": [{"role": "user", "content": KEPT[0]}]}
         assert (await call("POST", f"{AGENT}/remember", replay)).json()["batch_id"] == "b2"

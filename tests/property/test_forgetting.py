@@ -74,7 +74,8 @@ def erased(home: Home, wanted: Selection) -> Look:
     look = Look(wanted)
     while not look.is_done:
         home.store.read(lambda txn: look.step(txn, lambda: True))
-    erasure = Erasure.of(look)
+    links, _ = home.workspace.telling_links(look)
+    erasure = Erasure.of(look, links)
     while not erasure.is_done:
         home.workspace.erase(erasure, lambda: True, 10, "-")
     home.workspace.compact()

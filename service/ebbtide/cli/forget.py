@@ -105,6 +105,9 @@ def _tell(answer: dict[str, Any]) -> None:
         f"{counted(counts['bytes'], 'byte')} of what was said"
     )
     say(f"Would go: {what}." if answer["dry_run"] else f"Gone: {what}.")
+    if counts["relations"]:
+        losing = "would lose" if answer["dry_run"] else "lost"
+        say(f"Besides, {counted(counts['relations'], 'link')} {losing} a name that told of it.")
     if answer["also_found_count"]:
         places = ", ".join(answer["also_found_in"][:MOST_SHOWN])
         more = " …" if answer["also_found_count"] > MOST_SHOWN else ""

@@ -30,6 +30,10 @@ class Quota:
 UNBOUNDED = Quota()
 
 
+class PolicyChanged(Exception):
+    """What arrived went through the door under a policy that is in force no longer: it goes through it anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """A batch to be accepted, with its messages, their texts and the hash that its idempotency key stands for."""
@@ -42,6 +46,8 @@ class Arrival:
     metadata: Mapping[bytes, str] = field(default_factory=dict)
     """The metadata of its messages as JSON, by key."""
     quota: Quota = UNBOUNDED
+    pii: str | None = None
+    """The policy on personal data that it went through the door under; None where there was no door."""
 
     @property
     def weight(self) -> int:

@@ -2,7 +2,8 @@
 
 The rules guarded here. **What is erased leaves nothing that was made of it**: memories with their links at both ends,
 their place in focus and their rewrites; texts, passages, vectors, metadata and names of messages, of which a tombstone
-with a number stays; batches with receipts once all their messages are gone. **Nothing comes back**: a batch of which
+with a number stays; batches with receipts once all their messages are gone; names of links that tell of it
+(`unnaming.py`). **Nothing comes back**: a batch of which
 something was erased is not the batch any more that a digest has read, so what the digest made of it is refused.
 **Every step says so**: its record, with a keyed hash of each erased text, is in its own transaction.
 
@@ -19,11 +20,13 @@ from itertools import islice
 from ebbtide.fleet.archive import Archive, passage_of
 from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.fleet.selection import Look
+from ebbtide.fleet.unnaming import MOST_UNNAMED, unnamed
 from ebbtide.fleet.withdrawal import Rewritten, blanked, withdraw
+from ebbtide.memory.network import Network
 from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.port import WriteTransaction
 from ebbtide.store.texts import is_tombstone
-from ebbtide.vocabulary import Change, MessageRecord, Node, NodeId
+from ebbtide.vocabulary import Change, Link, MessageRecord, Node, NodeId
 
 MOST_PROOFS = 200
 """Texts erased in one step, so that no record grows without a bound; those of one message stay together."""
@@ -38,6 +41,8 @@ class Tally:
     message_count: int = 0
     batch_count: int = 0
     byte_count: int = 0
+    relation_count: int = 0
+    """Links that stay without the name they had."""
 
     def add(self, other: Tally) -> None:
         """Count what another step erased."""
@@ -46,6 +51,7 @@ class Tally:
         self.message_count += other.message_count
         self.batch_count += other.batch_count
         self.byte_count += other.byte_count
+        self.relation_count += other.relation_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,7 @@ class ErasureStep:
     record: AuditRecord | None
     messages_left: Sequence[int]
     nodes_left: Sequence[NodeId]
+    links_left: Sequence[Link]
 
     @property
     def erased_messages(self) -> list[int]:
@@ -80,34 +87,40 @@ class Erasure:
     look: Look
     messages: Sequence[int] = ()
     nodes: Sequence[NodeId] = ()
+    links: Sequence[Link] = ()
+    """Links that lose their names when all else is through."""
 
     @classmethod
-    def of(cls, look: Look) -> Erasure:
-        """All that a look found."""
-        return cls(look, sorted([*look.whole, *look.spans]), list(look.nodes))
+    def of(cls, look: Look, links: Sequence[Link] = ()) -> Erasure:
+        """All that a look found, and the links whose names tell of it."""
+        return cls(look, sorted([*look.whole, *look.spans]), list(look.nodes), links)
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left."""
-        return not self.messages and not self.nodes
+        return not self.messages and not self.nodes and not self.links
 
     def step(
-        self, txn: WriteTransaction, is_time_up: Callable[[], bool], now_ms: int, actor: str, agent_id: str
+        self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
     ) -> ErasureStep:
         """Erase some; nothing here changes before it is committed, since it may be tried twice."""
-        step = _Step(txn, self.look, txn.make_proof_key())
+        step, kinds = _Step(txn, self.look, txn.make_proof_key()), self.look.wanted.kinds
+        if not self.messages and not self.nodes:
+            # The network has followed by now: links of what is gone are not there any more.
+            change = unnamed(network, self.links[:MOST_UNNAMED])
+            return step.end(entry, kinds, ((), (), self.links[MOST_UNNAMED:]), change)
         messages, nodes = iter(self.messages), iter(self.nodes)
         message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
         # Memories that are named come when the messages are through: they went with them, most of them.
         node_count = 0
         if message_count == len(self.messages):
             node_count = sum(1 for _ in step.erase(nodes, step.node, is_time_up))
-        left = self.messages[message_count:], self.nodes[node_count:]
-        return step.end(AuditEntry(now_ms, actor, "forgotten", {}), self.look.wanted.kinds, agent_id, left)
+        left = self.messages[message_count:], self.nodes[node_count:], self.links
+        return step.end(entry, kinds, left, Change())
 
     def committed(self, step: ErasureStep) -> None:
         """Go on behind a step."""
-        self.messages, self.nodes = step.messages_left, step.nodes_left
+        self.messages, self.nodes, self.links = step.messages_left, step.nodes_left, step.links_left
 
 
 @dataclass(slots=True)
@@ -222,17 +235,22 @@ class _Step:
             self.proofs[proof_of(self.key, text)] = None
 
     def end(
-        self, entry: AuditEntry, kinds: list[str], agent_id: str, left: tuple[Sequence[int], Sequence[NodeId]]
+        self,
+        entry: AuditEntry,
+        kinds: list[str],
+        left: tuple[Sequence[int], Sequence[NodeId], Sequence[Link]],
+        renamed: Change,
     ) -> ErasureStep:
-        """What belongs to the step as a whole: focus, batches, passages of messages without text, its record."""
+        """What belongs to the step as a whole: links, focus, batches, passages of messages without text, its record."""
         txn, tally = self.txn, self.tally
         focus = tuple(node_id for node_id in txn.focus() if node_id not in self.gone)
-        change = Change(deleted=self.gone, focus=focus)
-        txn.apply(Change(focus=focus))
+        change = Change(deleted=self.gone, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
+        txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))
+        tally.relation_count = len(renamed.unnamed)
         self._settle_batches()
         retold = retell(txn, self.without_text - self.tombstones.keys(), change)
         record = None
-        if tally.node_count or tally.message_count or self.rewritten:
+        if tally.node_count or tally.message_count or tally.relation_count or self.rewritten:
             details: dict[str, object] = {
                 "by": kinds,
                 "nodes": tally.node_count,
@@ -240,9 +258,12 @@ class _Step:
                 "messages": tally.message_count,
                 "batches": tally.batch_count,
                 "bytes": tally.byte_count,
+                "relations": tally.relation_count,
             }
             whole = AuditEntry(entry.at_ms, entry.actor, entry.action, details, tuple(self.proofs))
-            record = txn.record(whole, agent_id)
+            identity = txn.identity()
+            assert identity is not None, "an open store has its identity"
+            record = txn.record(whole, identity.agent_id)
             txn.set_compaction_due()
         rewritten = list(self.rewritten.values())
         return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, *left)

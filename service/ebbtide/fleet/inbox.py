@@ -14,7 +14,7 @@ import msgspec
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.events import EventKind
 from ebbtide.fleet.archive import Archive, passages_of
-from ebbtide.fleet.arrivals import Accepted, Arrival, accept
+from ebbtide.fleet.arrivals import Accepted, Arrival, PolicyChanged, accept
 from ebbtide.fleet.happenings import batch_run, happenings
 from ebbtide.fleet.retention import Retold, withdraw
 from ebbtide.fleet.state import State
@@ -72,9 +72,10 @@ class Inbox:
     def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
         """Store batches in the inbox, all in one commit; what became of each.
 
-        Each fares as if they came one after the other: what refuses one leaves the others alone, and a key
-        finds its first batch in this commit too. When there is no room for all of them nothing is stored, and
-        then each by itself: one may be small enough.
+        Each fares as if they came one after the other: what refuses one leaves the others alone, and a key finds its
+        first batch in this commit too. PolicyChanged for one that came through the door under another policy than the
+        one in force: a change that was answered holds for whatever is stored from then on. When there is no room
+        for all of them nothing is stored, and then each by itself: one may be small enough.
         """
         outcomes = self._accept_all(arrivals)
         self._shelve(arrivals, outcomes)
@@ -101,7 +102,10 @@ class Inbox:
         self._state.open_archive.follow(shelve)
 
     def _accept(self, txn: WriteTransaction, arrival: Arrival) -> Accepted | Exception:
-        return accept(txn, arrival, self._state.parameters.max_queue_size)
+        parameters = self._state.parameters
+        if arrival.pii not in (None, parameters.pii):
+            return PolicyChanged()
+        return accept(txn, arrival, parameters.max_queue_size)
 
     def _accept_alone(self, arrival: Arrival) -> Accepted | Exception:
         try:

@@ -91,6 +91,14 @@ class Look:
     """Of the memories that go, those that take what they were made from along."""
     next_node_id: NodeId = 0
     """Memories from here on came into being since the look at them was over."""
+    batches: set[int] = field(default_factory=set)
+    """Batches of which something goes."""
+    once_made: set[NodeId] = field(default_factory=set)
+    """Memories that came from these, living or not, and those that are named."""
+    is_unsure: bool = False
+    """Whether the status of one of these is not kept any more: nobody knows which memories came from it."""
+    made_elsewhere: set[NodeId] = field(default_factory=set)
+    """Memories that came from other batches, where that matters."""
     also: list[str] = field(default_factory=list)
     also_count: int = 0
     is_done: bool = False
@@ -103,8 +111,15 @@ class Look:
     """Hashes of the sentences that go: there may be very many."""
 
     def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
-        """Look at some more. The stages: messages, memories, then the same words elsewhere in both."""
-        stages = (self._messages, self._nodes, self._messages_alike, self._nodes_alike)
+        """Look at some more. The stages: messages, memories, their batches, then the same words elsewhere."""
+        stages = (
+            self._messages,
+            self._nodes,
+            self._batches,
+            self._other_batches,
+            self._messages_alike,
+            self._nodes_alike,
+        )
         numbers = stages[self._stage](txn)
         for count, number in enumerate(numbers, 1):
             self._begin = number + 1
@@ -128,6 +143,7 @@ class Look:
             self._picked.add(number)
         if number in wanted.messages or (is_picked and wanted.is_filtering and wanted.topic is None):
             self.whole[number] = None
+            self.batches.add(record.batch)
             text = txn.message_text(record) or ""
             self.byte_count += len(text.encode())
             self._note(text)
@@ -136,6 +152,7 @@ class Look:
             spans = wanted.topic.stretches(said)
             if spans:
                 self.spans[number] = spans
+                self.batches.add(record.batch)
                 self._goes(number, said, spans)
 
     def _nodes(self, txn: ReadTransaction) -> Iterator[int]:
@@ -154,6 +171,7 @@ class Look:
         if not along and not is_named:
             return
         self.nodes.setdefault(node.id)
+        self.batches.add(node.batch)
         self._note(node.content.removeprefix(node.prefix))
         if not is_named and all(message in self.whole for message in along):
             return
@@ -162,6 +180,26 @@ class Look:
             text = None if record is None else txn.message_text(record)
             if text is not None and source.message not in self.whole:
                 self._goes(source.message, text, [(source.offset, source.offset + source.length)])
+
+    def _batches(self, txn: ReadTransaction) -> Iterator[int]:
+        self.once_made.update(self.wanted.nodes)
+        for number in sorted(number for number in self.batches if number >= self._begin):
+            batch = txn.batch(number)
+            if batch is None:
+                self.is_unsure = True
+            else:
+                self.once_made.update(batch.node_ids)
+            yield number
+
+    def _other_batches(self, txn: ReadTransaction) -> Iterator[int]:
+        for batch in txn.batches(self._begin) if self.is_unsure else ():
+            if batch.number not in self.batches:
+                self.made_elsewhere.update(batch.node_ids)
+            yield batch.number
+
+    def is_picked(self, message: int) -> bool:
+        """Whether a message is one of those that the selection is narrowed to."""
+        return message in self._picked
 
     @property
     def partly(self) -> list[int]:

@@ -16,13 +16,16 @@ from ebbtide.fleet.passes import Passes
 from ebbtide.fleet.recollected import Recollected, Wanted
 from ebbtide.fleet.recollection import Recollector
 from ebbtide.fleet.retention import Sweep, before_ms
+from ebbtide.fleet.selection import Look
 from ebbtide.fleet.state import State
 from ebbtide.fleet.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
+from ebbtide.fleet.unnaming import staying, telling_links
 from ebbtide.memory import association
 from ebbtide.memory.association import Answer
 from ebbtide.parameters import AgentParameters
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction, Store
-from ebbtide.vocabulary import AgentCounts, Cue, NodeId
+from ebbtide.vocabulary import AgentCounts, Cue, Link, NodeId
 
 
 class Workspace(State):
@@ -87,13 +90,19 @@ class Workspace(State):
 
     # --- erasure -----------------------------------------------------------------------------------
 
+    def telling_links(self, look: Look) -> tuple[list[Link], int]:
+        """The links whose names tell of what a look has found, and how many of them stay without it."""
+        network = self.network
+        links = self.store.read(lambda txn: telling_links(txn, network, look))
+        return links, staying(links, network, look)
+
     def erase(self, erasure: Erasure, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> ErasureStep:
         """One step of an erasure; the store says that it is to be compacted from this commit on."""
-        agent_id = self.identity.agent_id
+        entry, network = AuditEntry(now_ms, actor, "forgotten", {}), self.network
         # Known before the commit, so that whoever looks meanwhile takes the agent to be busy.
         self.is_compaction_due = True
         try:
-            step = self.amend(lambda txn: erasure.step(txn, is_time_up, now_ms, actor, agent_id))
+            step = self.amend(lambda txn: erasure.step(txn, is_time_up, entry, network))
         finally:
             self.is_compaction_due = self.store.read(lambda txn: txn.is_compaction_due())
         erasure.committed(step)

@@ -232,10 +232,12 @@ class Network:
 
     def all_links(self) -> Iterator[LinkState]:
         """Every link, broken and dangling ones too."""
-        rows = np.flatnonzero(self.slots["alive"][self.links.rows["source"]])
-        for link in self._as_links(rows):
-            row = self._row_of(link)
-            yield LinkState(link, float(self.links.rows["now"][row]))
+        yield from self.link_states(np.flatnonzero(self.slots["alive"][self.links.rows["source"]]))
+
+    def link_states(self, rows: Array) -> list[LinkState]:
+        """The links of these rows, broken and dangling ones too."""
+        found = zip(self._as_links(rows), self.links.rows["now"][rows].tolist(), strict=True)
+        return [LinkState(link, now) for link, now in found]
 
     def _row_of(self, link: Link) -> int:
         rows, table = self.links.of_source(self.slot_of(link.source)), self.links.rows
@@ -294,6 +296,8 @@ class Network:
             self._forget(node_id)
         if change.deleted:
             self._delete(self.slots_of(change.deleted))
+        if change.unnamed:
+            self._drop_links(change.unnamed)
         self.put_links(change.links)
         if len(change.scanned):
             self._scan(self.slots_of(change.scanned), change.scanned_in)
@@ -373,6 +377,16 @@ class Network:
         for slot in slots.tolist():
             self.texts.drop(slot)
         self.node_count -= len(slots)
+        self.links.merge(np.flatnonzero(kept), None, self.slots.count)
+        self.link_count = self.links.rows.count
+
+    def _drop_links(self, links: Sequence[Link]) -> None:
+        kept = np.ones(self.links.rows.count, dtype=np.bool_)
+        kept[[self._row_of(link) for link in links]] = False
+        dropped = self.links.rows["source"][~kept]
+        dangling = dropped[~self.slots["alive"][self.links.rows["target"][~kept]]]
+        np.subtract.at(self.slots["dangling_count"], dangling, 1)
+        kept &= self.slots["alive"][self.links.rows["source"]]
         self.links.merge(np.flatnonzero(kept), None, self.slots.count)
         self.link_count = self.links.rows.count
 

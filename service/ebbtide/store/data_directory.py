@@ -27,7 +27,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,8 +99,6 @@ class DataDirectory:
         self.max_map_bytes = max_map_bytes
         self.erased = ErasedAgents(root)
         self._turnover = Turnover(self.agents, self.keys, self.erased, max_map_bytes)
-        self._staged: dict[Path, tuple[str, str]] = {}
-        """Stores on their way that have a key of their own: whose, and its fingerprint."""
         self._lock: int | None = None
 
     # --- the lock ----------------------------------------------------------------------------------
@@ -313,33 +311,38 @@ class DataDirectory:
 
     def end_transfer(self, folder: Path) -> None:
         """Remove a directory of `make_transfer`, and the keys of stores made in it that took nobody's place."""
+        try:
+            self.keys.give_up(folder)
+        except EbbtideError as error:
+            # One key too many, until the agent is opened after a start.
+            get_log("store").warning("key not removed", transfer=folder.name, exc_info=error)
         shutil.rmtree(folder, ignore_errors=True)
-        for path in [path for path in list(self._staged) if path.is_relative_to(folder)]:
-            name, fingerprint = self._staged.pop(path)
-            try:
-                self.keys.let_go(name, fingerprint)
-            except EbbtideError as error:
-                # One key too many, until the agent is opened after a start.
-                get_log("store").warning("key not removed", directory=name, exc_info=error)
 
     def create_copy(self, path: Path, identity: Identity, owner: AgentId) -> LmdbStore:
         """Make a store in a directory that has no place yet, sealed as new agents are, for whom it is to be.
 
         The key comes beside those that its owner has: these go when the owner's store is opened in its place.
         """
-        seal, name = None, directory_name(owner)
-        if self.keys.seals_new_agents:
-            seal = self.keys.stage(name)
-            self._staged[path] = (name, seal.fingerprint)
+        seal = self.keys.stage(directory_name(owner), path) if self.keys.seals_new_agents else None
         return self.create_beside(path, identity, seal)
 
-    def open_copy(self, path: Path, owner: AgentId) -> LmdbStore:
-        """Open a store in a directory that has no place yet, with the keys of whom it is, or is to be."""
+    def open_copy(
+        self, path: Path, owner: AgentId, before_opening: Callable[[], None] = lambda: None
+    ) -> LmdbStore:
+        """Open a store in a directory that has no place yet, with the keys of whose it is.
+
+        `before_opening` is called where it is sealed, before a key is looked for; it may refuse.
+        """
+
+        def seal_of(fingerprint: str) -> Seal:
+            before_opening()
+            return self.keys.seal_of(directory_name(owner), fingerprint)
+
         return LmdbStore.open(
             path,
             map_bytes=self._initial_map_bytes,
             max_map_bytes=self.max_map_bytes,
-            seal_of=partial(self.keys.seal_of, directory_name(owner)),
+            seal_of=seal_of,
         )
 
     def install(self, agent_id: AgentId, staged: Path) -> None:

@@ -82,8 +82,8 @@ class DataKeys:
         self._path = path
         self._master = master
         self._changing = threading.RLock()
-        self._staged: set[tuple[str, str]] = set()
-        """(directory, fingerprint) of keys whose store has no place yet: nobody else lets go of them."""
+        self._staged: dict[tuple[str, str], Path] = {}
+        """Where the store of a key lies that has no place yet, by directory and fingerprint: nobody else lets it go."""
 
     @property
     def are_locked(self) -> bool:
@@ -139,37 +139,30 @@ class DataKeys:
     def begin(self, directory: str) -> Seal:
         """A key for a new agent; whatever key an agent of this name had is destroyed, unless it is to be its next."""
         with self._changing:
-            if any(owner == directory for owner, _ in self._staged):
-                self._drop_but(directory, set())
-            else:
-                self.destroy(directory)
+            self.keep_staged(directory)
             return self.add(directory)
 
-    def stage(self, directory: str) -> Seal:
+    def stage(self, directory: str, store: Path) -> Seal:
         """A key for a store that is to take the place of an agent's, beside those that are there."""
         with self._changing:
             seal = self.add(directory)
-            self._staged.add((directory, seal.fingerprint))
+            self._staged[directory, seal.fingerprint] = store
             return seal
 
     def take_up(self, directory: str, fingerprint: str) -> None:
         """The store of a key has taken its place: the key goes when no store needs it any more, and not before."""
         with self._changing:
-            self._staged.discard((directory, fingerprint))
+            self._staged.pop((directory, fingerprint), None)
 
-    def let_go(self, directory: str, fingerprint: str) -> None:
-        """The store of a key that was staged takes no place: the key goes. Nothing where its place is taken."""
+    def give_up(self, folder: Path) -> None:
+        """Let go of keys whose stores lie in a folder and take no place any more."""
         with self._changing:
-            if (directory, fingerprint) not in self._staged:
-                return
-            self._staged.discard((directory, fingerprint))
-            file = self._file(directory)
-            seals = zip(file.keys, self._seals(file, directory), strict=True)
-            kept = [key for key, seal in seals if seal.fingerprint != fingerprint]
-            if not kept:
-                self.destroy(directory)
-            elif len(kept) < len(file.keys):
-                self._keep(directory, WrappedKeys(file.master, kept))
+            for (directory, fingerprint), store in list(self._staged.items()):
+                if store.is_relative_to(folder):
+                    del self._staged[directory, fingerprint]
+                    own = [seal.fingerprint for seal in self._seals(self._file(directory), directory)]
+                    if fingerprint in own:
+                        self._drop_but(directory, set(own) - {fingerprint})
 
     def add(self, directory: str) -> Seal:
         """One more key for an agent, kept durably before this returns."""
@@ -190,13 +183,23 @@ class DataKeys:
         with self._changing:
             self._drop_but(directory, {fingerprint})
 
+    def keep_staged(self, directory: str) -> None:
+        """Let the keys of an agent go that is not sealed any more, but for those of what is on its way."""
+        with self._changing:
+            if any(owner == directory for owner, _ in self._staged):
+                self._drop_but(directory, set())
+            else:
+                self.destroy(directory)
+
     def _drop_but(self, directory: str, fingerprints: set[str]) -> None:
         file = self._file(directory)
         staged = {own for owner, own in self._staged if owner == directory}
         seals = zip(file.keys, self._seals(file, directory), strict=True)
         kept = [key for key, seal in seals if seal.fingerprint in fingerprints | staged]
         assert kept or not fingerprints, "the key in use is among them"
-        if len(kept) < len(file.keys):
+        if not kept:
+            self.destroy(directory)
+        elif len(kept) < len(file.keys):
             self._keep(directory, WrappedKeys(file.master, kept))
 
     def destroy(self, directory: str) -> bool:

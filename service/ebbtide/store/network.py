@@ -146,6 +146,8 @@ class NetworkWriting(NetworkReading, TextWriting):
         for node_id in change.deleted:
             self._drop_links_to(node_id)
             self._forget(node_id)
+        for link in change.unnamed:
+            self._drop_link(link)
         for link in change.links:
             self._put_link(link)
         scan_blocks.reset(self, [*change.forgotten, *change.deleted])
@@ -179,6 +181,15 @@ class NetworkWriting(NetworkReading, TextWriting):
                 links.delete()
         if sources:
             self.delete(layout.BACKLINKS, key)
+
+    def _drop_link(self, link: Link) -> None:
+        relation = self._relation_id(link.relation)
+        key, prefix = layout.u64(link.source), layout.link_prefix(link.target, relation)
+        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
+        if cursor.set_range_dup(key, prefix) and bytes(cursor.value()).startswith(prefix):
+            cursor.delete()
+        backlink = layout.backlink_value(link.source, relation)
+        self.delete(layout.BACKLINKS, layout.u64(link.target), backlink)
 
     def _put_link(self, link: Link) -> None:
         relation = self._relation_id(link.relation)

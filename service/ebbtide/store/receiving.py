@@ -4,13 +4,16 @@ The rule guarded here: nothing takes an agent's place that was not looked at. Th
 the agent in it the one that is meant, its parameters such that it can be opened, and its store must pass the checker.
 Then only a rename is left to do. Whatever is refused leaves nothing behind.
 
+Where new agents are sealed, what comes in is: a plain store is written anew under a new key, and so is one that was
+sealed for another agent, since no two share a key. Opening a sealed one is reading it, so whoever gives it a new id
+must be allowed to read whose it was.
+
 A file is taken for what its first byte says: an export begins with `{`.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +23,7 @@ import msgspec
 from pydantic import ValidationError
 
 from ebbtide.actor import NOBODY
-from ebbtide.errors import Corrupted, EbbtideError, InvalidRequest, Precondition
+from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.chain import RENAMED, AuditEntry
@@ -29,11 +32,9 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
-
-IsMeant = Callable[[str], None]
-"""Refuses the id of another agent than the one that is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +56,35 @@ def receive(
     defaults: AgentParameters,
     now_ms: int = 0,
     asker: str = NOBODY,
+    covers: Callable[[str], bool] = lambda _: True,
 ) -> Staged:
     """Make the agent of a backup or an export in an empty folder, and verify it.
 
-    `wanted` is whose it must be, or, with `rename`, becomes, which its audit log tells. Raises BACKUP_UNREADABLE,
-    BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW, INVALID_PARAMETERS or STORE_FULL.
+    `wanted` is whose it must be, or, with `rename`, becomes, which its audit log tells; `covers` says whose keys may be
+    used for that. Raises BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW, INVALID_PARAMETERS, STORE_FULL,
+    and of what is sealed DATA_KEY_MISSING, MASTER_KEY_REFUSED or KEY_NOT_FOR_AGENT.
     """
     path = folder / "agent"
     try:
+        # Without the master key nothing may come in plain where agents are sealed.
+        data.keys.admit()
         path.mkdir(mode=0o700)
-        store = _store(data, source, path, wanted, lambda told: _refuse_another(told, wanted, rename))
+        store, whose_keys = _store(data, source, path, wanted, _Meant(wanted, rename, covers))
         try:
             identity = _identity(store, wanted, now_ms, asker)
             _verify(store, defaults)
-            counts = store.read(lambda txn: txn.counts())
+            counts, sealed_with = store.read(lambda txn: txn.counts()), store.sealed_with
+            owner = AgentId(identity.agent_id)
+            if data.keys.seals_new_agents and (not sealed_with or owner != whose_keys):
+                sealed_with = seal_staged(data, store, owner)
         finally:
             store.close()
         with (path / "data.mdb").open("rb") as file:
             os.fsync(file.fileno())
-        data.write_meta_in(path, identity, counts, store.sealed_with)
-        return Staged(AgentId(identity.agent_id), path, counts)
+        data.write_meta_in(path, identity, counts, sealed_with)
+        return Staged(owner, path, counts)
     except BaseException as error:
-        shutil.rmtree(path, ignore_errors=True)
+        data.end_transfer(path)
         if isinstance(error, OSError):
             raise translated(error, path) from error
         raise
@@ -99,39 +107,57 @@ def _is_export(source: BinaryIO) -> bool:
     return first == b"{"
 
 
-def _refuse_another(told: str, wanted: AgentId | None, rename: bool) -> None:
-    if wanted is not None and not rename and told != wanted:
-        raise Precondition(
-            "this is a backup or export of another agent; say so explicitly if it is to have a new id",
-            reason="BACKUP_OF_ANOTHER_AGENT",
-        )
-    if wanted is None:
-        parse_agent_id(told)
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """Who is meant, and whose keys may be used."""
+
+    wanted: AgentId | None
+    rename: bool
+    covers: Callable[[str], bool]
+
+    def refuse_another(self, told: str) -> None:
+        """Refuse what is not the agent that is meant."""
+        if self.wanted is not None and not self.rename and told != self.wanted:
+            raise Precondition(
+                "this is a backup or export of another agent; say so explicitly if it is to have a new id",
+                reason="BACKUP_OF_ANOTHER_AGENT",
+            )
+        if self.wanted is None:
+            parse_agent_id(told)
+
+    def refuse_beyond_reach(self, told: str) -> None:
+        """KEY_NOT_FOR_AGENT for a sealed backup of an agent that whoever asks may not read."""
+        if told != self.wanted and not self.covers(told):
+            raise Forbidden(
+                "this is an encrypted backup of another agent, which the key is not for",
+                reason="KEY_NOT_FOR_AGENT",
+            )
 
 
 def _store(
-    data: DataDirectory, source: BinaryIO, path: Path, wanted: AgentId | None, is_meant: IsMeant
-) -> LmdbStore:
+    data: DataDirectory, source: BinaryIO, path: Path, wanted: AgentId | None, meant: _Meant
+) -> tuple[LmdbStore, AgentId]:
+    """The store that came in, and with whose keys it is sealed if it is."""
     if _is_export(source):
-        is_meant(read_agent(source).agent_id)
-        return read_export(
-            source,
-            lambda identity: data.create_copy(path, identity, wanted or AgentId(identity.agent_id)),
-        )
+        told = read_agent(source).agent_id
+        meant.refuse_another(told)
+        owner = wanted or AgentId(told)
+        return read_export(source, lambda identity: data.create_copy(path, identity, owner)), owner
 
     def check(manifest: Manifest) -> None:
-        is_meant(manifest.agent_id)
+        meant.refuse_another(manifest.agent_id)
 
     manifest = read_backup(source, path / "data.mdb", max_bytes=data.max_map_bytes, check=check)
+    owner = AgentId(manifest.agent_id)
     try:
-        store = data.open_copy(path, wanted or AgentId(manifest.agent_id))
+        store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
     except Corrupted:
         damaged("its data cannot be opened")
     identity = store.read(lambda txn: txn.identity())
     if identity is None or identity.agent_id != manifest.agent_id:
         store.close()
         damaged("its data is of another agent than it says")
-    return store
+    return store, owner
 
 
 def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str) -> Identity:

@@ -23,7 +23,7 @@ import zstandard
 from ebbtide.errors import Corrupted
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
-from ebbtide.store.data_directory import REWRITTEN, DataDirectory
+from ebbtide.store.data_directory import REWRITTEN, DataDirectory, directory_name
 from ebbtide.store.durable import fresh_file, sync_directory
 from ebbtide.store.index_file import INDEX_FILE
 from ebbtide.store.lmdb_store import LmdbStore
@@ -53,6 +53,26 @@ def seal_agent(data: DataDirectory, agent_id: AgentId) -> str:
         store.close()
     _put_in_place(data, store, identity, seal.fingerprint)
     data.keys.keep_only(store.path.name, seal.fingerprint)
+    return seal.fingerprint
+
+
+def seal_staged(data: DataDirectory, store: LmdbStore, owner: AgentId) -> str:
+    """Rewrite a store that has no place yet under a new key of whom it is to be, and close it; the key's fingerprint.
+
+    It was checked before. What it was in before is gone afterwards.
+    """
+    seal = data.keys.stage(directory_name(owner), store.path)
+    try:
+        _write_beside(data, store, seal)
+    finally:
+        store.close()
+    try:
+        (store.path / REWRITTEN / "data.mdb").replace(store.path / "data.mdb")
+        # Whose readers it lists, read the old file.
+        (store.path / "lock.mdb").unlink(missing_ok=True)
+        shutil.rmtree(store.path / REWRITTEN)
+    except OSError as error:
+        raise translated(error, store.path) from error
     return seal.fingerprint
 
 

@@ -203,8 +203,17 @@ class Turnover:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(aside)
                     sync_directory(self._agents)
+            self._drop_keys_of_before(name, fingerprint)
         except OSError as error:
             raise translated(error, self._agents) from error
+
+    def _drop_keys_of_before(self, name: str, fingerprint: str) -> None:
+        """Let go of keys that what has taken a place does not need; what fails is done by the next opening."""
+        with contextlib.suppress(EbbtideError):
+            if fingerprint:
+                self._keys.keep_only(name, fingerprint)
+            elif self._keys.has_keys(name):
+                self._keys.keep_staged(name)
 
     def _put_aside(self, place: Path, aside: Path) -> None:
         if aside.exists():

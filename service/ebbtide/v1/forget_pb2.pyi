@@ -94,6 +94,7 @@ class ForgetCounts(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     BATCHES_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
+    RELATIONS_FIELD_NUMBER: _builtins.int
     nodes: _builtins.int
     """Memories."""
     links: _builtins.int
@@ -104,6 +105,8 @@ class ForgetCounts(_message.Message):
     """Batches of which nothing is left; 0 in a dry run."""
     bytes: _builtins.int
     """Bytes of what was said."""
+    relations: _builtins.int
+    """Links that stay without their names, since these told of it."""
     def __init__(
         self,
         *,
@@ -112,10 +115,11 @@ class ForgetCounts(_message.Message):
         messages: _builtins.int = ...,
         batches: _builtins.int = ...,
         bytes: _builtins.int = ...,
+        relations: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "bytes", b"bytes", "links", b"links", "messages", b"messages", "nodes", b"nodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "bytes", b"bytes", "links", b"links", "messages", b"messages", "nodes", b"nodes", "relations", b"relations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 from pydantic import Field
@@ -74,6 +75,7 @@ class ForgetCounts(Answer):
     messages: int = Field(description="Messages of which nothing is left.")
     batches: int = Field(description="Batches of which nothing is left; 0 in a dry run.")
     bytes: int = Field(description="Bytes of what was said.")
+    relations: int = Field(description="Links that stay without their names, since these told of it.")
 
 
 class ForgetProof(Answer):
@@ -112,7 +114,9 @@ async def forget(service: Service, agent_id: str, command: ForgetCommand) -> For
     asker = actor()
     if command.dry_run:
         async with service.fleet.using(owner) as agent:
-            return _told(await _looked_up(service, agent, selection), _Done())
+            look = await _looked_up(service, agent, selection)
+            _, relation_count = await agent.run(partial(agent.workspace.telling_links, look))
+            return _told(look, _Done(), relation_count)
     erasing = in_background(_forget(service, owner, selection, asker))
     # What is begun ends: half a selection gone is nothing that anybody has asked for.
     erasing.add_done_callback(lambda task: None if task.cancelled() else task.exception())
@@ -181,7 +185,8 @@ class _Done:
 async def _forget(service: Service, owner: AgentId, selection: Selection, asker: str) -> Forgotten:
     async with service.fleet.using(owner) as agent:
         look = await _looked_up(service, agent, selection)
-        erasure, done = Erasure.of(look), _Done(Tally())
+        links, _ = await agent.run(partial(agent.workspace.telling_links, look))
+        erasure, done = Erasure.of(look, links), _Done(Tally())
         assert done.tally is not None
         while not erasure.is_done:
             step = await agent.erase(erasure, asker)
@@ -204,8 +209,8 @@ async def _compacted(agent: Agent) -> bool:
     return True
 
 
-def _told(look: Look, done: _Done) -> Forgotten:
-    tally = done.tally or Tally(len(look.nodes), 0, len(look.whole), 0, look.byte_count)
+def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
+    tally = done.tally or Tally(len(look.nodes), 0, len(look.whole), 0, look.byte_count, relation_count)
     hmacs = [proof.hex() for record in done.records for proof in record.proofs]
     first, last = (done.records[0], done.records[-1]) if done.records else (None, None)
     return Forgotten(
@@ -216,6 +221,7 @@ def _told(look: Look, done: _Done) -> Forgotten:
             messages=tally.message_count,
             batches=tally.batch_count,
             bytes=tally.byte_count,
+            relations=tally.relation_count,
         ),
         nodes=list(map(node_text_id, islice(look.nodes, MOST_TOLD))),
         messages=list(map(message_text_id, islice(look.whole, MOST_TOLD))),

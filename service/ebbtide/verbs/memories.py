@@ -23,9 +23,11 @@ from ebbtide.clock import Clock
 from ebbtide.errors import NotFound, Precondition
 from ebbtide.fleet import correction, withdrawal
 from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.arrivals import PolicyChanged
 from ebbtide.fleet.correction import Corrected, Correction
 from ebbtide.fleet.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.parameters import AgentParameters
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import WriteTransaction
@@ -109,7 +111,6 @@ async def update_node(
     owner = parse_agent_id(agent_id)
     check_update(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
-        wanted = await _worked_out(agent, parse_node_id(node_id), command)
         # An empty list of keywords is how gRPC says that none were given.
         given = {
             "content": command.content,
@@ -119,14 +120,22 @@ async def update_node(
         changed = [name for name, value in given.items() if value is not None]
         details: dict[str, object] = {"node": node_id, "fields": changed}
         entry = AuditEntry(service.clock.now_ms(), actor(), "corrected", details)
-        return await agent.amend(partial(_correct, agent.workspace, wanted, entry))
+        while True:
+            parameters = agent.workspace.parameters
+            wanted = await _worked_out(agent, parse_node_id(node_id), command, parameters)
+            try:
+                return await agent.amend(partial(_correct, agent.workspace, wanted, entry, parameters.pii))
+            except PolicyChanged:
+                continue
 
 
-async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand) -> Correction:
+async def _worked_out(
+    agent: Agent, node_id: NodeId, command: UpdateNodeCommand, parameters: AgentParameters
+) -> Correction:
     """The correction with all that follows from its content."""
     store = agent.workspace.store
     node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
-    door = Door(agent.workspace.parameters, agent.workspace.identity)
+    door = Door(parameters, agent.workspace.identity)
     command = command.model_copy(
         update={
             "content": command.content and door.words(command.content),
@@ -145,7 +154,10 @@ async def _worked_out(agent: Agent, node_id: NodeId, command: UpdateNodeCommand)
     )
 
 
-def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry) -> NodeDetail:
+def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry, pii: str) -> NodeDetail:
+    if workspace.parameters.pii != pii:
+        raise PolicyChanged
+
     def write(txn: WriteTransaction) -> Corrected:
         corrected = correction.correct(txn, wanted)
         txn.record(entry, workspace.identity.agent_id)

@@ -18,6 +18,7 @@ from typing import BinaryIO, Self
 from pydantic import Field
 
 from ebbtide import __version__
+from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.agent import Agent
@@ -131,7 +132,8 @@ async def restore(
         held.callback(service.transfers.soon, partial(fleet.data.end_transfer, folder))
         await _take_in(service, folder / "arrived", pieces)
         # Who asks is known here only: the work outlives the request.
-        wish = _Wish(owner, replace, rename, actor(), service.allowance)
+        covers = CALLER.get().grant.reach.covers
+        wish = _Wish(owner, replace, rename, actor(), service.allowance, covers)
         work = _restored(service, wish, folder, held.pop_all())
         return await service.transfers.to_its_end(work)
 
@@ -158,6 +160,7 @@ class _Wish:
     rename: bool
     asker: str
     allowance: Allowance | None
+    covers: Callable[[str], bool]
 
 
 async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack) -> Restored:
@@ -174,6 +177,7 @@ async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack
                 defaults=service.fleet.defaults,
                 now_ms=now_ms,
                 asker=wish.asker,
+                covers=wish.covers,
             )
 
     with held:

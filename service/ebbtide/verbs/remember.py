@@ -3,6 +3,7 @@
 The story: check limits → open (or create) the agent → the door: what is personal is redacted or tagged
 (`verbs/door.py`), what a recall has just told is left out (`fleet/echoes.py`) → job *accept*: idempotency receipt or
 inbox entry, message records and chunks, one durable commit → acknowledged. Nothing waits for a language model here.
+Where the policy at the door was changed while a batch waited for its turn, it goes through the door anew.
 
 What stands for a request beside its idempotency key is its hash as it was redacted, before anything was left out: what
 a recall told meanwhile must not make another request of it.
@@ -20,7 +21,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ebbtide.fleet.archive import passages_of
-from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, Quota
+from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
 from ebbtide.fleet.echoes import Echoes
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.settings import LimitSettings
@@ -97,12 +98,13 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     size = sum(len(message.content) + MESSAGE_WEIGHT for message in command.messages)
     await service.at_desk(size, partial(check_command, command, limits))
     async with service.fleet.using(owner, create=True, allowance=service.allowance) as agent:
-        workspace = agent.workspace
-        parameters = workspace.parameters
-        is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.echoes.are_known)
-        weight = size * READING_COST if is_read else size
-        arrival = await service.at_desk(weight, partial(prepared, command, workspace, now_ms, service.quota))
-        accepted = await agent.accept(arrival)
+        while True:
+            arrival = await _through_door(service, agent.workspace, command, size, now_ms)
+            try:
+                accepted = await agent.accept(arrival)
+                break
+            except PolicyChanged:
+                continue
     batch = accepted.batch
     return Remembered(
         batch_id=batch_text_id(batch.number),
@@ -111,6 +113,15 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
         dropped_recalled=batch.dropped_recalled,
         collapsed=batch.collapsed,
     )
+
+
+async def _through_door(
+    service: Service, workspace: Workspace, command: RememberCommand, size: int, now_ms: int
+) -> Arrival:
+    parameters = workspace.parameters
+    is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.echoes.are_known)
+    weight = size * READING_COST if is_read else size
+    return await service.at_desk(weight, partial(prepared, command, workspace, now_ms, service.quota))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +165,7 @@ def prepared(
     by_key = {text_key(text): text for text in set(held) if text}
     texts = [one.message.content for one in kept]
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
-    return Arrival(batch, records, texts, hashed, passages, by_key, quota)
+    return Arrival(batch, records, texts, hashed, passages, by_key, quota, parameters.pii)
 
 
 def _guarded(command: RememberCommand, door: Door) -> tuple[RememberCommand, list[Spoken]]:

@@ -17,7 +17,7 @@ from ebbtide.store.port import Identity
 from ebbtide.store.receiving import Staged, receive
 from ebbtide.store.seal import MasterKey
 from ebbtide.vocabulary import AgentId
-from tests.support.encrypted import SAID, everything, fill
+from tests.support.encrypted import SAID, everything, fill, found_in
 from tests.support.moving import received, sent
 
 ANN, BEA = AgentId("ann"), AgentId("bea")
@@ -59,13 +59,64 @@ def test_a_backup_comes_back_with_its_key_and_not_without(data: DataDirectory) -
     staged = received(data, content, ANN)
     data.install(ANN, staged.path)
     assert told(data, ANN) == before
-    with pytest.raises(Precondition) as caught:
-        received(data, content, BEA, rename=True)
-    assert caught.value.reason == "DATA_KEY_MISSING"
     assert data.keys.destroy("ann")
-    with pytest.raises(Precondition) as caught:
-        received(data, content, ANN)
-    assert caught.value.reason == "DATA_KEY_MISSING"
+    for owner in (ANN, BEA):
+        with pytest.raises(Precondition) as caught:
+            received(data, content, owner, rename=True)
+        assert caught.value.reason == "DATA_KEY_MISSING"
+
+
+def test_a_backup_under_another_id_gets_a_key_of_its_own(data: DataDirectory) -> None:
+    """All that it tells is the same; no text stands in any file, and the key of whose it was is as it was."""
+    before, content, was = told(data, ANN), form_of(data, "backup"), (data.root / "keys" / "ann").read_bytes()
+    staged = received(data, content, BEA, rename=True)
+    data.install(BEA, staged.path)
+    after = told(data, BEA)
+    assert {**after, "identity": None} == {**before, "identity": None}
+    assert (data.root / "keys" / "ann").read_bytes() == was
+    assert found_in(data.root) == set()
+    told(data, ANN)
+
+
+def test_nothing_comes_in_plain_where_the_master_key_is_not_shown(
+    data: DataDirectory, tmp_path: Path
+) -> None:
+    """MASTER_KEY_REFUSED for backups and exports alike, before anything is made."""
+    contents = [form_of(data, form) for form in ("backup", "export")]
+    data.release()
+    without = DataDirectory(tmp_path / "data", **MAPS)
+    without.acquire()
+    try:
+        for content in contents:
+            with pytest.raises(Precondition) as caught:
+                received(without, content, BEA, rename=True)
+            assert caught.value.reason == "MASTER_KEY_REFUSED"
+        assert not (without.agents / "bea").exists()
+    finally:
+        without.release()
+        data.acquire()
+
+
+def test_keys_of_before_go_with_what_they_were_for(data: DataDirectory, tmp_path: Path) -> None:
+    """A plain agent that takes the place of a sealed one, where new ones are in plain again, leaves no key of it."""
+    plain = DataDirectory(tmp_path / "plain", **MAPS)
+    plain.acquire()
+    store = plain.create_store(Identity(ANN, 5, 7, 1))
+    store.write(fill)
+    content = sent(plain, store, "backup")
+    store.close()
+    plain.release()
+    (data.root / "keys" / ".master").unlink()
+    data.release()
+    without = DataDirectory(tmp_path / "data", **MAPS)
+    without.acquire()
+    try:
+        without.install(ANN, received(without, content, ANN).path)
+        assert not (without.root / "keys" / "ann").exists()
+        assert told(without, ANN)
+    finally:
+        without.release()
+        data.acquire()
 
 
 def test_an_export_is_plain_and_what_comes_of_it_is_sealed_anew(data: DataDirectory) -> None:

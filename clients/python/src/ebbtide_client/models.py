@@ -436,6 +436,8 @@ class ForgetCounts:
     messages: int
     batches: int
     bytes: int
+    relations: int
+    """Links that stay without their names, since these told of it."""
 
 
 @dataclass(frozen=True, slots=True)
