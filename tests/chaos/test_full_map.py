@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,11 +16,13 @@ import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
 from tests.support.process import Daemon, running_daemon
+from tests.support.small_disk import fill_up, mounted
 from tests.support.waiting import Stopwatch, wait_until
 
 pytestmark = pytest.mark.chaos
 
 TINY = {"STORE__INITIAL_MAP_BYTES": 1 << 18, "STORE__MAX_MAP_BYTES": 1 << 18, "LANGUAGE__RETRY_CAP_MS": 1000}
+QUIET = {"EMBEDDING__MODEL": "off", "LANGUAGE__RETRY_CAP_MS": 500, "LANGUAGE__RETRY_BASE_MS": 100}
 ROOMY = {"STORE__INITIAL_MAP_BYTES": 1 << 18}
 
 
@@ -162,39 +163,13 @@ def test_failed_write_of_a_full_map_does_not_wedge_the_store(tmp_path: Path) -> 
 # --- a disk without room ---------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def mounted(path: Path, *options: str) -> Iterator[Path]:
-    """A small file system of its own in memory."""
-    path.mkdir()
-    mount = shutil.which("mount")
-    if mount is None or os.geteuid() != 0:
-        pytest.skip("mounting a small file system takes root")
-    done = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", ",".join(("size=6m", *options)), "tmpfs", str(path)],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        pytest.skip(f"mounting is not permitted: {done.stderr.strip()}")
-    try:
-        yield path
-    finally:
-        if subprocess.run(["umount", str(path)]).returncode:
-            subprocess.run(["umount", "-l", str(path)], check=True)
-
-
 def test_full_disk_refuses_and_recovers_when_room_is_made(tmp_path: Path) -> None:
     """A full disk refuses with STORE_FULL and loses nothing; with room again it goes on by itself."""
     settings = {"LANGUAGE__RETRY_CAP_MS": 500, "LANGUAGE__RETRY_BASE_MS": 100}
     with mounted(tmp_path / "disk") as disk, running_daemon(disk / "data", settings) as daemon:
         daemon.remember("ann", "The kettle is blue.")
         daemon.flush("ann")
-        filler = disk / "filler"
-        with filler.open("wb") as file, contextlib.suppress(OSError):
-            for size in (1 << 16, 1 << 12, 1):
-                with contextlib.suppress(OSError):
-                    while True:
-                        os.write(file.fileno(), bytes(size))
+        filler = fill_up(disk)
         acknowledged = ["b1", *fill(daemon, "ann", 90_000, "system"), *fill(daemon, "ann", 1000, "system")]
         assert "[Memory] The kettle is blue." in daemon.recall("ann", "kettle", patience_ms=0)
         assert_full(try_to_remember(daemon, "newcomer", "The cup is red."))
@@ -226,6 +201,54 @@ def test_kill_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
             assert daemon.flush("ann")["digested"]
             assert all_batches(daemon, "ann") == acknowledged
             assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."
+
+
+@pytest.mark.parametrize("room", [0, 200_000, 500_000])
+def test_full_disk_while_an_agent_is_copied_or_compacted(tmp_path: Path, room: int) -> None:
+    """A backup and a compaction that find no room, or not enough, say so and leave nothing behind.
+
+    What is there can be read and forgotten meanwhile; with room again the backup is whole, and erased bytes are gone.
+    """
+    dice = random.Random(room)
+    with mounted(tmp_path / "disk") as disk, running_daemon(disk / "data", QUIET) as daemon:
+        agent = disk / "data/agents/ann"
+        daemon.remember("ann", "The kettle is blue.")
+        daemon.remember("ann", "The violet ledger is hidden.")
+        for _ in range(12):
+            assert try_to_remember(daemon, "ann", noise(dice, 90_000), "system").status_code == 202
+        daemon.flush("ann")
+        filler = fill_up(disk, but=room)
+        before = sorted(path.name for path in agent.iterdir())
+        for what in ("backup", "export"):
+            response = daemon.get(f"ann/{what}")
+            assert_full(response)
+        assert list((disk / "data/transfers").iterdir()) == []
+        free = shutil.disk_usage(disk).free
+        response = daemon.post("ann/forget", {"topic": "violet ledger"})
+        if response.status_code == 200:
+            assert not response.json()["compacted"]
+        else:
+            assert_full(response)
+        assert sorted(path.name for path in agent.iterdir()) == before, "no half of a fresh file is left"
+        assert shutil.disk_usage(disk).free > free - 200_000
+        assert "[Memory] The kettle is blue." in daemon.recall("ann", "kettle", patience_ms=0)
+        filler.unlink()
+        answer = daemon.post("ann/forget", {"topic": "violet ledger"})
+        assert answer.status_code == 200, answer.text
+        assert daemon.flush("ann", timeout_ms=20_000)["digested"]
+        assert daemon.stop() == 0
+        daemon.start()
+        wait_until(lambda: b"violet" not in (agent / "data.mdb").read_bytes())
+        content = daemon.get("ann/backup").content
+        assert daemon.get("ann").json()["counts"]["messages"] >= 13
+        (tmp_path / "ann.ebb").write_bytes(content)
+        assert daemon.client.post(
+            "/v1/agents/bea/restore?rename=true",
+            content=content,
+            headers={"Content-Type": "application/octet-stream"},
+        ).is_success
+        assert "[Memory] The kettle is blue." in daemon.recall("bea", "kettle")
+        assert daemon.stop() == 0
 
 
 # --- a directory that cannot be used ---------------------------------------------------------------------

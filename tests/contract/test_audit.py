@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ebbtide.actor import acting
+from ebbtide.errors import NotFound, Unavailable
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.check import check_store
@@ -200,6 +201,28 @@ def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
 
     data._turnover._tell(doomed, LastWill("ann", 5, "key1", "agent_erased"))
     raise KeyboardInterrupt
+
+
+async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path) -> None:
+    """Until then nobody finds the agent; then it is told once, with who erased it first, and nothing is left."""
+    async with service_in(tmp_path, embedding={"model": "off"}) as service:
+        await tell(service, "ann", SAID)
+        await settle(service, "ann")
+        # Where the proofs of the record should lie, nothing can be written.
+        (tmp_path / "audit" / "1.proofs").mkdir(parents=True)
+        with acting("key7"), pytest.raises(Unavailable):
+            await service.fleet.erase(AgentId("ann"))
+        (tmp_path / "audit" / "1.proofs").rmdir()
+        assert [path.name for path in service.fleet.data.agents.iterdir()] == [".erasing-ann"]
+        with pytest.raises(NotFound):
+            async with service.fleet.using(AgentId("ann")):
+                pass
+        record = await service.fleet.erase(AgentId("ann"))
+        assert json.loads(record.text)["actor"] == "key7" and service.fleet.data.erased.holds(1, SAID)
+        assert list(service.fleet.data.agents.iterdir()) == []
+        assert len(list(service.fleet.data.erased.records())) == 1
+        with pytest.raises(NotFound):
+            await service.fleet.erase(AgentId("ann"))
 
 
 async def test_the_caller_is_named_where_one_is_known(tmp_path: Path) -> None:

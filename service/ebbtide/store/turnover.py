@@ -91,9 +91,9 @@ class Turnover:
         erased already, that is finished.
         """
         place, doomed = self._agents / name, self._agents / f"{_ERASING}{name}"
-        will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action, self._erased.head().number)
         record = None
         try:
+            will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action, self._erased.head().number)
             # Of an erasure or a replacement that failed half-way.
             if doomed.exists():
                 if not (place.exists() or (doomed / _LAST_WILL).exists()):
