@@ -211,10 +211,10 @@ async def test_requests_during_a_restore_are_told_so(tmp_path: Path, caller_in: 
         data, begun, gate = call.service.fleet.data, threading.Event(), threading.Event()
         install = data.install
 
-        def slowly(agent_id: AgentId, staged: Path) -> None:
+        def slowly(agent_id: AgentId, staged: Path, entry: Any) -> None:
             begun.set()
             gate.wait()
-            install(agent_id, staged)
+            install(agent_id, staged, entry)
 
         data.install = slowly
         restoring = asyncio.create_task(call.upload(f"{ANN}/restore", content, replace=True))

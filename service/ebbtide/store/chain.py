@@ -22,6 +22,9 @@ NONE_BEFORE = bytes(32)
 RENAMED = "renamed"
 """The action by which an agent that was restored gets another id; `from` tells the one before."""
 
+RESTORED = "restored"
+"""The action by which an agent comes back, or comes from elsewhere; `form` tells whether as a backup or an export."""
+
 KEY_BYTES = 32
 """Random bytes of a proof key: as many as its HMACs have."""
 

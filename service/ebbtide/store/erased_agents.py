@@ -24,6 +24,7 @@ from ebbtide.store.chain import (
     AuditEntry,
     AuditRecord,
     ChainHead,
+    Line,
     line_of,
     proof_of,
     sealed,
@@ -31,8 +32,12 @@ from ebbtide.store.chain import (
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
+from ebbtide.store.succession import likely
 
 LOG = "erased.jsonl"
+
+ERASED = "agent_erased"
+"""The action by which an agent goes for good."""
 
 
 class LoggedLine(msgspec.Struct, frozen=True):
@@ -53,6 +58,8 @@ class ErasedAgents:
         self.path = root / "audit"
         self._writing = threading.Lock()
         """Held from a look at the latest record until the next one is written."""
+        self._last_event: int | None = None
+        """As `last_event` told it, once it was asked."""
 
     def records(self) -> Iterator[AuditRecord]:
         """Every record in order; what cannot be read is told as a record of nothing."""
@@ -69,6 +76,15 @@ class ErasedAgents:
     def head(self) -> ChainHead:
         """The latest record."""
         return _head(self._whole_lines())
+
+    def last_event(self) -> int:
+        """The largest number that an event of an erased agent had; one that none had where that is not known."""
+        with self._writing:
+            if self._last_event is None:
+                lines = self._whole_lines()
+                records = (line_of(_bare(place, line)) for place, line in enumerate(lines, 1))
+                self._last_event = max((_last_event(said) for said in records if said), default=0)
+            return self._last_event
 
     def proofs(self, number: int) -> tuple[bytes, ...]:
         """The keyed hashes of a record; none where the file is gone."""
@@ -127,6 +143,9 @@ class ErasedAgents:
             file.flush()
             os.fsync(file.fileno())
         sync_directory(self.path)
+        said = line_of(record)
+        if self._last_event is not None and said is not None:
+            self._last_event = max(self._last_event, _last_event(said))
         return record
 
     def _whole_lines(self) -> list[bytes]:
@@ -152,6 +171,11 @@ def _head(lines: Sequence[bytes]) -> ChainHead:
     return ChainHead(len(lines), _bare(len(lines), lines[-1]).hash or NONE_BEFORE)
 
 
+def _last_event(said: Line) -> int:
+    """The last number of the agent that a record tells of; 0 where it was not erased."""
+    return likely(said.details.get("last_event"), said.at) if said.action == ERASED else 0
+
+
 def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
     """What is told of an agent whose store is about to go, and the key of its proofs.
 
@@ -171,6 +195,7 @@ def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
             "batches": counts.pending_batches + counts.parked_batches,
             "records": head.number,
             "last_record": head.hash.hex(),
+            "last_event": txn.next_event() - 1,
         }
         return msgspec.structs.replace(entry, details=details, proofs=tuple(sorted(proofs))), key
 

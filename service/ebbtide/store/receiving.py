@@ -23,7 +23,7 @@ from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
-from ebbtide.store.chain import RENAMED, AuditEntry
+from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
@@ -43,6 +43,8 @@ class Staged:
     agent_id: AgentId
     path: Path
     counts: AgentCounts
+    entry: AuditEntry
+    """Who brings it back, when, and from what."""
 
 
 def receive(
@@ -63,6 +65,7 @@ def receive(
     """
     path = folder / "agent"
     try:
+        form = "export" if _is_export(source) else "backup"
         path.mkdir(mode=0o700)
         store = _store(data, source, path, wanted, lambda told: _refuse_another(told, wanted, rename))
         try:
@@ -74,7 +77,8 @@ def receive(
         with (path / "data.mdb").open("rb") as file:
             os.fsync(file.fileno())
         data.write_meta_in(path, identity, counts, store.sealed_with)
-        return Staged(AgentId(identity.agent_id), path, counts)
+        entry = AuditEntry(now_ms, asker, RESTORED, {"form": form})
+        return Staged(AgentId(identity.agent_id), path, counts, entry)
     except BaseException as error:
         shutil.rmtree(path, ignore_errors=True)
         if isinstance(error, OSError):

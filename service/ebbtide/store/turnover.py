@@ -19,13 +19,15 @@ from pathlib import Path
 
 import msgspec
 
+from ebbtide.actor import NOBODY
 from ebbtide.errors import EbbtideError
-from ebbtide.store.chain import AuditEntry, AuditRecord
+from ebbtide.store.chain import RESTORED, AuditEntry, AuditRecord
 from ebbtide.store.codec import make_known
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.erased_agents import ErasedAgents, last_words
 from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.succession import Legacy, last_event_by, legacy_in
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentId
@@ -36,6 +38,10 @@ _REPLACED = ".replaced-"
 
 _LAST_WILL = "erasing.json"
 """Who erased an agent and when, in its directory: what a start tells where the process ended too soon."""
+
+
+BY_NOBODY = AuditEntry(0, NOBODY, RESTORED, {})
+"""Who puts an agent into its place, and when, where nobody says so."""
 
 
 class LastWill(msgspec.Struct, frozen=True):
@@ -141,12 +147,7 @@ class Turnover:
         entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
         # A damaged store is erased as any other; then nobody can tell what it held.
         with contextlib.suppress(EbbtideError):
-            store = LmdbStore.open(
-                doomed,
-                map_bytes=0,
-                max_map_bytes=self._max_map_bytes,
-                seal_of=partial(self._keys.seal_of, doomed.name.removeprefix(_ERASING)),
-            )
+            store = self._opened(doomed, doomed.name.removeprefix(_ERASING))
             try:
                 entry, key = last_words(store, entry)
             finally:
@@ -176,18 +177,17 @@ class Turnover:
             aside.rename(place)
         sync_directory(self._agents)
 
-    def install(self, name: str, staged: Path, fingerprint: str) -> None:
+    def install(self, name: str, staged: Path, fingerprint: str, entry: AuditEntry) -> None:
         """Put the directory `staged` into its place, and whatever is there out of it; for who has closed it.
 
-        Its store is sealed with the key of this fingerprint, if with any. Cut off at any moment, the old agent or
-        the new one is there, whole, after the next start.
+        `entry` says who does it, and when. Its store is sealed with the key of this fingerprint, if with any. Cut off
+        at any moment, the old agent or the new one is there, whole, after the next start.
         """
         place, aside = self._agents / name, self._agents / f"{_REPLACED}{name}"
         self.bring_back(name)
         try:
+            self._settle_beginning(name, staged, entry)
             sync_directory(staged)
-            if fingerprint:
-                self._keys.seal_of(name, fingerprint)
             if place.exists():
                 self._put_aside(place, aside)
             try:
@@ -205,6 +205,23 @@ class Turnover:
                     sync_directory(self._agents)
         except OSError as error:
             raise translated(error, self._agents) from error
+
+    def _settle_beginning(self, name: str, staged: Path, entry: AuditEntry) -> None:
+        """Let a store that is about to take its place go on from what is there now. DATA_KEY_MISSING."""
+        former = Legacy()
+        if (self._agents / name).exists():
+            former = legacy_in(self._agents / name, max_map_bytes=self._max_map_bytes, at_ms=entry.at_ms)
+        beyond = max(former.last_event, self._erased.last_event(), last_event_by(entry.at_ms))
+        store = self._opened(staged, name)
+        try:
+            store.write(lambda txn: txn.begin_events_beyond(beyond))
+        finally:
+            store.close()
+
+    def _opened(self, path: Path, name: str) -> LmdbStore:
+        """A store that has no place, or no longer one, with the keys that its agent has under this name."""
+        seal_of = partial(self._keys.seal_of, name)
+        return LmdbStore.open(path, map_bytes=0, max_map_bytes=self._max_map_bytes, seal_of=seal_of)
 
     def _put_aside(self, place: Path, aside: Path) -> None:
         if aside.exists():
