@@ -222,7 +222,7 @@ class DataDirectory:
             shutil.rmtree(store.path / REWRITTEN, ignore_errors=True)
         if meta is not None and meta.key_fingerprint != store.sealed_with:
             self.write_meta(identity, meta.counts, store.sealed_with)
-        if store.sealed_with:
+        if store.sealed_with and not self._turnover.is_replaced(store.path.name):
             self.keys.keep_only(store.path.name, store.sealed_with)
 
     def create_store(self, identity: Identity) -> LmdbStore:
@@ -355,7 +355,7 @@ class DataDirectory:
         self.mark(agent_id)
         told = self._meta_in(staged)
         fingerprint = "" if told is None else told.key_fingerprint
-        self._turnover.install(directory_name(agent_id), staged, fingerprint, entry)
+        self._turnover.install(directory_name(agent_id), staged, fingerprint, agent_id, entry)
 
     # --- work markers ------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The log of erased agents: what is left of an agent when its directory is gone, beside all directories.
 
-    DATA_DIR/audit/erased.jsonl        a chain of records, one line each, of all agents that were erased
+    DATA_DIR/audit/erased.jsonl        a chain of records, one line each, of all agents that were erased or replaced
     DATA_DIR/audit/<number>.proofs     of one record: a key, and a keyed hash of each text that the agent held
 
 Records are sealed as in an agent's own log (`chain.py`); the hash of the proofs stands in the record. A line that was
@@ -38,6 +38,9 @@ LOG = "erased.jsonl"
 
 ERASED = "agent_erased"
 """The action by which an agent goes for good."""
+
+REPLACED = "replaced"
+"""The action by which an agent goes since another one takes its place."""
 
 
 class LoggedLine(msgspec.Struct, frozen=True):

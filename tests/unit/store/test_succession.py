@@ -40,9 +40,12 @@ def test_what_cannot_be_told_is_taken_to_be_the_most_it_can_be() -> None:
     """A damaged store, or a record without the number: as many as the clock allows; what is no number never counts."""
     with directory() as data:
         path = made(data, "ann", 41)
-        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(41)
+        told = {"replaced_records": 0, "replaced_record": bytes(32).hex()}
+        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(41, told)
         (path / "data.mdb").write_bytes(b"no store")
-        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(NOW_MS * NUMBERS_PER_MS)
+        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(
+            NOW_MS * NUMBERS_PER_MS, {"replaced_readable": False}
+        )
     for number in (None, "7", -1, MOST_NUMBER, 10**30, 1.5):
         assert likely(number, NOW_MS) == last_event_by(NOW_MS)
     assert likely(7, NOW_MS) == 7
