@@ -303,6 +303,33 @@ async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
         assert call.service.fleet.watching.count == 0
 
 
+async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Half of the streams are the most that a key gets; the error says whose limit it is, and others are admitted."""
+    first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
+    async with caller_in(tmp_path, access=KEYS_ON, limits={"max_event_streams": 5}) as call:
+        await tell(call.service, "ann", "One.")
+        watching = call.service.fleet.watching
+        held = [watching.admit(AgentId("ann"), id_of(first)) for _ in range(2)]
+
+        async def answered(key: str) -> tuple[int, Any]:
+            call.show(key)
+            reply = await call("GET", EVENTS, params={"follow": False})
+            return reply.status_code, reply.json()["error"] if reply.status_code != 200 else None
+
+        status, error = await answered(first)
+        assert (status, error["reason"]) == (429, "TOO_MANY_STREAMS")
+        assert (error["metadata"]["limit"], error["metadata"]["most"]) == ("key", "2")
+        assert "key" in error["message"]
+        assert (await answered(second))[0] == 200
+        others = [watching.admit(AgentId("ann"), name) for name in ("a", "b", "c")]
+        status, error = await answered(second)
+        assert (status, error["metadata"]["limit"]) == (429, "daemon")
+        for watch in (*held, *others):
+            watch.end()
+        assert (await answered(first))[0] == 200
+        assert watching.count == 0
+
+
 # --- as it happens -----------------------------------------------------------------------------------------
 
 

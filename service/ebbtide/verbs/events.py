@@ -72,7 +72,7 @@ async def watch_events(
     owner = parse_agent_id(agent_id)
     if after is not None and after < FROM_NOW_ON:
         refuse("after", after, "-1 or a number of an event")
-    watch = service.fleet.watching.admit(owner)
+    watch = service.fleet.watching.admit(owner, CALLER.get().key_id)
     stream = EventStream(service, owner, watch, after, is_following=follow is not False)
     try:
         await stream.begin()
