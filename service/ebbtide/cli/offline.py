@@ -22,7 +22,6 @@ from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import stamp_of
 from ebbtide.settings import Settings
-from ebbtide.store.chain import Verification
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.keys import master_key_of
 from ebbtide.store.lmdb_store import LmdbStore
@@ -175,9 +174,8 @@ class Resting:
 
     def verify_erased(self, texts: list[str]) -> Json:
         """The same of the log of erased agents."""
-        chain, log = Verification(), self._data.erased
-        chain.follow(log.records())
-        chain.end(log.head())
+        log = self._data.erased
+        chain = log.verified()
         numbers = range(1, chain.count + 1)
         found = [next((n for n in numbers if log.holds(n, text)), 0) for text in texts]
         return verdict(chain, found).model_dump(mode="json")

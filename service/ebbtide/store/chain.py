@@ -142,6 +142,10 @@ class Verification:
         if self.broken_at is None and (self.count, self.hash) != (head.number, head.hash):
             self.broken_at, self.problem = self.count + 1, "records are missing at the end"
 
+    def break_off(self, problem: str, *, at: int = 0) -> None:
+        """Note what does not fit beside the chain itself: by default of the record that should be next."""
+        self.broken_at, self.problem = at or self.count + 1, problem
+
     def _fault(self, record: AuditRecord) -> str:
         line = line_of(record)
         if line is None:

@@ -1,6 +1,7 @@
 """The log of erased agents: what is left of an agent when its directory is gone, beside all directories.
 
     DATA_DIR/audit/erased.jsonl        a chain of records, one line each, of all agents that were erased or replaced
+    DATA_DIR/audit/head.json           number and hash of the latest record, so that a log cut short shows
     DATA_DIR/audit/<number>.proofs     of one record: a key, and a keyed hash of each text that the agent held
 
 Records are sealed as in an agent's own log (`chain.py`); the hash of the proofs stands in the record. A line that was
@@ -10,6 +11,7 @@ thread and holds the lock of the data directory. Agents are erased side by side:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
@@ -25,6 +27,7 @@ from ebbtide.store.chain import (
     AuditRecord,
     ChainHead,
     Line,
+    Verification,
     line_of,
     proof_of,
     sealed,
@@ -35,12 +38,20 @@ from ebbtide.store.port import ReadTransaction
 from ebbtide.store.succession import likely
 
 LOG = "erased.jsonl"
+HEAD = "head.json"
 
 ERASED = "agent_erased"
 """The action by which an agent goes for good."""
 
 REPLACED = "replaced"
 """The action by which an agent goes since another one takes its place."""
+
+
+class NotedHead(msgspec.Struct, frozen=True):
+    """The latest record, as it is noted beside the log. A crash may leave the log one record longer, never shorter."""
+
+    number: int
+    hash: str
 
 
 class LoggedLine(msgspec.Struct, frozen=True):
@@ -50,6 +61,7 @@ class LoggedLine(msgspec.Struct, frozen=True):
     hash: str
 
 
+_HEADS = msgspec.json.Decoder(NotedHead)
 _LINES = msgspec.json.Decoder(LoggedLine)
 """Made on import: see codec.py."""
 
@@ -73,12 +85,52 @@ class ErasedAgents:
         said = line_of(record)
         if said is None:
             return record
-        proofs = self.proofs(record.number) if said.proof_count else ()
+        proofs = self.proofs(said.number) if said.proof_count else ()
         return msgspec.structs.replace(record, number=said.number, proofs=proofs)
 
     def head(self) -> ChainHead:
         """The latest record."""
         return _head(self._whole_lines())
+
+    def verified(self) -> Verification:
+        """The chain followed, and held against what stands beside it: the noted head, and proofs of no record."""
+        chain, records = Verification(), list(self.records())
+        chain.follow(records)
+        if chain.broken_at is not None:
+            return chain
+        noted, orphan = self._noted(), self._proofs_beyond(len(records))
+        if noted is None:
+            if records or (self.path / HEAD).exists():
+                chain.break_off(
+                    "is the last, and which one should be is not noted beside the log",
+                    at=max(1, len(records)),
+                )
+        elif noted.number > len(records):
+            chain.break_off("is missing, and so is what came after it")
+        elif noted.number and records[noted.number - 1].hash != noted.hash:
+            chain.break_off("is not the one that was noted beside the log", at=noted.number)
+        if chain.broken_at is None and orphan:
+            chain.break_off("is missing, though its proofs are there", at=orphan)
+        return chain
+
+    def _noted(self) -> ChainHead | None:
+        """The latest record as it was noted; None where nothing is, or nothing that can be read."""
+        try:
+            head = _HEADS.decode((self.path / HEAD).read_bytes())
+            return ChainHead(head.number, bytes.fromhex(head.hash)) if head.number > 0 else None
+        except (FileNotFoundError, msgspec.DecodeError, ValueError):
+            return None
+
+    def _note(self, head: ChainHead) -> None:
+        noted = NotedHead(head.number, head.hash.hex())
+        replace_file(self.path / HEAD, msgspec.json.encode(noted))
+
+    def _proofs_beyond(self, count: int) -> int:
+        """The first number beyond `count` that has proofs; 0 for none."""
+        with contextlib.suppress(FileNotFoundError):
+            numbers = (path.stem for path in self.path.glob("*.proofs"))
+            return min((int(one) for one in numbers if one.isdecimal() and int(one) > count), default=0)
+        return 0
 
     def last_event(self) -> int:
         """The largest number that an event of an erased agent had; one that none had where that is not known."""
@@ -127,14 +179,21 @@ class ErasedAgents:
                     entry.at_ms,
                     entry.action,
                 ):
+                    if _is_behind(self._noted(), head := _head(lines)):
+                        # The crash came before it was noted.
+                        self._note(head)
                     return self._with_proofs(record)
             return self._append(lines, entry, agent_id, key)
 
     def _append(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
-        """Its proofs come first, so that no record names proofs that are not there."""
+        """Its proofs come first, so that no record names proofs that are not there; that it is the latest, last.
+
+        It follows the latest record that was noted, also where the log was cut: then it does not fit, and that shows.
+        """
         self.path.mkdir(exist_ok=True, mode=0o700)
         sync_directory(self.path.parent)
-        record = sealed(entry, agent_id, _head(lines))
+        head, noted = _head(lines), self._noted()
+        record = sealed(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
         if record.proofs:
             replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)
         line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"
@@ -146,6 +205,7 @@ class ErasedAgents:
             file.flush()
             os.fsync(file.fileno())
         sync_directory(self.path)
+        self._note(ChainHead(record.number, record.hash))
         said = line_of(record)
         if self._last_event is not None and said is not None:
             self._last_event = max(self._last_event, _last_event(said))
@@ -172,6 +232,11 @@ def _head(lines: Sequence[bytes]) -> ChainHead:
     if not lines:
         return ChainHead()
     return ChainHead(len(lines), _bare(len(lines), lines[-1]).hash or NONE_BEFORE)
+
+
+def _is_behind(noted: ChainHead | None, head: ChainHead) -> bool:
+    """Whether what is noted as the latest record came before the one that is."""
+    return noted is None or noted.number < head.number
 
 
 def _last_event(said: Line) -> int:
