@@ -172,7 +172,10 @@ class DataDirectory:
         return self._recovered(name) is not None
 
     def _recovered(self, directory: str) -> AgentId | None:
-        """Whose the store in a directory without a readable `meta.json` is; the file is made anew."""
+        """Whose the store in a directory without a readable `meta.json` is; the file is made anew.
+
+        AGENT_ID_MISMATCH where it is another agent's.
+        """
         path = self.agents / directory
         if LmdbStore.is_blank(path):
             # A creation that was cut off before anything could be accepted.
@@ -182,6 +185,9 @@ class DataDirectory:
         )
         if identity is None:
             return None
+        if directory_name(AgentId(identity.agent_id)) != directory:
+            # A copy made by hand: nothing is written, in neither of the two.
+            raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
         self.write_meta(identity, counts, sealed_with)
         return AgentId(identity.agent_id)
 
