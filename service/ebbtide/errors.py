@@ -208,9 +208,17 @@ REASONS: dict[str, Reason] = {
     "TOO_MANY_AGENTS": Reason(
         429, "RESOURCE_EXHAUSTED", "Exhausted", "max_open_agents are open and all have work in hand."
     ),
-    "TOO_MANY_STREAMS": Reason(429, "RESOURCE_EXHAUSTED", "Exhausted", "max_event_streams are open already."),
+    "TOO_MANY_STREAMS": Reason(
+        429,
+        "RESOURCE_EXHAUSTED",
+        "Exhausted",
+        "max_event_streams are open already, or half of them by the key.",
+    ),
     "TOO_MANY_TRANSFERS": Reason(
-        429, "RESOURCE_EXHAUSTED", "Exhausted", "As many agents are on their way in or out as may be at once."
+        429,
+        "RESOURCE_EXHAUSTED",
+        "Exhausted",
+        "As many agents are on their way in or out as may be, or half as many by the key.",
     ),
     "STORE_FULL": Reason(
         507, "RESOURCE_EXHAUSTED", "Exhausted", "The disk or the agent's map is full; nothing was stored."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ import pytest
 from ebbtide.actor import acting
 from ebbtide.errors import NotFound, Unavailable
 from ebbtide.store import layout
-from ebbtide.store.chain import AuditEntry
+from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
+from ebbtide.verbs.moving import restore
 from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.in_process import service_in, settle, tell
@@ -171,6 +173,85 @@ def check_last_traces(root: Path, record_hash: str) -> None:
         assert b"Clara" not in content and "青岛".encode() not in content, path
 
 
+async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A restore over an agent tells what it brings, and the end of the log that is gone, in the log of who is there
+    now; and, as of an erased agent, in the log beside all agents, with proofs of what was held."""
+    async with caller_in(tmp_path) as call:
+        await told(call, SAID)
+        content = await call.download(f"{AGENT}/backup")
+        lines = await call.download(f"{AGENT}/export")
+        for number, (form, sent) in enumerate((("backup", content), ("export", lines)), 1):
+            await told(call, f"Secret number {number}.")
+            await call("PATCH", AGENT, {"decay_rate": 0.9 - number / 10})
+            *_, last = await records(call)
+            assert (await call.upload(f"{AGENT}/restore", sent, replace=True)).status_code == 200
+            *_, fresh = await records(call)
+            assert (fresh["action"], fresh["actor"]) == ("restored", "-") and fresh["at"] > 0
+            assert fresh["details"] == {
+                "form": form,
+                "replaced_records": last["number"],
+                "replaced_record": last["record_hash"],
+            }
+            assert (await verified(call))["intact"]
+            log = call.service.fleet.data.erased
+            found = line_of(list(log.records())[-1])
+            assert found is not None and (found.number, found.action, found.agent_id) == (
+                number,
+                "replaced",
+                "ann",
+            )
+            assert (found.details["records"], found.details["last_record"]) == (
+                last["number"],
+                last["record_hash"],
+            )
+            assert log.holds(number, f"Secret number {number}.") and log.holds(number, SAID)
+            assert found.at == fresh["at"]
+        assert [one["action"] for one in await records(call)] == ["restored"], "an export brings no log along"
+        assert [path.name for path in (tmp_path / "agents").iterdir()] == ["ann"]
+
+
+async def test_who_comes_to_an_empty_place_tells_it(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A restore after an erasure, and an export taken in as a new agent, are the latest record of who is there."""
+    async with caller_in(tmp_path) as call:
+        await told(call, SAID)
+        content, lines = await call.download(f"{AGENT}/backup"), await call.download(f"{AGENT}/export")
+        await call("DELETE", AGENT)
+        assert (await call.upload(f"{AGENT}/restore", content)).status_code == 200
+        found = await records(call)
+        assert [one["action"] for one in found] == ["created", "restored"]
+        assert found[-1]["details"] == {"form": "backup"}
+        await call.upload("/v1/agents/bea/restore", lines, rename=True)
+        page = (await call("GET", "/v1/agents/bea/audit")).json()["records"]
+        assert [(one["action"], one["details"]) for one in page] == [
+            ("renamed", {"from": "ann"}),
+            ("restored", {"form": "export"}),
+        ]
+        assert (await call("POST", "/v1/agents/bea/audit/verify", {})).json()["intact"]
+        assert len(list(call.service.fleet.data.erased.records())) == 1
+
+
+async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
+    """The key that restores stands in both logs."""
+    async with (
+        service_in(tmp_path, embedding={"model": "off"}) as service,
+        rest_in(tmp_path / "other") as call,
+    ):
+        await told(call, SAID)
+        content = await call.download(f"{AGENT}/backup")
+        await tell(service, "ann", SAID)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield content
+
+        with acting("key7"):
+            await restore(service, "ann", pieces(), replace=True, rename=False)
+        [replaced] = service.fleet.data.erased.records()
+        async with service.fleet.using(AgentId("ann")) as agent:
+            store = agent.workspace.store
+            *_, fresh = await agent.run(lambda: store.read(lambda txn: list(txn.audit_records())))
+    assert [json.loads(one.text)["actor"] for one in (replaced, fresh)] == ["key7"] * 2
+
+
 async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
     """A start finishes what a kill left of it, with one record, whether or not the first one was written."""
     for when in ("before the record", "after the record"):
@@ -199,7 +280,7 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
 def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
     from ebbtide.store.turnover import LastWill
 
-    data._turnover._tell(doomed, LastWill("ann", 5, "key1", "agent_erased"))
+    data._turnover._tell(doomed, "ann", LastWill("ann", 5, "key1", "agent_erased"))
     raise KeyboardInterrupt
 
 

@@ -164,6 +164,43 @@ async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path, caller_in:
             shutil.copytree(copy, agents / name, dirs_exist_ok=True)
 
 
+@pytest.mark.parametrize("has_meta", [False, True])
+async def test_a_copy_of_a_directory_is_nobody(tmp_path: Path, caller_in: CallerIn, has_meta: bool) -> None:
+    """AGENT_ID_MISMATCH for who asks for it by its name; nothing is written there or in the original, the list and a
+    start go on as if it were not there, and it can be replaced."""
+    async with caller_in(tmp_path / "data") as call:
+        await call("POST", "/v1/agents/ann/remember", HELLO)
+        await call("POST", "/v1/agents/ann/flush", {"passes": True})
+        content = await call.download("/v1/agents/ann/backup")
+    agents = tmp_path / "data" / "agents"
+    shutil.copytree(agents / "ann", agents / "bea")
+    if not has_meta:
+        (agents / "bea" / "meta.json").unlink()
+    (tmp_path / "data" / "work" / "bea").touch()
+    before = held_in(agents)
+    async with caller_in(tmp_path / "data") as call:
+        assert [one["agent_id"] for one in (await call("GET", "/v1/agents")).json()["agents"]] == ["ann"]
+        for method, path, body in (
+            ("POST", "/recall", {}),
+            ("POST", "/remember", HELLO),
+            ("GET", "/audit", None),
+            ("PUT", "", {}),
+        ):
+            assert await call.refused(method, f"/v1/agents/bea{path}", body) == "AGENT_ID_MISMATCH"
+        assert held_in(agents) == before
+        assert (await call("POST", "/v1/agents/ann/recall", {})).status_code == 200
+        done = await call.upload("/v1/agents/bea/restore", content, rename=True, replace=True)
+        assert done.json()["replaced"], done.json()
+        assert (await call("POST", "/v1/agents/bea/recall", {})).status_code == 200
+        assert len((await call("GET", "/v1/agents")).json()["agents"]) == 2
+
+
+def held_in(agents: Path) -> dict[str, bytes]:
+    """Every file of agents but those that list readers."""
+    files = (path for path in agents.rglob("*") if path.is_file() and path.name != "lock.mdb")
+    return {str(path): path.read_bytes() for path in files}
+
+
 async def test_a_busy_agent_refuses_and_times_out(tmp_path: Path, caller_in: CallerIn) -> None:
     """More requests than the mailbox holds are AGENT_BUSY; a turn that does not come is REQUEST_TIMED_OUT."""
     sections = {"fleet": {"mailbox_size": 2}, "server": {"request_timeout_ms": 100}}

@@ -24,10 +24,11 @@ from ebbtide.language.port import BadReply
 from ebbtide.rest.app import create_app
 from ebbtide.v1 import events_pb2
 from ebbtide.verbs import events as verb
+from ebbtide.verbs.moving import restore
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import AgentId
 from ebbtide_client import AsyncClient, NotFound, Retries
-from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, rest_in
+from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, reason_of, rest_in
 from tests.support.in_process import service_in, settle, tell
 from tests.support.keys import KEYS_ON, bearer, id_of, new_key
 from tests.support.rest_in_process import served
@@ -200,6 +201,95 @@ async def test_what_is_no_longer_kept_is_never_skipped_silently(tmp_path: Path, 
     assert 100 <= len(events) < 200
 
 
+async def gone_after(call: Any, number: int) -> dict[str, Any]:
+    """What is told of the events that are there, where those after a number are not."""
+    reply = await call("GET", EVENTS, params={"after": number, "follow": False})
+    assert (reply.status_code, reason_of(reply)) == (410, "EVENTS_GONE"), reply.text
+    metadata: dict[str, Any] = reply.json()["error"]["metadata"]
+    return metadata
+
+
+@pytest.mark.parametrize("form", ["backup", "export"])
+async def test_numbers_never_come_back_with_an_agent(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
+    """Whatever a watcher has seen, after a restore of something older it is told that it missed something, and where
+    to go on; also where it had seen everything, and by the agent that was replaced open or closed."""
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "One.")
+        await settle(call.service, "ann")
+        content = await call.download(f"/v1/agents/ann/{form}")
+        for begin in range(2):
+            await tell(call.service, "ann", "Two.", "Three.")
+            await settle(call.service, "ann")
+            before = [event["sequence"] for event in await told(call)]
+            if begin:
+                await call("POST", "/v1/agents/ann/close")
+            assert (await call.upload("/v1/agents/ann/restore", content, replace=True)).json()["replaced"]
+            for seen in (before[0] - 1, *before):
+                there = await gone_after(call, seen)
+            await tell(call.service, "ann", "Four.", "Five.", "Six.")
+            await settle(call.service, "ann")
+            assert await gone_after(call, before[-1])
+            events = await told(call, after=int(there["last_sequence"]))
+            numbers = [event["sequence"] for event in events]
+            assert numbers == list(range(int(there["first_sequence"]), numbers[-1] + 1))
+            assert numbers[0] > before[-1] + 1 and numbers[-1] < 2**53
+            assert await told(call) == events, "nothing of before comes along"
+
+
+async def test_numbers_go_on_when_a_clock_was_set_back(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is replaced tells itself how far its numbers went."""
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "One.")
+        await settle(call.service, "ann")
+        content = await call.download("/v1/agents/ann/backup")
+        last = 0
+        for now_ms in (2_000_000_000_000, 1_000_000_000_000):
+            monkeypatch.setattr(call.service, "clock", Standing(now_ms))
+            assert (await call.upload("/v1/agents/ann/restore", content, replace=True)).status_code == 200
+            await tell(call.service, "ann", "Two.")
+            await settle(call.service, "ann")
+            numbers = [event["sequence"] for event in await told(call)]
+            assert numbers[0] > last + 1
+            last = numbers[-1]
+
+
+class Standing(SystemClock):
+    """A clock that shows one moment."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+
+async def test_numbers_go_on_when_an_agent_is_erased_and_made_anew(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Made anew by the next message, by PUT or from a file, also after a restart; nobody takes it for the old one."""
+    async with caller_in(tmp_path) as call:
+        await tell(call.service, "ann", "One.", "Two.")
+        await settle(call.service, "ann")
+        content = await call.download("/v1/agents/ann/backup")
+    seen = 0
+    for how in ("message", "put", "message", "file"):
+        async with caller_in(tmp_path) as call:
+            seen = [event["sequence"] for event in await told(call)][-1]
+            await call("DELETE", "/v1/agents/ann")
+            if how == "put":
+                await call("PUT", "/v1/agents/ann", {"decay_rate": 0.9})
+            elif how == "file":
+                await call.upload("/v1/agents/ann/restore", content)
+            await tell(call.service, "ann", "Three.")
+            await settle(call.service, "ann")
+            there = await gone_after(call, seen)
+            numbers = [event["sequence"] for event in await told(call)]
+            assert numbers[0] == int(there["first_sequence"]) > seen + 1
+            assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
 async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
     """TOO_MANY_STREAMS beyond `limits.max_event_streams`; a stream that ends gives its place back."""
     async with caller_in(tmp_path, limits={"max_event_streams": 1}) as call:
@@ -211,6 +301,33 @@ async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
         assert await told(call) is not None
         assert await call.refused("GET", EVENTS, params={"after": 99}) == "EVENTS_GONE"
         assert call.service.fleet.watching.count == 0
+
+
+async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Half of the streams are the most that a key gets; the error says whose limit it is, and others are admitted."""
+    first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
+    async with caller_in(tmp_path, access=KEYS_ON, limits={"max_event_streams": 5}) as call:
+        await tell(call.service, "ann", "One.")
+        watching = call.service.fleet.watching
+        held = [watching.admit(AgentId("ann"), id_of(first)) for _ in range(2)]
+
+        async def answered(key: str) -> tuple[int, Any]:
+            call.show(key)
+            reply = await call("GET", EVENTS, params={"follow": False})
+            return reply.status_code, reply.json()["error"] if reply.status_code != 200 else None
+
+        status, error = await answered(first)
+        assert (status, error["reason"]) == (429, "TOO_MANY_STREAMS")
+        assert (error["metadata"]["limit"], error["metadata"]["most"]) == ("key", "2")
+        assert "key" in error["message"]
+        assert (await answered(second))[0] == 200
+        others = [watching.admit(AgentId("ann"), name) for name in ("a", "b", "c")]
+        status, error = await answered(second)
+        assert (status, error["metadata"]["limit"]) == (429, "daemon")
+        for watch in (*held, *others):
+            watch.end()
+        assert (await answered(first))[0] == 200
+        assert watching.count == 0
 
 
 # --- as it happens -----------------------------------------------------------------------------------------
@@ -470,6 +587,26 @@ async def test_what_happens_after_a_key_was_revoked_is_not_told(tmp_path: Path, 
             await tell(service, "ann", "Two.")
             rest, error = await end_of(events)
             assert (rest, error["reason"]) == ([], "INVALID_KEY")
+
+
+@pytest.mark.parametrize("transport", FOLLOWED)
+async def test_a_stream_whose_agent_is_replaced_ends_at_once(tmp_path: Path, transport: str) -> None:
+    """With EVENTS_GONE, though nothing happens to the agent that came in its place."""
+    async with service_in(tmp_path) as service, rest_in(tmp_path / "elsewhere") as call:
+        await tell(call.service, "ann", "One.")
+        await settle(call.service, "ann")
+        content = await call.download("/v1/agents/ann/backup")
+        await tell(service, "ann", "One.", "Two.")
+        await settle(service, "ann")
+        async with FOLLOWED[transport](service) as events:
+            await up_to(events, "PassCompleted")
+
+            async def pieces() -> AsyncIterator[bytes]:
+                yield content
+
+            await restore(service, "ann", pieces(), replace=True, rename=False)
+            rest, error = await end_of(events)
+            assert (rest, error["reason"]) == ([], "EVENTS_GONE")
 
 
 async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from ebbtide.access.grants import ANYONE, CALLER, Caller
 from ebbtide.verbs import transfers
 from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, CallerIn, reason_of, rest_in
+from tests.support.in_process import tell
+from tests.support.keys import KEYS_ON, id_of, new_key
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 
@@ -203,6 +207,28 @@ async def test_transfers_are_bounded(
         assert await call.download(f"{ANN}/backup")
 
 
+async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Half of the transfers are the most that a key gets; the error says so, and another key passes."""
+    first, second = new_key(tmp_path, "admin"), new_key(tmp_path, "admin")
+    async with caller_in(tmp_path, access=KEYS_ON) as call:
+        await tell(call.service, "ann", *SAID)
+
+        async def answered(key: str) -> Any:
+            call.show(key)
+            return await call("GET", f"{ANN}/backup")
+
+        with contextlib.ExitStack() as held:
+            for _ in range(2):
+                CALLER.set(Caller(id_of(first), ANYONE.grant))
+                held.enter_context(call.service.transfers.place())
+            CALLER.set(ANYONE)
+            refused = await answered(first)
+            assert (refused.status_code, reason_of(refused)) == (429, "TOO_MANY_TRANSFERS")
+            assert refused.json()["error"]["metadata"]["limit"] == "key"
+            assert (await answered(second)).status_code == 200
+        assert (await answered(first)).status_code == 200
+
+
 async def test_requests_during_a_restore_are_told_so(tmp_path: Path, caller_in: CallerIn) -> None:
     """AGENT_BEING_RESTORED while the agent changes places; nobody opens the old one, nobody makes a new one."""
     async with caller_in(tmp_path) as call:
@@ -211,10 +237,10 @@ async def test_requests_during_a_restore_are_told_so(tmp_path: Path, caller_in: 
         data, begun, gate = call.service.fleet.data, threading.Event(), threading.Event()
         install = data.install
 
-        def slowly(agent_id: AgentId, staged: Path) -> None:
+        def slowly(agent_id: AgentId, staged: Path, entry: Any) -> None:
             begun.set()
             gate.wait()
-            install(agent_id, staged)
+            install(agent_id, staged, entry)
 
         data.install = slowly
         restoring = asyncio.create_task(call.upload(f"{ANN}/restore", content, replace=True))

@@ -35,6 +35,7 @@ from ebbtide.rpc.server import GrpcServer
 from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.service import Service
 from tests.support.in_process import service_in
+from tests.support.keys import bearer
 
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
@@ -68,6 +69,10 @@ class RestCaller:
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(create_app(service)), base_url="http://127.0.0.1:8420"
         )
+
+    def show(self, key: str) -> None:
+        """Ask with an API key from now on."""
+        self._client.headers.update(bearer(key))
 
     async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
         if body is not None:
@@ -176,6 +181,11 @@ class GrpcCaller:
         self.service = service
         self.channel = channel
         self._unknown: dict[str, str] = {}
+        self._shown: tuple[tuple[str, str], ...] = ()
+
+    def show(self, key: str) -> None:
+        """Ask with an API key from now on."""
+        self._shown = (*bearer(key).items(),)
 
     async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
         name, request = self._request(method, path, body, **options)
@@ -192,7 +202,7 @@ class GrpcCaller:
             f"/{SERVICE.full_name}/{name}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=answer_kind.FromString,
-        )(request)
+        )(request, metadata=self._shown)
         try:
             fields = as_json(await call)
         except grpc.aio.AioRpcError as error:
@@ -206,7 +216,7 @@ class GrpcCaller:
             f"/{SERVICE.full_name}/{name}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=answer_kind.FromString,
-        )(request)
+        )(request, metadata=self._shown)
         try:
             items = [as_json(message) async for message in call]
         except grpc.aio.AioRpcError as error:
@@ -219,7 +229,7 @@ class GrpcCaller:
             f"/{SERVICE.full_name}/{name}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=answer_kind.FromString,
-        )(request)
+        )(request, metadata=self._shown)
         return b"".join([message.chunk async for message in call])
 
     async def download(self, path: str) -> bytes:
@@ -241,7 +251,7 @@ class GrpcCaller:
             f"/{SERVICE.full_name}/{name}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=answer_kind.FromString,
-        )(messages())
+        )(messages(), metadata=self._shown)
         try:
             return Reply(200, as_json(await call), {})
         except grpc.aio.AioRpcError as error:

@@ -111,7 +111,7 @@ class AtRest:
                 defaults=defaults,
                 now_ms=SystemClock().now_ms(),
             )
-            self._data.install(owner, staged.path)
+            self._data.install(owner, staged.path, staged.entry)
         finally:
             self._data.end_transfer(folder)
         return restored(staged, exists).model_dump(mode="json")

@@ -35,7 +35,9 @@ def agents_within(
         if not directory.startswith("~") and not covers(directory):
             continue
         meta = data.meta(directory)
-        if meta is not None and covers(meta.agent_id):
+        # A copy made by hand under another name is nobody's.
+        is_own = meta is not None and directory_name(AgentId(meta.agent_id)) == directory
+        if meta is not None and is_own and covers(meta.agent_id):
             yield directory, meta
 
 

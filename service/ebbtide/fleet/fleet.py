@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.actor import actor
@@ -29,6 +30,7 @@ from ebbtide.fleet.watching import MAX_EVENT_STREAMS, Watching
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.erased_agents import ERASED
 from ebbtide.store.receiving import Staged
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.vocabulary import AgentId, AgentSummary
@@ -287,7 +289,7 @@ class Fleet:
                 lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
             ):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-            entry = AuditEntry(self.needs.clock.now_ms(), actor(), "agent_erased", {})
+            entry = AuditEntry(self.needs.clock.now_ms(), actor(), ERASED, {})
             erased: list[AuditRecord] = []
             await self._guarded(
                 agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
@@ -317,9 +319,11 @@ class Fleet:
                 with self._newcomers.arriving(agent_id) as before:
                     await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
             await self.close(agent_id)
-            await self._guarded(agent_id, self.on_pool(lambda: self.data.install(agent_id, staged.path)))
+            put = partial(self.data.install, agent_id, staged.path, staged.entry)
+            await self._guarded(agent_id, self.on_pool(put))
         finally:
             self._restoring.discard(agent_id)
+            self.watching.beat(agent_id)
         if staged.counts.pending_batches or staged.counts.owed_passes:
             under_way = [task for task in self._background if not task.done()]
             self._background = [*under_way, in_background(self._resume_one(agent_id))]

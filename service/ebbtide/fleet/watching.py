@@ -7,12 +7,27 @@ it is idle; nothing can happen to it before somebody opens it again, and then th
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.pulse import Beat, Pulse
 from ebbtide.vocabulary import AgentId
 
 MAX_EVENT_STREAMS = 100
 """Streams at once unless the settings say otherwise."""
+
+HOLDERS_TO_FILL = 2
+"""So many keys at least it takes to have all places: whoever has one key cannot keep everybody else out."""
+
+
+def share_of(most: int) -> int:
+    """Most places that one holder may have of so many."""
+    return max(1, most // HOLDERS_TO_FILL)
+
+
+def _too_many(told: str, whose: str, most: int) -> Exhausted:
+    metadata = {"limit": whose, "most": str(most)}
+    return Exhausted(told, reason="TOO_MANY_STREAMS", metadata=metadata, retry_after_s=5.0)
 
 
 class Watching:
@@ -21,17 +36,23 @@ class Watching:
     def __init__(self, most: int = MAX_EVENT_STREAMS) -> None:
         self.most = most
         self.count = 0
+        self._count_by_holder: Counter[str] = Counter()
         self._pulses: dict[AgentId, tuple[Pulse, set[Watch]]] = {}
 
-    def admit(self, agent_id: AgentId) -> Watch:
-        """A place for one more stream; TOO_MANY_STREAMS where there is none."""
+    def admit(self, agent_id: AgentId, holder: str = "") -> Watch:
+        """A place for one more stream; TOO_MANY_STREAMS where there is none, or its holder has its share of them.
+
+        Without a holder, where nobody knows who asks, there are no shares.
+        """
+        share = share_of(self.most)
+        if holder and self._count_by_holder[holder] >= share:
+            raise _too_many(f"the key has {share} event streams open already, of {self.most}", "key", share)
         if self.count >= self.most:
-            raise Exhausted(
-                f"{self.most} event streams are open already", reason="TOO_MANY_STREAMS", retry_after_s=5.0
-            )
+            raise _too_many(f"{self.most} event streams are open already", "daemon", self.most)
         self.count += 1
+        self._count_by_holder[holder] += 1
         pulse, watches = self._pulses.setdefault(agent_id, (Pulse(), set()))
-        watch = Watch(self, agent_id, pulse)
+        watch = Watch(self, agent_id, pulse, holder)
         watches.add(watch)
         return watch
 
@@ -55,6 +76,9 @@ class Watching:
         if watch not in watches:
             return
         self.count -= 1
+        self._count_by_holder[watch.holder] -= 1
+        if not self._count_by_holder[watch.holder]:
+            del self._count_by_holder[watch.holder]
         watches.remove(watch)
         if not watches:
             del self._pulses[watch.agent_id]
@@ -63,8 +87,9 @@ class Watching:
 class Watch:
     """One stream's place."""
 
-    def __init__(self, watching: Watching, agent_id: AgentId, pulse: Pulse) -> None:
+    def __init__(self, watching: Watching, agent_id: AgentId, pulse: Pulse, holder: str) -> None:
         self.agent_id = agent_id
+        self.holder = holder
         self._watching = watching
         self._pulse = pulse
 

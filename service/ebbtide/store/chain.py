@@ -22,6 +22,9 @@ NONE_BEFORE = bytes(32)
 RENAMED = "renamed"
 """The action by which an agent that was restored gets another id; `from` tells the one before."""
 
+RESTORED = "restored"
+"""The action by which an agent comes back, or comes from elsewhere; `form` tells whether as a backup or an export."""
+
 KEY_BYTES = 32
 """Random bytes of a proof key: as many as its HMACs have."""
 
@@ -138,6 +141,10 @@ class Verification:
             self.broken_at, self.problem = 1, "is of another agent"
         if self.broken_at is None and (self.count, self.hash) != (head.number, head.hash):
             self.broken_at, self.problem = self.count + 1, "records are missing at the end"
+
+    def break_off(self, problem: str, *, at: int = 0) -> None:
+        """Note what does not fit beside the chain itself: by default of the record that should be next."""
+        self.broken_at, self.problem = at or self.count + 1, problem
 
     def _fault(self, record: AuditRecord) -> str:
         line = line_of(record)

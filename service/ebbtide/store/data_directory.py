@@ -44,7 +44,7 @@ from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.store.translation import translated
-from ebbtide.store.turnover import Turnover
+from ebbtide.store.turnover import BY_NOBODY, Turnover
 from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentCounts, AgentId
 
@@ -170,7 +170,10 @@ class DataDirectory:
         return self._recovered(name) is not None
 
     def _recovered(self, directory: str) -> AgentId | None:
-        """Whose the store in a directory without a readable `meta.json` is; the file is made anew."""
+        """Whose the store in a directory without a readable `meta.json` is; the file is made anew.
+
+        AGENT_ID_MISMATCH where it is another agent's.
+        """
         path = self.agents / directory
         if LmdbStore.is_blank(path):
             # A creation that was cut off before anything could be accepted.
@@ -180,6 +183,9 @@ class DataDirectory:
         )
         if identity is None:
             return None
+        if directory_name(AgentId(identity.agent_id)) != directory:
+            # A copy made by hand: nothing is written, in neither of the two.
+            raise Corrupted("the directory belongs to another agent", reason="AGENT_ID_MISMATCH")
         self.write_meta(identity, counts, sealed_with)
         return AgentId(identity.agent_id)
 
@@ -220,7 +226,7 @@ class DataDirectory:
             shutil.rmtree(store.path / REWRITTEN, ignore_errors=True)
         if meta is not None and meta.key_fingerprint != store.sealed_with:
             self.write_meta(identity, meta.counts, store.sealed_with)
-        if store.sealed_with:
+        if store.sealed_with and not self._turnover.is_replaced(store.path.name):
             self.keys.keep_only(store.path.name, store.sealed_with)
 
     def create_store(self, identity: Identity) -> LmdbStore:
@@ -234,21 +240,24 @@ class DataDirectory:
                 shutil.rmtree(path)
             path.mkdir(mode=0o700)
             seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
-            store = self.create_beside(path, identity, seal)
+            store = self.create_beside(path, identity, seal, events_beyond=self.erased.last_event())
             self.write_meta(identity, AgentCounts(), store.sealed_with)
             sync_directory(self.agents)
         except OSError as error:
             raise translated(error, path) from error
         return store
 
-    def create_beside(self, path: Path, identity: Identity, seal: Seal | None) -> LmdbStore:
-        """Make a store in a directory of its own, sealed if there is a seal."""
+    def create_beside(
+        self, path: Path, identity: Identity, seal: Seal | None, *, events_beyond: int = 0
+    ) -> LmdbStore:
+        """Make a store in a directory of its own, sealed if there is a seal, with numbers of events beyond one."""
         return LmdbStore.create(
             path,
             identity,
             map_bytes=self._initial_map_bytes,
             max_map_bytes=self.max_map_bytes,
             seal=seal,
+            events_beyond=events_beyond,
         )
 
     def write_meta(self, identity: Identity, counts: AgentCounts, sealed_with: str | None = None) -> None:
@@ -345,16 +354,17 @@ class DataDirectory:
             seal_of=seal_of,
         )
 
-    def install(self, agent_id: AgentId, staged: Path) -> None:
+    def install(self, agent_id: AgentId, staged: Path, entry: AuditEntry = BY_NOBODY) -> None:
         """Put the agent made in `staged` into its place, and whatever is there out of it; for who has closed it.
 
-        Cut off at any moment, the old agent or the new one is there, whole, once the directory was acquired again.
+        `entry` says who does it, and when. Cut off at any moment, the old agent or the new one is there, whole, once
+        the directory was acquired again.
         """
         # It may come with batches that wait; a marker too many is harmless.
         self.mark(agent_id)
         told = self._meta_in(staged)
         fingerprint = "" if told is None else told.key_fingerprint
-        self._turnover.install(directory_name(agent_id), staged, fingerprint)
+        self._turnover.install(directory_name(agent_id), staged, fingerprint, agent_id, entry)
 
     # --- work markers ------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The log of erased agents: what is left of an agent when its directory is gone, beside all directories.
 
-    DATA_DIR/audit/erased.jsonl        a chain of records, one line each, of all agents that were erased
+    DATA_DIR/audit/erased.jsonl        a chain of records, one line each, of all agents that were erased or replaced
+    DATA_DIR/audit/head.json           number and hash of the latest record, so that a log cut short shows
     DATA_DIR/audit/<number>.proofs     of one record: a key, and a keyed hash of each text that the agent held
 
 Records are sealed as in an agent's own log (`chain.py`); the hash of the proofs stands in the record. A line that was
@@ -10,10 +11,12 @@ thread and holds the lock of the data directory. Agents are erased side by side:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +28,8 @@ from ebbtide.store.chain import (
     AuditEntry,
     AuditRecord,
     ChainHead,
+    Line,
+    Verification,
     line_of,
     proof_of,
     sealed,
@@ -32,8 +37,23 @@ from ebbtide.store.chain import (
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
+from ebbtide.store.succession import likely
 
 LOG = "erased.jsonl"
+HEAD = "head.json"
+
+ERASED = "agent_erased"
+"""The action by which an agent goes for good."""
+
+REPLACED = "replaced"
+"""The action by which an agent goes since another one takes its place."""
+
+
+class NotedHead(msgspec.Struct, frozen=True):
+    """The latest record, as it is noted beside the log. A crash may leave the log one record longer, never shorter."""
+
+    number: int
+    hash: str
 
 
 class LoggedLine(msgspec.Struct, frozen=True):
@@ -43,6 +63,7 @@ class LoggedLine(msgspec.Struct, frozen=True):
     hash: str
 
 
+_HEADS = msgspec.json.Decoder(NotedHead)
 _LINES = msgspec.json.Decoder(LoggedLine)
 """Made on import: see codec.py."""
 
@@ -57,6 +78,36 @@ class Place(NamedTuple):
 BEGIN = Place()
 
 
+class Standing(NamedTuple):
+    """Where the log ends at one moment, and what stands beside it."""
+
+    head: ChainHead
+    noted: ChainHead | None
+    """The latest record as it was noted; None where nothing that can be read is."""
+    is_noted: bool
+    """Whether anything is noted, readable or not."""
+    orphan: int
+    """The first number that has proofs and no record; 0 for none."""
+
+    @property
+    def noted_number(self) -> int:
+        """Which record is noted as the latest; 0 for none."""
+        return 0 if self.noted is None else self.noted.number
+
+    def judge(self, chain: Verification, hash_where_noted: bytes) -> None:
+        """Hold a chain that was followed to its end against this; `hash_where_noted` is that of the noted record."""
+        chain.end(self.head)
+        if chain.broken_at is None and self.noted is None and (chain.count or self.is_noted):
+            what = "is the last, and which one should be is not noted beside the log"
+            chain.break_off(what, at=max(1, chain.count))
+        if chain.broken_at is None and self.noted_number > chain.count:
+            chain.break_off("is missing, and so is what came after it")
+        if chain.broken_at is None and self.noted is not None and hash_where_noted != self.noted.hash:
+            chain.break_off("is not the one that was noted beside the log", at=self.noted.number)
+        if chain.broken_at is None and self.orphan:
+            chain.break_off("is missing, though its proofs are there", at=self.orphan)
+
+
 class ErasedAgents:
     """The log of one data directory."""
 
@@ -64,6 +115,8 @@ class ErasedAgents:
         self.path = root / "audit"
         self._writing = threading.Lock()
         """Held from a look at the latest record until the next one is written."""
+        self._last_event: int | None = None
+        """As `last_event` told it, once it was asked."""
 
     def records(self) -> Iterator[AuditRecord]:
         """Every record in order; what cannot be read is told as a record of nothing."""
@@ -90,12 +143,56 @@ class ErasedAgents:
         said = line_of(record)
         if said is None:
             return record
-        proofs = self.proofs(record.number) if said.proof_count else ()
+        proofs = self.proofs(said.number) if said.proof_count else ()
         return msgspec.structs.replace(record, number=said.number, proofs=proofs)
 
     def head(self) -> ChainHead:
         """The latest record."""
         return _head(self._whole_lines())
+
+    def standing(self) -> Standing:
+        """Where the log ends now, and what stands beside it."""
+        with self._writing:
+            head = self.head()
+            is_noted = (self.path / HEAD).exists()
+            return Standing(head, self._noted(), is_noted, self._proofs_beyond(head.number))
+
+    def verified(self) -> Verification:
+        """The chain followed, and held against what stands beside it."""
+        standing, chain, hash_where_noted = self.standing(), Verification(), NONE_BEFORE
+        for record in islice(self.records(), standing.head.number):
+            chain.follow([record])
+            hash_where_noted = chain.hash if chain.count == standing.noted_number else hash_where_noted
+        standing.judge(chain, hash_where_noted)
+        return chain
+
+    def _noted(self) -> ChainHead | None:
+        """The latest record as it was noted; None where nothing is, or nothing that can be read."""
+        try:
+            head = _HEADS.decode((self.path / HEAD).read_bytes())
+            return ChainHead(head.number, bytes.fromhex(head.hash)) if head.number > 0 else None
+        except (FileNotFoundError, msgspec.DecodeError, ValueError):
+            return None
+
+    def _note(self, head: ChainHead) -> None:
+        noted = NotedHead(head.number, head.hash.hex())
+        replace_file(self.path / HEAD, msgspec.json.encode(noted))
+
+    def _proofs_beyond(self, count: int) -> int:
+        """The first number beyond `count` that has proofs; 0 for none."""
+        with contextlib.suppress(FileNotFoundError):
+            numbers = (path.stem for path in self.path.glob("*.proofs"))
+            return min((int(one) for one in numbers if one.isdecimal() and int(one) > count), default=0)
+        return 0
+
+    def last_event(self) -> int:
+        """The largest number that an event of an erased agent had; one that none had where that is not known."""
+        with self._writing:
+            if self._last_event is None:
+                lines = self._whole_lines()
+                records = (line_of(_bare(place, line)) for place, line in enumerate(lines, 1))
+                self._last_event = max((_last_event(said) for said in records if said), default=0)
+            return self._last_event
 
     def proofs(self, number: int) -> tuple[bytes, ...]:
         """The keyed hashes of a record; none where the file is gone."""
@@ -140,14 +237,21 @@ class ErasedAgents:
                     entry.at_ms,
                     entry.action,
                 ):
+                    if _is_behind(self._noted(), head := _head(lines)):
+                        # The crash came before it was noted.
+                        self._note(head)
                     return self.with_proofs(record)
             return self._append(lines, entry, agent_id, key)
 
     def _append(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
-        """Its proofs come first, so that no record names proofs that are not there."""
+        """Its proofs come first, so that no record names proofs that are not there; that it is the latest, last.
+
+        It follows the latest record that was noted, also where the log was cut: then it does not fit, and that shows.
+        """
         self.path.mkdir(exist_ok=True, mode=0o700)
         sync_directory(self.path.parent)
-        record = sealed(entry, agent_id, _head(lines))
+        head, noted = _head(lines), self._noted()
+        record = sealed(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
         if record.proofs:
             replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)
         line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"
@@ -159,6 +263,10 @@ class ErasedAgents:
             file.flush()
             os.fsync(file.fileno())
         sync_directory(self.path)
+        self._note(ChainHead(record.number, record.hash))
+        said = line_of(record)
+        if self._last_event is not None and said is not None:
+            self._last_event = max(self._last_event, _last_event(said))
         return record
 
     def _whole_lines(self) -> list[bytes]:
@@ -184,6 +292,16 @@ def _head(lines: Sequence[bytes]) -> ChainHead:
     return ChainHead(len(lines), _bare(len(lines), lines[-1]).hash or NONE_BEFORE)
 
 
+def _is_behind(noted: ChainHead | None, head: ChainHead) -> bool:
+    """Whether what is noted as the latest record came before the one that is."""
+    return noted is None or noted.number < head.number
+
+
+def _last_event(said: Line) -> int:
+    """The last number of the agent that a record tells of; 0 where it was not erased."""
+    return likely(said.details.get("last_event"), said.at) if said.action == ERASED else 0
+
+
 def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
     """What is told of an agent whose store is about to go, and the key of its proofs.
 
@@ -203,6 +321,7 @@ def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
             "batches": counts.pending_batches + counts.parked_batches,
             "records": head.number,
             "last_record": head.hash.hex(),
+            "last_event": txn.next_event() - 1,
         }
         return msgspec.structs.replace(entry, details=details, proofs=tuple(sorted(proofs))), key
 

@@ -2,7 +2,8 @@
 
 The events of a commit are one value under the number of the first, written in the transaction of the change that they
 tell of: what is not told did not happen, and what did not happen is not told. Numbers are given once and never again;
-the oldest records go as new ones come. Deliberately not here: what is told.
+the oldest records go as new ones come. Where another store takes the place of an agent's, its numbers begin beyond all
+that may have been given to the agent before (`succession.py`). Deliberately not here: what is told.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from ebbtide.store.tables import TableReading, TableWriting
 
 MOST_DROPPED = 64
 """Most records dropped along with a new one, so that no commit grows without bound."""
+
+
+MOST_NUMBER = 1 << 53
+"""No number is larger: readers of JSON that know floating point only take it exactly."""
 
 
 class EventReading(TableReading):
@@ -62,6 +67,15 @@ class EventWriting(EventReading, TableWriting):
         following = first + record.count
         self._set_number(b"next_event", following)
         self._drop_events_before(following - keep)
+
+    def begin_events_beyond(self, number: int) -> None:
+        """Begin the log anew: nothing is kept, and numbers go on with the second one after `number`.
+
+        The one between is never given, so that whoever was told `number` does not take what comes for what follows.
+        """
+        assert 0 <= number < MOST_NUMBER, number
+        self.clear(layout.EVENTS)
+        self._set_number(b"next_event", number + 2)
 
     def _drop_events_before(self, number: int) -> None:
         """Drop records all of whose events are older; a few, since each commit drops some."""

@@ -85,18 +85,29 @@ class LmdbStore:
 
     @classmethod
     def create(
-        cls, path: Path, identity: Identity, *, map_bytes: int, max_map_bytes: int, seal: Seal | None = None
+        cls,
+        path: Path,
+        identity: Identity,
+        *,
+        map_bytes: int,
+        max_map_bytes: int,
+        seal: Seal | None = None,
+        events_beyond: int = 0,
     ) -> LmdbStore:
         """Make a new store for `identity` in an existing directory, sealed if there is a seal.
 
-        Its tables and whose it is are one commit: cut off at any moment, the store is blank.
+        Its tables, whose it is and where its numbers of events begin are one commit: cut off at any moment, the store
+        is blank.
         """
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
         store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal)
         try:
             with environment.begin(write=True) as txn:
                 store._tables = opened_tables(environment, layout.TABLES, txn)
-                LmdbWriting(txn, store._tables).create(identity, store.sealed_with)
+                writing = LmdbWriting(txn, store._tables)
+                writing.create(identity, store.sealed_with)
+                if events_beyond:
+                    writing.begin_events_beyond(events_beyond)
         except BaseException as error:
             store.close()
             if isinstance(error, FOREIGN):
@@ -136,11 +147,22 @@ class LmdbStore:
         cls, path: Path, *, map_bytes: int, max_map_bytes: int
     ) -> tuple[Identity | None, AgentCounts, str]:
         """Whose the store in `path` is, how much it holds and which key seals it: what is told without the key."""
+        return cls.look(
+            path,
+            lambda txn: (txn.identity(), txn.counts(), txn.sealed_with()),
+            map_bytes=map_bytes,
+            max_map_bytes=max_map_bytes,
+        )
+
+    @classmethod
+    def look(
+        cls, path: Path, fn: Callable[[ReadTransaction], T], *, map_bytes: int = 0, max_map_bytes: int
+    ) -> T:
+        """Read from the store in `path`, which is closed, what is told without the key. FORMAT_TOO_NEW as ever."""
         store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
         try:
-            fingerprint = store.read(_sealed_with)
-            identity, counts = store.read(lambda txn: (txn.identity(), txn.counts()))
-            return identity, counts, fingerprint
+            store.read(_sealed_with)
+            return store.read(fn)
         finally:
             store.close()
 

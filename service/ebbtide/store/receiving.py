@@ -26,7 +26,7 @@ from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
-from ebbtide.store.chain import RENAMED, AuditEntry
+from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
@@ -44,6 +44,8 @@ class Staged:
     agent_id: AgentId
     path: Path
     counts: AgentCounts
+    entry: AuditEntry
+    """Who brings it back, when, and from what."""
 
 
 def receive(
@@ -68,6 +70,7 @@ def receive(
     try:
         # Without the master key nothing may come in plain where agents are sealed.
         data.keys.admit()
+        form = "export" if _is_export(source) else "backup"
         path.mkdir(mode=0o700)
         store, whose_keys = _store(data, source, path, wanted, _Meant(wanted, rename, covers))
         try:
@@ -82,7 +85,7 @@ def receive(
         with (path / "data.mdb").open("rb") as file:
             os.fsync(file.fileno())
         data.write_meta_in(path, identity, counts, sealed_with)
-        return Staged(owner, path, counts)
+        return Staged(owner, path, counts, AuditEntry(now_ms, asker, RESTORED, {"form": form}))
     except BaseException as error:
         data.end_transfer(path)
         if isinstance(error, OSError):

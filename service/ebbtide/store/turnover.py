@@ -2,9 +2,10 @@
 
     agents/.erasing-<directory>     erased; not told in the log of erased agents yet
     agents/.erased-<directory>      erased and told; on its way out
-    agents/.replaced-<directory>    put aside for another one that takes its place
+    agents/.replaced-<directory>    put aside for another one that takes its place; once that is there, to be told of
 
-The rule guarded here: cut off at any moment, an agent is there, whole, or it is erased and does not come back. What
+The rule guarded here: cut off at any moment, an agent is there, whole, or it is gone, does not come back, and is told
+of once in the log of erased agents. What
 cannot be finished, for want of room perhaps, harms no other agent: it is told in the log, and tried again at the next
 start, and before the name is used again. Whose directory it is, its lock and its markers are for `data_directory.py`.
 """
@@ -19,13 +20,15 @@ from pathlib import Path
 
 import msgspec
 
+from ebbtide.actor import NOBODY
 from ebbtide.errors import EbbtideError
-from ebbtide.store.chain import AuditEntry, AuditRecord
+from ebbtide.store.chain import RESTORED, AuditEntry, AuditRecord
 from ebbtide.store.codec import make_known
 from ebbtide.store.durable import replace_file, sync_directory
-from ebbtide.store.erased_agents import ErasedAgents, last_words
+from ebbtide.store.erased_agents import REPLACED, ErasedAgents, last_words
 from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.succession import Legacy, begin_life, last_event_by, legacy_in
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentId
@@ -35,11 +38,14 @@ _ERASED = ".erased-"
 _REPLACED = ".replaced-"
 
 _LAST_WILL = "erasing.json"
-"""Who erased an agent and when, in its directory: what a start tells where the process ended too soon."""
+"""Who erased or replaced an agent and when, in its directory: what a start tells where the process ended too soon."""
+
+BY_NOBODY = AuditEntry(0, NOBODY, RESTORED, {})
+"""Who puts an agent into its place, and when, where nobody says so."""
 
 
 class LastWill(msgspec.Struct, frozen=True):
-    """Who erased an agent, and when; how many records the log of erased agents had then."""
+    """Who erased or replaced an agent, and when; how many records the log of erased agents had then."""
 
     agent_id: str
     at_ms: int
@@ -76,7 +82,9 @@ class Turnover:
         elif path.name.startswith(_ERASED):
             shutil.rmtree(path)
         elif path.name.startswith(_REPLACED):
-            self._settle_replacement(path.name.removeprefix(_REPLACED))
+            name = path.name.removeprefix(_REPLACED)
+            if self.is_put_aside(name) or not self._keys.are_locked:
+                self._settle_replacement(name)
 
     # --- erasing -----------------------------------------------------------------------------------
 
@@ -100,8 +108,9 @@ class Turnover:
                     replace_file(doomed / _LAST_WILL, msgspec.json.encode(will))
                 record = self._finish_erasure(doomed)
                 will = msgspec.structs.replace(will, records_before=self._erased.head().number)
-            if (aside := self._agents / f"{_REPLACED}{name}").exists():
-                shutil.rmtree(aside)
+            if self.is_replaced(name):
+                self._settle_replacement(name)
+                will = msgspec.structs.replace(will, records_before=self._erased.head().number)
             if record is None or place.exists():
                 replace_file(place / _LAST_WILL, msgspec.json.encode(will))
                 place.rename(doomed)
@@ -120,14 +129,16 @@ class Turnover:
 
     def _finish_erasure(self, doomed: Path) -> AuditRecord | None:
         """Tell in the log of erased agents what goes, then let it go. None where nobody said who erased it."""
-        record = None
-        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            content = (doomed / _LAST_WILL).read_bytes()
-            record = self._tell(doomed, msgspec.json.decode(content, type=LastWill))
         name = doomed.name.removeprefix(_ERASING)
+        record = self._told(doomed, name)
         if not (self._agents / name).exists():
             # Another agent of this name would need its own, which lies in the same file.
             self._keys.destroy(name)
+        self._let_go(doomed, name)
+        return record
+
+    def _let_go(self, doomed: Path, name: str) -> None:
+        """Remove a directory that was told of; cut off, it is not told of again."""
         erased = doomed.with_name(f"{_ERASED}{name}")
         if erased.exists():
             shutil.rmtree(erased)
@@ -135,18 +146,19 @@ class Turnover:
         sync_directory(self._agents)
         shutil.rmtree(erased)
         sync_directory(self._agents)
-        return record
 
-    def _tell(self, doomed: Path, will: LastWill) -> AuditRecord:
+    def _told(self, doomed: Path, name: str) -> AuditRecord | None:
+        """Tell of what goes, unless nobody said who lets it go."""
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+            content = (doomed / _LAST_WILL).read_bytes()
+            return self._tell(doomed, name, msgspec.json.decode(content, type=LastWill))
+        return None
+
+    def _tell(self, doomed: Path, name: str, will: LastWill) -> AuditRecord:
         entry, key = AuditEntry(will.at_ms, will.actor, will.action, {"readable": False}), b""
         # A damaged store is erased as any other; then nobody can tell what it held.
         with contextlib.suppress(EbbtideError):
-            store = LmdbStore.open(
-                doomed,
-                map_bytes=0,
-                max_map_bytes=self._max_map_bytes,
-                seal_of=partial(self._keys.seal_of, doomed.name.removeprefix(_ERASING)),
-            )
+            store = self._opened(doomed, name)
             try:
                 entry, key = last_words(store, entry)
             finally:
@@ -154,6 +166,10 @@ class Turnover:
         return self._erased.tell(entry, will.agent_id, key, after=will.records_before)
 
     # --- replacing ---------------------------------------------------------------------------------
+
+    def is_replaced(self, name: str) -> bool:
+        """Whether another agent took the place of one that is not told of yet: what that is sealed with is needed."""
+        return (self._agents / f"{_REPLACED}{name}").exists() and (self._agents / name).exists()
 
     def is_put_aside(self, name: str) -> bool:
         """Whether an agent lies beside its place, which a replacement that was cut off has left empty."""
@@ -168,28 +184,34 @@ class Turnover:
                 raise translated(error, self._agents) from error
 
     def _settle_replacement(self, name: str) -> None:
-        """Where a replacement was cut off, the old agent is back; where it was done, the old one goes."""
+        """Where a replacement was cut off, the old agent is back; where it was done, that one is told of and goes."""
         aside, place = self._agents / f"{_REPLACED}{name}", self._agents / name
         if place.exists():
-            shutil.rmtree(aside)
+            self._told(aside, name)
+            self._let_go(aside, name)
         else:
             aside.rename(place)
-        sync_directory(self._agents)
+            sync_directory(self._agents)
 
-    def install(self, name: str, staged: Path, fingerprint: str) -> None:
+    def install(
+        self, name: str, staged: Path, fingerprint: str, agent_id: AgentId, entry: AuditEntry
+    ) -> None:
         """Put the directory `staged` into its place, and whatever is there out of it; for who has closed it.
 
-        Its store is sealed with the key of this fingerprint, if with any. Cut off at any moment, the old agent or
-        the new one is there, whole, after the next start.
+        `entry` says who does it, and when; the new agent's log tells it, and that of erased agents what is gone. Its
+        store is sealed with the key of this fingerprint, if with any. Cut off at any moment, the old agent or the new
+        one is there, whole, after the next start.
         """
         place, aside = self._agents / name, self._agents / f"{_REPLACED}{name}"
         self.bring_back(name)
         try:
+            if self.is_replaced(name):
+                # Left by a replacement that was done, but for this.
+                self._settle_replacement(name)
+            self._settle_beginning(name, staged, entry)
             sync_directory(staged)
-            if fingerprint:
-                self._keys.seal_of(name, fingerprint)
             if place.exists():
-                self._put_aside(place, aside)
+                self._put_aside(place, aside, agent_id, entry)
             try:
                 staged.rename(place)
             except OSError:
@@ -199,10 +221,12 @@ class Turnover:
             self._keys.take_up(name, fingerprint)
             sync_directory(self._agents)
             if aside.exists():
-                # It is done: what cannot be removed now is removed by the next start, or erasure.
-                with contextlib.suppress(OSError):
-                    shutil.rmtree(aside)
-                    sync_directory(self._agents)
+                try:
+                    self._settle_replacement(name)
+                except (OSError, EbbtideError) as error:
+                    # It is done: what cannot be told or removed now is at a start, or before the name is used so again.
+                    get_log("store").error("left for the next start", directory=aside.name, exc_info=error)
+                    return
             self._drop_keys_of_before(name, fingerprint)
         except OSError as error:
             raise translated(error, self._agents) from error
@@ -215,9 +239,36 @@ class Turnover:
             elif self._keys.has_keys(name):
                 self._keys.keep_staged(name)
 
-    def _put_aside(self, place: Path, aside: Path) -> None:
-        if aside.exists():
-            # Left by a replacement that was done, but for this.
-            shutil.rmtree(aside)
+    def _settle_beginning(self, name: str, staged: Path, entry: AuditEntry) -> None:
+        """Let a store that is about to take its place go on from what is there now. DATA_KEY_MISSING."""
+        former, place = Legacy(), self._agents / name
+        if _holds_agent(place):
+            former = legacy_in(place, max_map_bytes=self._max_map_bytes, at_ms=entry.at_ms)
+        beyond = max(self._erased.last_event(), last_event_by(entry.at_ms))
+        store = self._opened(staged, name)
+        try:
+            begin_life(store, former, beyond, entry)
+        finally:
+            store.close()
+
+    def _opened(self, path: Path, name: str) -> LmdbStore:
+        """A store that has no place, or no longer one, with the keys that its agent has under this name."""
+        seal_of = partial(self._keys.seal_of, name)
+        return LmdbStore.open(path, map_bytes=0, max_map_bytes=self._max_map_bytes, seal_of=seal_of)
+
+    def _put_aside(self, place: Path, aside: Path, agent_id: AgentId, entry: AuditEntry) -> None:
+        if _holds_agent(place):
+            will = LastWill(agent_id, entry.at_ms, entry.actor, REPLACED, self._erased.head().number)
+            replace_file(place / _LAST_WILL, msgspec.json.encode(will))
         place.rename(aside)
         sync_directory(self._agents)
+
+
+def _holds_agent(place: Path) -> bool:
+    """Whether an agent is in a directory, perhaps damaged; not where its creation was cut off."""
+    if (place / "meta.json").exists():
+        return True
+    try:
+        return (place / "data.mdb").exists() and not LmdbStore.is_blank(place)
+    except EbbtideError:
+        return True

@@ -283,7 +283,7 @@ class AuditRecord(_message.Message):
     actor: _builtins.str
     """Who: the id of a key; `-` where nobody knows."""
     action: _builtins.str
-    """What: created, parameters_changed, corrected, deleted, forgotten, passes_owed."""
+    """What: created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored."""
     proof_count: _builtins.int
     """Keyed hashes of erased texts that belong to it."""
     previous_hash: _builtins.str

@@ -35,7 +35,7 @@ class AuditRecordInfo(Answer):
     at: int = Field(description="When, ms since the epoch.")
     actor: str = Field(description="Who: the id of a key; - where nobody knows.")
     action: str = Field(
-        description="created, parameters_changed, corrected, deleted, forgotten, passes_owed.",
+        description="created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored.",
         examples=["forgotten"],
     )
     details: dict[str, object] = Field(description="Ids, names and counts; never content.")

@@ -16,8 +16,8 @@ from typing import TypeVar
 from pydantic import Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
-from ebbtide.store.chain import AuditRecord, ChainHead, Verification, line_of
-from ebbtide.store.erased_agents import BEGIN, ErasedAgents, Place
+from ebbtide.store.chain import NONE_BEFORE, AuditRecord, Verification, line_of
+from ebbtide.store.erased_agents import BEGIN, ErasedAgents, Place, Standing
 from ebbtide.store.translation import translated
 from ebbtide.verbs.audit import (
     AuditRecordInfo,
@@ -50,7 +50,8 @@ class ErasedAgentRecord(AuditRecordInfo):
     """One record of the log of erased agents."""
 
     action: str = Field(
-        description="agent_erased, or key_destroyed where its key was.", examples=["agent_erased"]
+        description="agent_erased; replaced where another one took its place; key_destroyed where its key was.",
+        examples=["agent_erased"],
     )
     agent_id: str = Field(
         description="Who was erased; empty where the record cannot be read.", examples=["ann"]
@@ -139,10 +140,10 @@ async def verify_erased_agents(service: Service, command: VerifyErasedAgentsComm
     wanted = None if command.agent_id is None else parse_agent_id(command.agent_id)
     check_texts(command, service.settings.limits)
     log = service.fleet.data.erased
-    following = _Following(log, await _read(service, log, log.head), wanted, command.texts)
+    following = _Following(log, await _read(service, log, log.standing), wanted, command.texts)
     while await _read(service, log, following.step):
         pass
-    following.chain.end(following.head)
+    following.standing.judge(following.chain, following.hash_where_noted)
     return verdict(following.chain, following.vouching)
 
 
@@ -151,10 +152,11 @@ class _Following:
     """The chain followed as far as it went when it was asked for: more may be erased meanwhile."""
 
     log: ErasedAgents
-    head: ChainHead
+    standing: Standing
     wanted: str | None
     texts: list[str]
     chain: Verification = field(default_factory=Verification)
+    hash_where_noted: bytes = NONE_BEFORE
     place: Place = BEGIN
     vouching: list[int] = field(default_factory=list)
     """Of each text the first record that has it; 0 for none."""
@@ -167,10 +169,12 @@ class _Following:
         work = 0
         text_bytes = sum(len(text.encode()) for text in self.texts)
         for record, behind in self.log.logged(self.place):
-            if behind.number > self.head.number:
+            if behind.number > self.standing.head.number:
                 return False
             whole = self.log.with_proofs(record)
             self.chain.follow([whole])
+            if self.chain.count == self.standing.noted_number:
+                self.hash_where_noted = self.chain.hash
             if self.chain.broken_at is not None:
                 return False
             self.place = behind

@@ -72,7 +72,7 @@ async def watch_events(
     owner = parse_agent_id(agent_id)
     if after is not None and after < FROM_NOW_ON:
         refuse("after", after, "-1 or a number of an event")
-    watch = service.fleet.watching.admit(owner)
+    watch = service.fleet.watching.admit(owner, CALLER.get().key_id)
     stream = EventStream(service, owner, watch, after, is_following=follow is not False)
     try:
         await stream.begin()
@@ -184,12 +184,13 @@ def _position(txn: ReadTransaction, after: int | None) -> int:
 
 def _gone(after: int, first: int, last: int) -> EbbtideError:
     told = (
-        f"events {after + 1} to {first - 1} are no longer kept"
+        f"what came after event {after} is no longer kept, or the agent was made anew or restored since"
         if after < first
-        else f"event {after} was never told: the agent was made anew, or restored"
+        else f"event {after} was never told"
     )
+    there = f"the events from {first} to {last} are there" if first <= last else f"go on after {last}"
     return NotFound(
-        f"{told}; the events from {first} to {last} are there",
+        f"{told}; {there}",
         reason="EVENTS_GONE",
         metadata={"first_sequence": str(first), "last_sequence": str(last)},
     )

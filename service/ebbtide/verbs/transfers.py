@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, BinaryIO, TypeVar
 
+from ebbtide.access.grants import CALLER
 from ebbtide.errors import Deadline, Exhausted
+from ebbtide.fleet.watching import share_of
 from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
@@ -37,22 +40,31 @@ class Transfers:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(MOST_TRANSFERS, "transfer")
         self._under_way = 0
+        self._by_key: Counter[str] = Counter()
         self._to_be_ended: set[asyncio.Task[Any]] = set()
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """One of the places, for the block. TOO_MANY_TRANSFERS when all are taken."""
+        """One of the places, for the block.
+
+        TOO_MANY_TRANSFERS when all are taken, or where keys are asked for the caller's has its share of them.
+        """
+        key, share = CALLER.get().key_id, share_of(MOST_TRANSFERS)
+        if key and self._by_key[key] >= share:
+            told = f"the key has {share} agents on their way in or out already, of {MOST_TRANSFERS}"
+            raise _too_many(told, "key", share)
         if self._under_way >= MOST_TRANSFERS:
-            raise Exhausted(
-                f"{MOST_TRANSFERS} agents are on their way in or out already",
-                reason="TOO_MANY_TRANSFERS",
-                retry_after_s=5.0,
-            )
+            told = f"{MOST_TRANSFERS} agents are on their way in or out already"
+            raise _too_many(told, "daemon", MOST_TRANSFERS)
         self._under_way += 1
+        self._by_key[key] += 1
         try:
             yield
         finally:
             self._under_way -= 1
+            self._by_key[key] -= 1
+            if not self._by_key[key]:
+                del self._by_key[key]
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do what blocks, to its end."""
@@ -116,6 +128,11 @@ async def in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if piece is None:
             return
         yield piece
+
+
+def _too_many(told: str, whose: str, most: int) -> Exhausted:
+    metadata = {"limit": whose, "most": str(most)}
+    return Exhausted(told, reason="TOO_MANY_TRANSFERS", metadata=metadata, retry_after_s=5.0)
 
 
 def _stalled() -> Deadline:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead, Verification, line_of, proof_of, sealed
-from ebbtide.store.erased_agents import LOG, ErasedAgents
+from ebbtide.store.erased_agents import HEAD, LOG, ErasedAgents
 
 KEY = b"k" * 32
 
@@ -91,12 +91,7 @@ def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
     second = log.append(AuditEntry(2, "-", "agent_erased", {}), "记忆", b"")
     assert [first.number, second.number] == [1, 2]
 
-    def verification() -> Verification:
-        found = Verification()
-        found.follow(log.records())
-        found.end(log.head())
-        return found
-
+    verification = log.verified
     assert verification().broken_at is None and verification().count == 2
     assert log.holds(1, " one ") and not log.holds(1, "two") and not log.holds(2, "one")
     assert [line_of(record).agent_id for record in log.records()] == ["ann", "记忆"]  # type: ignore[union-attr]
@@ -124,7 +119,66 @@ def test_an_erasure_is_told_once_and_never_left_out(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(20)
-    found = Verification()
-    found.follow(log.records())
-    found.end(log.head())
+    found = log.verified()
     assert (found.broken_at, found.count) == (None, 12)
+
+
+def kept_log(path: Path, count: int) -> ErasedAgents:
+    """A log of erased agents, each with proofs."""
+    log = ErasedAgents(path)
+    for number in range(1, count + 1):
+        log.append(AuditEntry(number, "-", "agent_erased", {}, (proof_of(KEY, f"t{number}"),)), "ann", KEY)
+    return log
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_log_of_erased_agents_that_was_cut_shows(tmp_path: Path, left: int) -> None:
+    """By the head that is noted beside it; without that by the want of it, or proofs of no record; and for good."""
+    log = kept_log(tmp_path, 3)
+    assert log.verified().broken_at is None
+    file = tmp_path / "audit" / LOG
+    cut = b"".join(file.read_bytes().splitlines(keepends=True)[:left])
+    for how in ("cut", "removed") if left == 0 else ("cut",):
+        file.write_bytes(cut)
+        if how == "removed":
+            file.unlink()
+        found = log.verified()
+        assert (found.broken_at, bool(found.problem)) == (left + 1, True)
+    head = tmp_path / "audit" / HEAD
+    noted = head.read_bytes()
+    head.unlink()
+    assert log.verified().broken_at is not None
+    head.write_bytes(b"nonsense")
+    assert log.verified().broken_at is not None
+    if left:
+        lines = [msgspec.json.decode(line) for line in cut.splitlines()]
+        head.write_bytes(msgspec.json.encode({"number": left, "hash": lines[-1]["hash"]}))
+        assert log.verified().broken_at == left + 1, "its proofs are there"
+        for number in range(left + 1, 4):
+            (tmp_path / "audit" / f"{number}.proofs").rename(tmp_path / f"{number}")
+        assert log.verified().broken_at is None, "whoever may write every file cannot be found out here"
+        for number in range(left + 1, 4):
+            (tmp_path / f"{number}").rename(tmp_path / "audit" / f"{number}.proofs")
+    head.write_bytes(noted)
+    fresh = log.append(AuditEntry(9, "-", "agent_erased", {}, (proof_of(KEY, "nine"),)), "bea", KEY)
+    assert fresh.number == 4 and log.holds(3, "t3") and log.holds(4, "nine"), (
+        "nothing that is left is written over"
+    )
+    assert log.verified().broken_at == left + 1
+
+
+def test_a_crash_before_the_head_is_noted_is_no_cut(tmp_path: Path) -> None:
+    """The log is one record longer then; the next record, or the end of the erasure, notes it."""
+    log = kept_log(tmp_path, 2)
+    head = tmp_path / "audit" / HEAD
+    before = head.read_bytes()
+    entry = AuditEntry(3, "-", "agent_erased", {})
+    third = log.tell(entry, "ann", KEY, after=2)
+    after = head.read_bytes()
+    head.write_bytes(before)
+    assert log.verified().broken_at is None
+    assert log.tell(entry, "ann", KEY, after=2) == third
+    assert head.read_bytes() == after
+    head.write_bytes(before)
+    assert log.append(entry, "bea", KEY).number == 4
+    assert log.verified().broken_at is None and log.verified().count == 4

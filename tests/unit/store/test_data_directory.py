@@ -6,6 +6,7 @@ import errno
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,9 +15,11 @@ from ebbtide.errors import Corrupted, Exhausted, Precondition
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.data_directory import DataDirectory, directory_name
+from ebbtide.store.erased_agents import ErasedAgents
 from ebbtide.store.port import Identity
 from ebbtide.store.turnover import LastWill
 from ebbtide.vocabulary import AgentId
+from tests.support.moving import received, sent
 
 ANN = AgentId("ann")
 
@@ -247,6 +250,45 @@ def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
         assert len(list(data.erased.records())) == 2 * number - 1
         data.erase(ANN, entry(7))
         assert len(list(data.erased.records())) == 2 * number, "it is another erasure, at the same moment"
+
+
+def test_who_was_replaced_is_told_of_when_that_becomes_possible(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk without room keeps nobody from being replaced; a start, an erasure or the next one tells of it, once."""
+    store: Any = data.create_store(identity())
+    content = sent(data, store, "backup")
+    store.close()
+
+    def start() -> None:
+        data.release()
+        data.acquire()
+
+    for number, then in enumerate((start, lambda: data.erase(ANN, entry(8)), lambda: None), 1):
+        if not data.exists(ANN):
+            data.create_store(identity()).close()
+        with monkeypatch.context() as patch:
+            patch.setattr(ErasedAgents, "tell", refusing)
+            data.install(ANN, received(data, content, ANN).path, entry(number))
+        assert data.exists(ANN)
+        data.open_store(ANN).close()
+        assert (data.agents / ".replaced-ann").exists()
+        then()
+        data.install(ANN, received(data, content, ANN).path, entry(number + 10))
+        assert [path.name for path in data.agents.iterdir()] == ["ann"]
+    told = [line for line in map(line_of, data.erased.records()) if line is not None]
+    assert [(line.action, line.at) for line in told] == [
+        ("replaced", 1),
+        ("replaced", 11),
+        ("replaced", 2),
+        ("agent_erased", 8),
+        ("replaced", 3),
+        ("replaced", 13),
+    ]
+
+
+def refusing(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")
 
 
 def test_stale_markers_are_dropped(data: DataDirectory) -> None:

@@ -1,0 +1,94 @@
+"""What an agent leaves to the next one of its id is known, or taken to be as much as it can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry, line_of
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.events import MOST_NUMBER
+from ebbtide.store.port import Identity
+from ebbtide.store.succession import NUMBERS_PER_MS, Legacy, last_event_by, legacy_in, likely
+from ebbtide.vocabulary import AgentId
+from tests.support.moving import MAPS, NOW_MS, directory, received, sent
+
+MOST = MAPS["max_map_bytes"]
+
+
+def made(data: DataDirectory, name: str, last_event: int = 0) -> Path:
+    """An agent that has told events up to a number, closed."""
+    store = data.create_store(Identity(name, 1, 7, layout.FORMAT_VERSION))
+    if last_event:
+        store.write(lambda txn: txn.put(layout.META, b"next_event", layout.u64(last_event + 1)))  # type: ignore[attr-defined]
+    store.close()
+    return data.agents / name
+
+
+def next_event(data: DataDirectory, name: str) -> int:
+    store = data.open_store(AgentId(name))
+    try:
+        return store.read(lambda txn: txn.next_event())
+    finally:
+        store.close()
+
+
+def test_what_cannot_be_told_is_taken_to_be_the_most_it_can_be() -> None:
+    """A damaged store, or a record without the number: as many as the clock allows; what is no number never counts."""
+    with directory() as data:
+        path = made(data, "ann", 41)
+        told = {"replaced_records": 0, "replaced_record": bytes(32).hex()}
+        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(41, told)
+        (path / "data.mdb").write_bytes(b"no store")
+        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(
+            NOW_MS * NUMBERS_PER_MS, {"replaced_readable": False}
+        )
+    for number in (None, "7", -1, MOST_NUMBER, 10**30, 1.5):
+        assert likely(number, NOW_MS) == last_event_by(NOW_MS)
+    assert likely(7, NOW_MS) == 7
+    assert last_event_by(10**18) < MOST_NUMBER
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_who_is_made_anew_begins_beyond_who_was_erased(is_damaged: bool) -> None:
+    """Also after a start; whoever was never erased is told apart by nothing but a larger number."""
+    with directory() as data:
+        path = made(data, "ann", 41)
+        if is_damaged:
+            (path / "data.mdb").write_bytes(b"no store")
+        data.erase(AgentId("ann"), AuditEntry(NOW_MS, "-", "agent_erased", {}))
+        beyond = NOW_MS * NUMBERS_PER_MS if is_damaged else 41
+        made(data, "ann")
+        assert next_event(data, "ann") == beyond + 2
+        data.release()
+        again = DataDirectory(data.root, **MAPS)
+        again.acquire()
+        made(again, "bea")
+        assert next_event(again, "bea") == beyond + 2
+        again.erase(AgentId("bea"), AuditEntry(NOW_MS, "-", "agent_erased", {}))
+        [_, told] = [line_of(record) for record in again.erased.records()]
+        assert told is not None and told.details["last_event"] == beyond + 1
+        again.release()
+
+
+def test_who_is_restored_begins_beyond_whoever_was_there() -> None:
+    """The agent that is replaced, those that were erased, and the clock: beyond the largest number."""
+    with directory() as data:
+        made(data, "ann", 41)
+        store: Any = data.open_store(AgentId("ann"))
+        content = sent(data, store, "backup")
+        store.close()
+        for entry, last, beyond in (
+            (AuditEntry(0, "-", "restored", {}), 0, 41),
+            (AuditEntry(1, "-", "restored", {}), 0, NUMBERS_PER_MS),
+            (AuditEntry(1, "-", "restored", {}), 5_000_000, 5_000_000),
+        ):
+            if last:
+                made_anew = data.open_store(AgentId("ann"))
+                made_anew.write(lambda txn, n=last: txn.begin_events_beyond(n - 1))  # type: ignore[misc]
+                made_anew.close()
+            data.install(AgentId("ann"), received(data, content, AgentId("ann")).path, entry)
+            assert next_event(data, "ann") == beyond + 2
