@@ -61,18 +61,21 @@ class AtRest:
         self._settings = settings
 
     def agent_ids(self) -> list[str]:
-        """Every agent that can be told."""
-        found = (self._data.meta(directory) for directory in self._data.directories())
-        return [meta.agent_id for meta in found if meta is not None]
+        """Every agent; where its id cannot be read, the name of its directory."""
+        from ebbtide.cli.offline import told_agents
+
+        return [told.agent_id for told in told_agents(self._data)]
 
     def fetch(self, agent_id: str, form: str, into: BinaryIO, moved: Told) -> None:
         """Write the backup or the export of an agent."""
         from ebbtide import __version__
+        from ebbtide.cli.offline import refuse_nameless
         from ebbtide.clock import SystemClock
         from ebbtide.errors import NotFound
         from ebbtide.store.sending import Sending
         from ebbtide.vocabulary import parse_agent_id
 
+        refuse_nameless(self._data, agent_id)
         owner = parse_agent_id(agent_id)
         if not self._data.exists(owner):
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
@@ -154,6 +157,8 @@ def written(path: Path) -> Iterator[BinaryIO]:
             os.fsync(descriptor)
         fresh.replace(path)
     except OSError as error:
-        raise Failure(f"{path} cannot be written: {error.strerror}.", ExitCode.REFUSED) from None
+        raise Failure(
+            f"{path} cannot be written: {error.strerror}.", ExitCode.REFUSED, ends_all=True
+        ) from None
     finally:
         fresh.unlink(missing_ok=True)

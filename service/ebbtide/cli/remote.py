@@ -224,17 +224,18 @@ class Remote:
         try:
             yield
         except httpx.ConnectError:
-            raise self._unreachable("no daemon answers") from None
+            raise self._unreachable("no daemon answers", ends_all=True) from None
         except httpx.TimeoutException:
             raise self._unreachable(f"the daemon did not answer within {TIMEOUT_S:.0f} s") from None
         except httpx.TransportError:
             raise self._unreachable("the connection broke off") from None
 
-    def _unreachable(self, what: str) -> Failure:
+    def _unreachable(self, what: str, *, ends_all: bool = False) -> Failure:
         return Failure(
             f"{sentence(what).rstrip('.')} at {self.url}.",
             ExitCode.UNREACHABLE,
             hint="Start one with `ebbtide serve`, or name another with --url.",
+            ends_all=ends_all,
         )
 
     def _read(self, response: httpx.Response) -> Json:
@@ -252,6 +253,7 @@ class Remote:
             f"What answers at {self.url} is not an Ebbtide daemon (HTTP {response.status_code}).",
             ExitCode.UNREACHABLE,
             hint="Name the daemon's address with --url.",
+            ends_all=True,
         )
 
 
@@ -267,7 +269,10 @@ def refusal(error: Json, status: int, retry_after: str = "") -> Failure:
         hint = "Name a key with --api-key-file, or in EBBTIDE_API_KEY; `ebbtide keys create` makes one."
     if retry_after:
         hint = f"Try again in {retry_after} s."
-    return Failure(f"{text} [{error['reason']}]", of_error(error["reason"], status), hint=hint)
+    reason = error["reason"]
+    return Failure(
+        f"{text} [{reason}]", of_error(reason, status), hint=hint, reason=reason, ends_all=status == 401
+    )
 
 
 def _of(agent_id: str) -> str:
