@@ -53,4 +53,4 @@ def backup(
         for one in made:
             out().print(f"{one['agent_id']}: {one['file']}, {one['bytes']:,} bytes", markup=False)
         out().print(f"{counted(len(made), 'agent')} backed up.", markup=False)
-    row.end("agents could not be backed up")
+    row.end("of the agents could not be backed up")

@@ -160,8 +160,10 @@ def destroy(
             raise Failure(f"There is no key of {agent} in {data.root}.", ExitCode.NOT_FOUND)
         if not yes:
             _ask(agent)
-        # The record first: no key goes without one.
-        entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", {})
+        # The record first: no key goes without one. It says which, so that a backup can be told by it later.
+        meta = data.meta(directory)
+        details = {} if meta is None else {"key_fingerprint": meta.key_fingerprint}
+        entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", details)
         data.erased.append(entry, agent_id, b"")
         data.keys.destroy(directory)
     say(f"The key of {agent} is destroyed. What is left of it can be deleted like any agent.")

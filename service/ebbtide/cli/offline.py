@@ -136,6 +136,7 @@ class RestingFleet:
     @asynccontextmanager
     async def using(self, agent_id: AgentId) -> AsyncIterator[RestingAgent]:
         """The agent, open for the block. AGENT_NOT_FOUND when there is none."""
+        refuse_nameless(self.data, agent_id)
         if not self.data.exists(agent_id):
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
         store = self.data.open_store(agent_id)

@@ -28,12 +28,13 @@ class OneByOne:
         """Whether somebody named them; what was only listed may be gone by its turn."""
         self._failures: dict[str, Failure] = {}
         self.gone: list[str] = []
-        self._is_over = False
+        self.is_over = False
+        """Whether something is in the way of all that is left."""
 
     def __iter__(self) -> Iterator[str]:
         """The names in turn, until something is in the way of all of them."""
         for name in self._names:
-            if self._is_over:
+            if self.is_over:
                 return
             yield name
 
@@ -51,7 +52,7 @@ class OneByOne:
                 say(f"{name}: was erased meanwhile.", "dim")
                 return
             self._failures[name] = failure
-            self._is_over = failure.ends_all
+            self.is_over = failure.ends_all
             say(f"{name}: {_told(failure)}", "red")
 
     @property
@@ -71,7 +72,7 @@ class OneByOne:
             return
         codes = [failure.code for failure in self._failures.values()]
         code = ExitCode.DAMAGED if ExitCode.DAMAGED in codes else codes[0]
-        raise Failure(f"{len(codes):,} of {len(self._names):,} {what}.", code)
+        raise Failure(f"{len(codes):,} {what}.", code)
 
 
 def _failure(error: Exception) -> Failure:

@@ -47,7 +47,7 @@ def restore(
     else:
         for one in done:
             tell(one)
-    row.end("files could not be restored")
+    row.end("of the files could not be restored")
 
 
 def put(where: Place, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:

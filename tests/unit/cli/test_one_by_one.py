@@ -58,7 +58,7 @@ def test_a_damaged_agent_stops_no_backup(root: Path, capsys: pytest.CaptureFixtu
     assert [(one["name"], one["reason"]) for one in told["failed"]] == [("ann", "STORE_CORRUPTED")]
     assert len(list((root / "out").iterdir())) == 3
     assert "ann: " in printed.err and "[STORE_CORRUPTED]" in printed.err
-    assert "1 of 4 agents could not be backed up." in printed.err
+    assert "1 of the agents could not be backed up." in printed.err
 
 
 def test_an_agent_without_its_key_stops_no_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +97,7 @@ def test_a_bad_file_stops_no_restore(root: Path, capsys: pytest.CaptureFixture[s
     assert there not in (0, ExitCode.FAILURE)
     assert [one["agent_id"] for one in told["restored"]] == ["bea"]
     assert [one["name"] for one in told["failed"]] == files[:2]
-    assert "2 of 3 files could not be restored." in printed.err
+    assert "2 of the files could not be restored." in printed.err
 
 
 def test_the_only_one_fails_as_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,3 +147,40 @@ def test_what_is_about_all_ends_the_row() -> None:
     assert tried == ["ann"]
     with pytest.raises(Failure):
         row.end("agents could not be backed up")
+
+
+def test_a_damaged_agent_stops_no_verification(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all audit logs the sound ones are told, that of erased agents too; each bad one is named with its reason."""
+    key = ("--master-key-file", str(root / "key"))
+    assert run(root, "encryption", "encrypt", "bea", *key) == 0
+    assert run(root, "encryption", "destroy", "bea", "--yes") == 0
+    spoil(root, "ann")
+    capsys.readouterr()
+    assert run(root, "audit", "verify", "--json") == ExitCode.DAMAGED
+    told = json.loads(capsys.readouterr().out)
+    assert list(told["logs"]) == ["cid", ODD, "(erased agents)"]
+    assert [(one["name"], one["reason"]) for one in told["failed"]] == [
+        ("ann", "STORE_CORRUPTED"),
+        ("bea", "DATA_KEY_MISSING"),
+    ]
+    assert run(root, "audit", "verify") == ExitCode.DAMAGED
+    printed = capsys.readouterr().err
+    assert "(erased agents): 1 record is whole, last " in printed
+    assert "2 of the audit logs could not be read." in printed
+
+
+def test_what_was_destroyed_is_told_by_its_name(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of erased agents says whose key it was, and which."""
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(root, "encryption", "encrypt", ODD, "--master-key-file", str(root / "key")) == 0
+    capsys.readouterr()
+    assert run(root, "encryption", "status", "--json") == 0
+    agents = json.loads(capsys.readouterr().out)["agents"]
+    [fingerprint] = [one["key_fingerprint"] for one in agents if one["agent_id"] == ODD]
+    assert run(root, "encryption", "destroy", ODD, "--yes") == 0
+    assert run(root, "audit", "show") == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split()[:2] == ["record", "agent"]
+    assert ODD in row and "key_destroyed" in row and f"key_fingerprint={fingerprint}" in row
