@@ -17,7 +17,7 @@ from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.one_by_one import OneByOne
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 from ebbtide.cli.source import Source, source
 
 ERASED = "(erased agents)"
@@ -33,13 +33,14 @@ def show(
     ] = None,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
     """Show an agent's audit log."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
         records = where.erased_agents() if agent is None else where.audit(agent)
     if as_json:
         write_json({"records": records})
@@ -63,6 +64,7 @@ def verify(
     ] = None,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
@@ -73,7 +75,7 @@ def verify(
     Of all logs, one that cannot be read stops no other.
     """
     texts = [] if text is None else [_read(text)]
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
         agents = [one["agent_id"] for one in where.agents()] if agent is None else [agent]
         row = OneByOne(agents, are_asked_for=agent is not None)
         found = []

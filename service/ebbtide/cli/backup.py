@@ -13,7 +13,7 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.moving import place, written
 from ebbtide.cli.one_by_one import OneByOne
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 
 def backup(
@@ -23,6 +23,7 @@ def backup(
     into: Annotated[Path, typer.Option("--out", "-o", help="The folder for the files.")] = Path("."),
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
@@ -37,7 +38,10 @@ def backup(
     except OSError as error:
         raise Failure(f"{into} cannot be made: {error.strerror}.", ExitCode.REFUSED) from None
     made = []
-    with place(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where, moving() as bar:
+    with (
+        place(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where,
+        moving() as bar,
+    ):
         row = OneByOne(agents or where.agent_ids(), are_asked_for=bool(agents))
         for agent_id in row:
             task = bar.add_task(f"backing up {agent_id}", total=None)

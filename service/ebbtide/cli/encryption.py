@@ -32,11 +32,11 @@ All = Annotated[bool, typer.Option("--all", help="Every agent.")]
 
 
 @encryption.command("status")
-def status(data_dir: DataDir = None, as_json: Json = False) -> None:
+def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_json: Json = False) -> None:
     """Which agents are encrypted, and under which keys. Needs no key."""
     from ebbtide.cli.offline import held
 
-    with held(data_dir) as (data, _):
+    with held(data_dir, master_key_file) as (data, _):
         master = data.keys.master_fingerprint()
         rows = [_told(data, directory) for directory in data.directories()]
     if as_json:
@@ -145,15 +145,16 @@ def destroy(
     agent: One,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible."""
+    """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible. Needs no key."""
     from ebbtide.actor import NOBODY
     from ebbtide.cli.offline import held
     from ebbtide.clock import SystemClock
     from ebbtide.store.chain import AuditEntry
     from ebbtide.store.data_directory import directory_name
 
-    with held(data_dir) as (data, _):
+    with held(data_dir, master_key_file) as (data, _):
         [agent_id] = _chosen(data, [agent], every=False)
         directory = directory_name(agent_id)
         if not data.keys.has_keys(directory):
@@ -162,7 +163,7 @@ def destroy(
             _ask(agent)
         # The record first: no key goes without one. It says which, so that a backup can be told by it later.
         meta = data.meta(directory)
-        details = {} if meta is None else {"key_fingerprint": meta.key_fingerprint}
+        details: dict[str, object] = {} if meta is None else {"key_fingerprint": meta.key_fingerprint}
         entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", details)
         data.erased.append(entry, agent_id, b"")
         data.keys.destroy(directory)

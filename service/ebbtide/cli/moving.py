@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
+from ebbtide.cli.source import refuse_master_key
 
 if TYPE_CHECKING:
     from ebbtide.settings import Settings
@@ -36,10 +37,16 @@ class Place(Protocol):
 
 @contextmanager
 def place(
-    url: str, data_dir: Path | None, credentials: Credentials = NO_CREDENTIALS, *, make: bool = False
+    url: str,
+    data_dir: Path | None,
+    credentials: Credentials = NO_CREDENTIALS,
+    master_key_file: Path | None = None,
+    *,
+    make: bool = False,
 ) -> Iterator[Place]:
     """The data directory where one is named, else the daemon; with `make` the directory need not be there yet."""
     if data_dir is None:
+        refuse_master_key(master_key_file)
         from ebbtide.cli.remote import Remote
 
         with Remote(url, credentials) as remote:
@@ -49,7 +56,7 @@ def place(
 
     if make:
         (data_dir / "agents").mkdir(parents=True, exist_ok=True, mode=0o700)
-    with held(data_dir) as (data, settings):
+    with held(data_dir, master_key_file) as (data, settings):
         yield AtRest(data, settings)
 
 

@@ -14,7 +14,7 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.moving import Place, opened, place
 from ebbtide.cli.one_by_one import OneByOne
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 Replace = Annotated[
     bool,
@@ -28,6 +28,7 @@ def restore(
     replace: Replace = False,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
@@ -37,7 +38,9 @@ def restore(
     if new_id is not None and len(files) > 1:
         raise Failure("--as: one file at a time.", ExitCode.USAGE)
     done = []
-    with place(url, data_dir, credentials(api_key_file, ca_file, client_cert), make=True) as where:
+    with place(
+        url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file, make=True
+    ) as where:
         row = OneByOne(map(str, files), are_asked_for=True)
         for name in row:
             with row.trying(name):

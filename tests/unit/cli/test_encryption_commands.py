@@ -106,3 +106,28 @@ def test_what_cannot_be_done_is_said(root: Path) -> None:
     assert run(root, "encryption", "encrypt", "ann", key="bad.key") == ExitCode.BAD_SETTING
     assert not (root / "data" / "keys").exists()
     assert run(root, "check") == 0
+
+
+def test_what_works_offline_takes_the_master_key(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """On encrypted agents every command that reads them works with the key named at the command line."""
+    assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
+    for command in (
+        ("agents",),
+        ("inspect", "ann"),
+        ("audit", "show", "ann"),
+        ("audit", "verify"),
+        ("backup", "--out", str(tmp_path)),
+        ("restore", str(tmp_path / "ann.ebb"), "--replace"),
+        ("export", "ann", "--out", str(tmp_path / "ann.jsonl")),
+        ("import", str(tmp_path / "ann.jsonl"), "--replace"),
+        ("encryption", "status"),
+        ("encryption", "destroy", "bea", "--yes"),
+    ):
+        assert run(root, *command, key="old.key") == 0, command
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        command_line.main(["audit", "show", "ann", "--master-key-file", str(root / "old.key")])
+    assert caught.value.code == ExitCode.USAGE
+    assert "only with --data-dir" in capsys.readouterr().err
