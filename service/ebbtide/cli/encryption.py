@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from ebbtide.cli.console import counted, err, out, say, write_json
+from ebbtide.cli.console import counted, err, out, say, warn_of_open_key, write_json
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DataDir, Json, MasterKeyFile
@@ -133,6 +133,7 @@ def rotate_master(
     from ebbtide.store.keys import read_master_key
 
     new = read_master_key(new_key_file)
+    warn_of_open_key(new_key_file, "the file of the new master key")
     with held(data_dir, master_key_file) as (data, _):
         rotated = data.keys.rotate_master(new)
     say(

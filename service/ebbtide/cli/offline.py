@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from ebbtide.cli.console import warn_of_open_key
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.serve import given, settings_in_force
@@ -56,6 +57,8 @@ def held(path: Path | None, master_key_file: Path | None = None) -> Iterator[tup
         max_map_bytes=settings.store.max_map_bytes,
         master_key=master_key_of(settings.encryption),
     )
+    if settings.encryption.master_key_file:
+        warn_of_open_key(Path(settings.encryption.master_key_file), "the file of the master key")
     data.acquire()
     try:
         yield data, settings
