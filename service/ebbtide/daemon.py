@@ -24,6 +24,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
@@ -49,7 +50,7 @@ from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
 from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.keys import master_key_of
+from ebbtide.store.keys import is_open_to_all, master_key_of
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
 from ebbtide.verbs.service import Service
@@ -147,6 +148,7 @@ async def opened(
         data.acquire()
         life.callback(_careful("lock", data.release))
         data.keys.admit()
+        _warn_of_open_key(settings)
         job_pool = ThreadPoolExecutor(settings.fleet.job_threads, "job")
         life.callback(_careful("job pool", job_pool.shutdown))
         language_pool = ThreadPoolExecutor(LANGUAGE_THREADS, "language")
@@ -187,6 +189,12 @@ async def opened(
             yield service
         finally:
             service.is_accepting = False
+
+
+def _warn_of_open_key(settings: Settings) -> None:
+    file = settings.encryption.master_key_file
+    if file and is_open_to_all(Path(file)):
+        get_log("store").warning("every user of this machine may read the file of the master key", file=file)
 
 
 @contextlib.asynccontextmanager

@@ -10,11 +10,13 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
+from structlog.testing import capture_logs
 
 from ebbtide.errors import Precondition
 from ebbtide.rest.app import create_app
 from ebbtide.retrieval import vectors
 from ebbtide.store.index_file import INDEX_FILE
+from ebbtide.telemetry import configure_log
 from ebbtide.vocabulary import AgentId
 from tests.contract.test_questions import FLUSH
 from tests.support.callers import CALLERS, CallerIn
@@ -267,3 +269,17 @@ async def eventually_embedded(call: Any) -> None:
     """Wait until everything has its vectors."""
     stands = (await call("POST", f"{AGENT}/flush", FLUSH)).json()
     assert stands.get("unembedded_messages") == 0, stands
+
+
+async def test_a_master_key_that_everybody_may_read_is_taken_with_a_warning(tmp_path: Path) -> None:
+    """The daemon starts and says so once in its log, by the name of the file; never for one that is kept close."""
+    configure_log("warning", "json")
+    file = tmp_path / "key"
+    file.write_text(KEY)
+    for mode, count in ((0o600, 0), (0o640, 0), (0o644, 1)):
+        file.chmod(mode)
+        with capture_logs() as lines:
+            async with service_in(tmp_path / "data", encryption={"master_key_file": str(file)}):
+                pass
+        told = [line for line in lines if "may read the file of the master key" in line["event"]]
+        assert [(line["log_level"], line["file"]) for line in told] == [("warning", str(file))] * count

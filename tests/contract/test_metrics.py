@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ebbtide.errors import Exhausted
+from ebbtide.errors import Corrupted, Exhausted
 from ebbtide.language.port import BadReply
+from ebbtide.verbs.agents import erase
 from ebbtide.verbs.metrics import get_metrics
+from ebbtide.verbs.moving import backup, restore
 from ebbtide.verbs.service import Service, get_readiness
 from tests.support.callers import CALLERS, CallerIn, rest_in
 from tests.support.in_process import service_in, settle, tell
@@ -115,6 +118,20 @@ async def test_metrics_are_served_as_prometheus_reads_them(tmp_path: Path) -> No
         assert "ann" not in {word for line in response.text.splitlines() for word in line.split('"')}
 
 
+def taking(saved: bytearray) -> Callable[[bytes], Awaitable[object]]:
+    """Takes the pieces of a file."""
+
+    async def take(piece: bytes) -> None:
+        saved.extend(piece)
+
+    return take
+
+
+async def in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    """A file as it comes in."""
+    yield content
+
+
 # --- readiness -----------------------------------------------------------------------------------------------
 
 
@@ -134,6 +151,39 @@ async def test_agents_that_could_not_be_opened_are_told(tmp_path: Path) -> None:
         assert "1 agents with waiting work could not be opened (STORE_CORRUPTED)" in readiness.reasons
         data.write_bytes(kept)
         await settle(service, "ann")
+        assert (await get_readiness(service)).status == "ready"
+
+
+@pytest.mark.parametrize("mending", ["put back", "erased", "restored"])
+async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -> None:
+    """Once one was met readiness is degraded and counts it, without its id, until it is erased, restored or whole."""
+    async with service_in(tmp_path) as service:
+        for name in ("ann", "bea"):
+            await tell(service, name, "I moved to Lisbon in May.")
+            await settle(service, name)
+        saved = bytearray()
+        with await backup(service, "ann") as leaving:
+            await leaving.hand_over(taking(saved))
+    data = tmp_path / "agents" / "ann" / "data.mdb"
+    sound = data.read_bytes()
+    data.write_bytes(b"\xff" * len(sound))
+    async with service_in(tmp_path) as service:
+        assert (await get_readiness(service)).status == "ready"
+        for _ in range(2):
+            with pytest.raises(Corrupted):
+                await tell(service, "ann", "Hello.")
+        await tell(service, "bea", "Hello.")
+        readiness = await get_readiness(service)
+        assert readiness.status == "degraded"
+        assert readiness.reasons == ["1 agents could not be opened, their data is damaged (STORE_CORRUPTED)"]
+        if mending == "put back":
+            data.write_bytes(sound)
+            await tell(service, "ann", "Hello.")
+        elif mending == "erased":
+            await erase(service, "ann")
+        else:
+            await restore(service, "ann", in_pieces(bytes(saved)), replace=True, rename=False)
+        await eventually(lambda: not service.fleet.damage.reasons)
         assert (await get_readiness(service)).status == "ready"
 
 

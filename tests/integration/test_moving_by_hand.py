@@ -167,3 +167,25 @@ def test_what_nobody_can_read_is_not_sent(daemon: Daemon, tmp_path: Path) -> Non
     path.write_text(json.dumps(MEM0))
     assert run("import", str(path), url=daemon.url).returncode == ExitCode.USAGE
     assert answer(run("agents", "--json", url=daemon.url)) == {"agents": []}
+
+
+def test_a_damaged_agent_keeps_no_other_from_its_backup(daemon: Daemon, tmp_path: Path) -> None:
+    """With a daemon at work: the damaged one is named with its reason, the others are saved, the code tells it."""
+    daemon.remember("aaa", "I moved to Lisbon in May.")
+    daemon.remember("bea", "I like the sea.")
+    daemon.flush("aaa")
+    assert daemon.stop() == 0
+    damaged = daemon.data_dir / "agents" / "aaa" / "data.mdb"
+    kept = damaged.read_bytes()
+    damaged.write_bytes(b"\xa5" * len(kept))
+    daemon.start()
+    done = run("backup", "--out", str(tmp_path / "out"), "--json", url=daemon.url)
+    assert done.returncode == ExitCode.DAMAGED
+    told = json.loads(done.stdout)
+    assert [one["agent_id"] for one in told["backups"]] == ["bea"]
+    assert [(one["name"], one["reason"]) for one in told["failed"]] == [("aaa", "STORE_CORRUPTED")]
+    assert "aaa: " in done.stderr and "[STORE_CORRUPTED]" in done.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["bea.ebb"]
+    daemon.stop()
+    damaged.write_bytes(kept)
+    daemon.start()

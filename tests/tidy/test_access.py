@@ -42,6 +42,18 @@ def test_commands_that_ask_a_daemon_can_show_who_asks() -> None:
     assert found > 10
 
 
+def test_commands_that_work_offline_take_the_master_key() -> None:
+    """Wherever a command works on a data directory that it holds, the master key can be named."""
+    # A daemon has settings for it, and API keys lie beside what is encrypted.
+    others = ("ebbtide serve", "ebbtide keys ")
+    found = 0
+    for name, options in _commands(typer.main.get_command(app)):
+        if "--data-dir" in options and not name.startswith(others):
+            found += 1
+            assert "--master-key-file" in options, name
+    assert found > 10
+
+
 def _commands(command: Any, name: str = "ebbtide") -> Iterator[tuple[str, set[str]]]:
     for below, one in getattr(command, "commands", {}).items():
         yield from _commands(one, f"{name} {below}")

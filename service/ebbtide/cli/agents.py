@@ -8,20 +8,21 @@ from rich.table import Table
 
 from ebbtide.cli.console import local_time, out, say, write_json
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 from ebbtide.cli.source import source
 
 
 def agents(
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
     """List agents, open or not, without opening any."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
         found = where.agents()
     if as_json:
         write_json({"agents": found})

@@ -16,8 +16,12 @@ from ebbtide.cli.console import counted, local_time, out, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.one_by_one import OneByOne
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 from ebbtide.cli.source import Source, source
+
+ERASED = "(erased agents)"
+"""What their log is called among those of agents."""
 
 audit = typer.Typer(help="What was done to memories, by whom, when; and whether the log of it is whole.")
 
@@ -29,13 +33,14 @@ def show(
     ] = None,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
     """Show an agent's audit log."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
         records = where.erased_agents() if agent is None else where.audit(agent)
     if as_json:
         write_json({"records": records})
@@ -59,39 +64,49 @@ def verify(
     ] = None,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Follow the chain of an audit log. Exit code 7 when it is broken, 6 when a --text was not erased."""
+    """Follow the chain of an audit log. Exit code 7 when it is broken, 6 when a --text was not erased.
+
+    Of all logs, one that cannot be read stops no other.
+    """
     texts = [] if text is None else [_read(text)]
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
         agents = [one["agent_id"] for one in where.agents()] if agent is None else [agent]
-        found = {name: where.verify_audit(name, texts) for name in agents}
-        if agent is None:
-            found |= _erased(where, texts)
+        row = OneByOne(agents, are_asked_for=agent is not None)
+        found = []
+        for name in row:
+            with row.trying(name):
+                found.append((name, where.verify_audit(name, texts)))
+        if agent is None and not row.is_over:
+            with row.trying(ERASED):
+                found += _erased(where, texts)
     if as_json:
-        write_json({"logs": found})
+        write_json({"logs": dict(found), "failed": row.failed, "gone": row.gone})
     else:
-        for name, one in found.items():
+        for name, one in found:
             _tell(name, one)
-    broken = [name for name, one in found.items() if not one["intact"]]
+    broken = [name for name, one in found if not one["intact"]]
     if broken:
         raise Failure(f"The audit log is broken: {', '.join(broken)}.", ExitCode.DAMAGED)
-    if text is not None and not any(one["texts"][0]["erased"] for one in found.values()):
+    row.end("of the audit logs could not be read")
+    if text is not None and not any(one["texts"][0]["erased"] for _, one in found):
         raise Failure(f"No record says that the text of {text} was erased.", ExitCode.NOT_FOUND)
 
 
-def _erased(where: Source, texts: list[str]) -> dict[str, dict[str, Any]]:
+def _erased(where: Source, texts: list[str]) -> list[tuple[str, dict[str, Any]]]:
     try:
-        return {"(erased agents)": where.verify_erased(texts)}
+        return [(ERASED, where.verify_erased(texts))]
     except Failure as failure:
-        if "[KEY_NOT_FOR_AGENT]" not in failure.message:
+        if failure.reason != "KEY_NOT_FOR_AGENT":
             raise
     # Who may ask for some agents has asked for all of those; the log of the others is not theirs.
     say("The log of erased agents is not told to a key that is bound to agents.", "dim")
-    return {}
+    return []
 
 
 def _read(path: Path) -> str:
@@ -104,7 +119,9 @@ def _read(path: Path) -> str:
 def _tell(name: str, found: dict[str, Any]) -> None:
     if found["intact"]:
         last = f", last {found['record_hash']}" if found["records"] else ""
-        say(f"{name}: {counted(found['records'], 'record')} follow each other{last}.")
+        count = found["records"]
+        whole = f"{counted(count, 'record')} {'is whole' if count == 1 else 'follow each other'}"
+        say(f"{name}: {whole if count else 'no records'}{last}.")
     else:
         say(f"{name}: record {found['broken_record']} {found['problem']}.", "red")
     for one in found["texts"]:

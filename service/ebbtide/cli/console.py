@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -50,6 +51,14 @@ def _console(*, is_error_stream: bool) -> Console:
 def say(text: str, style: str = "") -> None:
     """Say something to the person at the terminal, word for word."""
     err().print(Text(text, style), soft_wrap=True)
+
+
+def warn_of_open_key(path: Path, what: str) -> None:
+    """Say so when a file that holds a key may be read by every user of the machine."""
+    from ebbtide.store.keys import is_open_to_all
+
+    if is_open_to_all(path):
+        say(f"warning: every user of this machine may read {what}; chmod 600 {path}", "yellow")
 
 
 def write_text(text: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ebbtide.cli.console import warn_of_open_key
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 
@@ -54,6 +55,7 @@ def _api_key(file: Path | None) -> str:
             raise Failure(f"{place} cannot be read: {error.strerror}.", ExitCode.USAGE) from None
         except UnicodeDecodeError:
             text = "\0"
+        warn_of_open_key(file, "the API key file")
     key = text.strip()
     if (file or key) and not re.fullmatch(r"[\x21-\x7e]+", key):
         raise Failure(f"{place} holds no API key.", ExitCode.USAGE)

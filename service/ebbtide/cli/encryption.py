@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from ebbtide.cli.console import counted, err, out, say, write_json
+from ebbtide.cli.console import counted, err, out, say, warn_of_open_key, write_json
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DataDir, Json, MasterKeyFile
@@ -32,11 +32,11 @@ All = Annotated[bool, typer.Option("--all", help="Every agent.")]
 
 
 @encryption.command("status")
-def status(data_dir: DataDir = None, as_json: Json = False) -> None:
+def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_json: Json = False) -> None:
     """Which agents are encrypted, and under which keys. Needs no key."""
     from ebbtide.cli.offline import held
 
-    with held(data_dir) as (data, _):
+    with held(data_dir, master_key_file) as (data, _):
         master = data.keys.master_fingerprint()
         rows = [_told(data, directory) for directory in data.directories()]
     if as_json:
@@ -133,6 +133,7 @@ def rotate_master(
     from ebbtide.store.keys import read_master_key
 
     new = read_master_key(new_key_file)
+    warn_of_open_key(new_key_file, "the file of the new master key")
     with held(data_dir, master_key_file) as (data, _):
         rotated = data.keys.rotate_master(new)
     say(
@@ -145,23 +146,26 @@ def destroy(
     agent: One,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible."""
+    """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible. Needs no key."""
     from ebbtide.actor import NOBODY
     from ebbtide.cli.offline import held
     from ebbtide.clock import SystemClock
     from ebbtide.store.chain import AuditEntry
     from ebbtide.store.data_directory import directory_name
 
-    with held(data_dir) as (data, _):
+    with held(data_dir, master_key_file) as (data, _):
         [agent_id] = _chosen(data, [agent], every=False)
         directory = directory_name(agent_id)
         if not data.keys.has_keys(directory):
             raise Failure(f"There is no key of {agent} in {data.root}.", ExitCode.NOT_FOUND)
         if not yes:
             _ask(agent)
-        # The record first: no key goes without one.
-        entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", {})
+        # The record first: no key goes without one. It says which, so that a backup can be told by it later.
+        meta = data.meta(directory)
+        details: dict[str, object] = {} if meta is None else {"key_fingerprint": meta.key_fingerprint}
+        entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", details)
         data.erased.append(entry, agent_id, b"")
         data.keys.destroy(directory)
     say(f"The key of {agent} is destroyed. What is left of it can be deleted like any agent.")

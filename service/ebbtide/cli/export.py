@@ -12,7 +12,7 @@ import typer
 from ebbtide.cli.console import moving, say
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.moving import place, written
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, MasterKeyFile, Url
 
 
 def export(
@@ -22,12 +22,16 @@ def export(
     ] = "-",
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
 ) -> None:
     """Export an agent as JSON lines: everything it remembers and was told, for people and programs."""
-    with place(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where, moving() as bar:
+    with (
+        place(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where,
+        moving() as bar,
+    ):
         task = bar.add_task(f"exporting {agent}", total=None)
 
         def moved(size: int) -> None:

@@ -11,18 +11,26 @@ from ebbtide.errors import EbbtideError
 
 
 class Failure(Exception):
-    """Why a command ends early. `hint` says what to do next, where there is something."""
+    """Why a command ends early. `hint` says what to do next, where there is something.
 
-    def __init__(self, message: str, code: ExitCode, *, hint: str = "") -> None:
+    `reason` is that of the error behind it, where there is one; `ends_all` says that it is not about one agent or
+    file, so that with the next one it would go the same way.
+    """
+
+    def __init__(
+        self, message: str, code: ExitCode, *, hint: str = "", reason: str = "", ends_all: bool = False
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.hint = hint
+        self.reason = reason
+        self.ends_all = ends_all
 
 
 def as_failure(error: EbbtideError) -> Failure:
     """The failure for an error raised in this process."""
-    return Failure(sentence(error.message), of_error(error.reason, error.http))
+    return Failure(sentence(error.message), of_error(error.reason, error.http), reason=error.reason)
 
 
 def sentence(text: str) -> str:

@@ -16,7 +16,7 @@ from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
-from ebbtide.cli.times import begin_ms, end_ms
+from ebbtide.cli.times import begin_ms, check_stretch, end_ms
 
 MOST_SHOWN = 20
 
@@ -63,6 +63,7 @@ def forget(
     from ebbtide.cli.remote import Remote
     from ebbtide.vocabulary import message_number
 
+    check_stretch(since, until)
     messages = [name for name in names or [] if message_number(name) is not None]
     span = {"begin": since, "end": until}
     body: dict[str, Any] = {

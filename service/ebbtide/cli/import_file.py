@@ -19,7 +19,7 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.foreign import FORMATS, Skipped, detected, read_foreign
 from ebbtide.cli.moving import opened, place
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 from ebbtide.cli.remember import check
 from ebbtide.cli.restore import Replace, put, tell
 
@@ -43,6 +43,7 @@ def import_file(
     replace: Replace = False,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
@@ -58,7 +59,7 @@ def import_file(
             form = detected(source.read(LOOKED_AT_BYTES), file.name)
     shown = credentials(api_key_file, ca_file, client_cert)
     if form == "ebbtide":
-        with place(url, data_dir, shown, make=True) as where:
+        with place(url, data_dir, shown, master_key_file, make=True) as where:
             done = put(where, file, agent, replace=replace)
         (write_json if as_json else tell)(done)
         return

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ebbtide.cli.console import counted, local_time, out, write_json
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 from ebbtide.cli.pictures import importance_bar, indented
 from ebbtide.cli.source import source
 
@@ -28,10 +28,11 @@ def inspect(
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
     """Look at an agent, or at one of its memories with its links."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert)) as where:
+    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
         if node is not None:
             found = where.node(agent, node)
             if as_json:

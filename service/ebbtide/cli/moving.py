@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
+from ebbtide.cli.source import refuse_master_key
 
 if TYPE_CHECKING:
     from ebbtide.settings import Settings
@@ -36,10 +37,16 @@ class Place(Protocol):
 
 @contextmanager
 def place(
-    url: str, data_dir: Path | None, credentials: Credentials = NO_CREDENTIALS, *, make: bool = False
+    url: str,
+    data_dir: Path | None,
+    credentials: Credentials = NO_CREDENTIALS,
+    master_key_file: Path | None = None,
+    *,
+    make: bool = False,
 ) -> Iterator[Place]:
     """The data directory where one is named, else the daemon; with `make` the directory need not be there yet."""
     if data_dir is None:
+        refuse_master_key(master_key_file)
         from ebbtide.cli.remote import Remote
 
         with Remote(url, credentials) as remote:
@@ -49,7 +56,7 @@ def place(
 
     if make:
         (data_dir / "agents").mkdir(parents=True, exist_ok=True, mode=0o700)
-    with held(data_dir) as (data, settings):
+    with held(data_dir, master_key_file) as (data, settings):
         yield AtRest(data, settings)
 
 
@@ -61,18 +68,21 @@ class AtRest:
         self._settings = settings
 
     def agent_ids(self) -> list[str]:
-        """Every agent that can be told."""
-        found = (self._data.meta(directory) for directory in self._data.directories())
-        return [meta.agent_id for meta in found if meta is not None]
+        """Every agent; where its id cannot be read, the name of its directory."""
+        from ebbtide.cli.offline import told_agents
+
+        return [told.agent_id for told in told_agents(self._data)]
 
     def fetch(self, agent_id: str, form: str, into: BinaryIO, moved: Told) -> None:
         """Write the backup or the export of an agent."""
         from ebbtide import __version__
+        from ebbtide.cli.offline import refuse_nameless
         from ebbtide.clock import SystemClock
         from ebbtide.errors import NotFound
         from ebbtide.store.sending import Sending
         from ebbtide.vocabulary import parse_agent_id
 
+        refuse_nameless(self._data, agent_id)
         owner = parse_agent_id(agent_id)
         if not self._data.exists(owner):
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
@@ -154,6 +164,8 @@ def written(path: Path) -> Iterator[BinaryIO]:
             os.fsync(descriptor)
         fresh.replace(path)
     except OSError as error:
-        raise Failure(f"{path} cannot be written: {error.strerror}.", ExitCode.REFUSED) from None
+        raise Failure(
+            f"{path} cannot be written: {error.strerror}.", ExitCode.REFUSED, ends_all=True
+        ) from None
     finally:
         fresh.unlink(missing_ok=True)

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from ebbtide.cli.console import warn_of_open_key
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.serve import given, settings_in_force
-from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.errors import Corrupted, EbbtideError, NotFound
 from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import stamp_of
 from ebbtide.settings import Settings
-from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.data_directory import AgentMeta, DataDirectory
 from ebbtide.store.keys import master_key_of
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
@@ -56,11 +57,48 @@ def held(path: Path | None, master_key_file: Path | None = None) -> Iterator[tup
         max_map_bytes=settings.store.max_map_bytes,
         master_key=master_key_of(settings.encryption),
     )
+    if settings.encryption.master_key_file:
+        warn_of_open_key(Path(settings.encryption.master_key_file), "the file of the master key")
     data.acquire()
     try:
         yield data, settings
     finally:
         data.release()
+
+
+@dataclass(frozen=True, slots=True)
+class ToldAgent:
+    """An agent as its `meta.json` tells it, or why that cannot be had; then its directory stands for its id."""
+
+    agent_id: str
+    meta: AgentMeta | None
+    problem: str = ""
+
+
+def told_agents(data: DataDirectory) -> Iterator[ToldAgent]:
+    """Every agent of a directory. What was cut off while it came into being is none."""
+    for directory in data.directories():
+        path = data.agents / directory
+        try:
+            meta = data.meta(directory)
+            if meta is None and (not (path / "data.mdb").exists() or LmdbStore.is_blank(path)):
+                continue
+        except EbbtideError as error:
+            yield ToldAgent(directory, None, error.message)
+            continue
+        if meta is None:
+            yield ToldAgent(directory, None, _NO_META)
+        else:
+            yield ToldAgent(meta.agent_id, meta)
+
+
+def refuse_nameless(data: DataDirectory, name: str) -> None:
+    """STORE_CORRUPTED for the name of a directory that stands for an id which cannot be read."""
+    if name.startswith("~") and (data.agents / name).is_dir():
+        raise Corrupted(_NO_META, reason="STORE_CORRUPTED")
+
+
+_NO_META = "its meta.json cannot be read, so nobody knows whose it is; a request for the agent makes it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +139,7 @@ class RestingFleet:
     @asynccontextmanager
     async def using(self, agent_id: AgentId) -> AsyncIterator[RestingAgent]:
         """The agent, open for the block. AGENT_NOT_FOUND when there is none."""
+        refuse_nameless(self.data, agent_id)
         if not self.data.exists(agent_id):
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
         store = self.data.open_store(agent_id)
@@ -128,18 +167,14 @@ class Resting:
 
     def agents(self) -> list[Json]:
         """Every agent, by what its `meta.json` says."""
-        found = []
-        for directory in self._data.directories():
-            try:
-                meta = self._data.meta(directory)
-            except EbbtideError as error:
-                found.append({"agent_id": directory, "problem": error.message})
+        found: list[Json] = []
+        for told in told_agents(self._data):
+            meta = told.meta
+            if meta is None:
+                found.append({"agent_id": told.agent_id, "problem": told.problem})
                 continue
-            if meta is not None:
-                summary = AgentSummary(
-                    meta.agent_id, meta.created_at_ms, meta.format_version, False, meta.counts
-                )
-                found.append(_listing(summary))
+            summary = AgentSummary(meta.agent_id, meta.created_at_ms, meta.format_version, False, meta.counts)
+            found.append(_listing(summary))
         return found
 
     def agent(self, agent_id: str) -> Json:

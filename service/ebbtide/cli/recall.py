@@ -36,6 +36,7 @@ from ebbtide.cli.options import (
     Url,
     Without,
 )
+from ebbtide.cli.times import check_stretch
 
 Words = Annotated[
     list[str] | None,
@@ -87,6 +88,7 @@ def recall(
     as_json: Json = False,
 ) -> None:
     """Recall what matches; without a word, everything in reach of the focus."""
+    check_stretch(since, until)
     command = _given(
         keywords=words or [],
         relations=relation or [],

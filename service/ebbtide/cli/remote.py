@@ -31,8 +31,9 @@ PAGE_SIZE = 1000
 
 PIECE_BYTES = 256 << 10
 
-FILE_TIMEOUT_S = httpx.Timeout(TIMEOUT_S, read=3600.0)
-"""A large agent is copied before its first byte comes, and checked after its last one went."""
+LONG_TIMEOUT_S = httpx.Timeout(TIMEOUT_S, read=3600.0)
+"""For what takes longer the more an agent holds, and has nothing to tell before its end: a large agent is copied
+before its first byte comes, and checked after its last one went; it is written anew before it has forgotten."""
 
 Json = dict[str, Any]
 
@@ -97,7 +98,7 @@ class Remote:
 
     def forget(self, agent_id: str, body: Json) -> Json:
         """Forget a selection for good, or look it up."""
-        return self._ask("POST", f"{_of(agent_id)}/forget", body)
+        return self._ask("POST", f"{_of(agent_id)}/forget", body, LONG_TIMEOUT_S)
 
     def audit(self, agent_id: str) -> list[Json]:
         """Every record of an agent's audit log."""
@@ -105,7 +106,7 @@ class Remote:
 
     def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
         """Whether an agent's audit log is whole, and whether texts were erased."""
-        return self._ask("POST", f"{_of(agent_id)}/audit/verify", {"texts": texts})
+        return self._ask("POST", f"{_of(agent_id)}/audit/verify", {"texts": texts}, LONG_TIMEOUT_S)
 
     def erased_agents(self) -> list[Json]:
         """Every record of an erased agent."""
@@ -113,7 +114,7 @@ class Remote:
 
     def verify_erased(self, texts: list[str]) -> Json:
         """Whether the log of erased agents is whole, and whether texts were among what they held."""
-        return self._ask("POST", "/v1/erased-agents/verify", {"texts": texts})
+        return self._ask("POST", "/v1/erased-agents/verify", {"texts": texts}, LONG_TIMEOUT_S)
 
     def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS) -> Json:
         """Wait until what was accepted is digested, or the time is over."""
@@ -166,7 +167,7 @@ class Remote:
         """Write the backup or the export of an agent."""
         with (
             self._translated(),
-            self._http.stream("GET", f"{_of(agent_id)}/{form}", timeout=FILE_TIMEOUT_S) as response,
+            self._http.stream("GET", f"{_of(agent_id)}/{form}", timeout=LONG_TIMEOUT_S) as response,
         ):
             if not response.is_success:
                 response.read()
@@ -193,7 +194,7 @@ class Remote:
                 content=pieces(),
                 params=how,
                 headers=headers,
-                timeout=FILE_TIMEOUT_S,
+                timeout=LONG_TIMEOUT_S,
             )
         return self._read(response)
 
@@ -209,13 +210,19 @@ class Remote:
             if not token:
                 return found
 
-    def _ask(self, method: str, path: str, body: Json | None = None) -> Json:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        timeout: float | httpx.Timeout = TIMEOUT_S,
+    ) -> Json:
         content = None if body is None else _encoded(json.dumps(body, ensure_ascii=False))
         headers = {"accept": "application/json"}
         if content is not None:
             headers["content-type"] = "application/json"
         with self._translated():
-            response = self._http.request(method, path, content=content, headers=headers)
+            response = self._http.request(method, path, content=content, headers=headers, timeout=timeout)
         return self._read(response)
 
     @contextmanager
@@ -224,17 +231,25 @@ class Remote:
         try:
             yield
         except httpx.ConnectError:
-            raise self._unreachable("no daemon answers") from None
+            raise self._unreachable("no daemon answers", ends_all=True) from None
+        except httpx.ReadTimeout as error:
+            waited_s = error.request.extensions["timeout"]["read"]
+            raise Failure(
+                f"The daemon did not answer within {waited_s:.0f} s at {self.url}.",
+                ExitCode.UNREACHABLE,
+                hint="It may still be at work: its log says what it is at, /readyz what holds it up.",
+            ) from None
         except httpx.TimeoutException:
-            raise self._unreachable(f"the daemon did not answer within {TIMEOUT_S:.0f} s") from None
+            raise self._unreachable(f"no connection within {TIMEOUT_S:.0f} s", ends_all=True) from None
         except httpx.TransportError:
             raise self._unreachable("the connection broke off") from None
 
-    def _unreachable(self, what: str) -> Failure:
+    def _unreachable(self, what: str, *, ends_all: bool = False) -> Failure:
         return Failure(
             f"{sentence(what).rstrip('.')} at {self.url}.",
             ExitCode.UNREACHABLE,
             hint="Start one with `ebbtide serve`, or name another with --url.",
+            ends_all=ends_all,
         )
 
     def _read(self, response: httpx.Response) -> Json:
@@ -252,6 +267,7 @@ class Remote:
             f"What answers at {self.url} is not an Ebbtide daemon (HTTP {response.status_code}).",
             ExitCode.UNREACHABLE,
             hint="Name the daemon's address with --url.",
+            ends_all=True,
         )
 
 
@@ -267,7 +283,10 @@ def refusal(error: Json, status: int, retry_after: str = "") -> Failure:
         hint = "Name a key with --api-key-file, or in EBBTIDE_API_KEY; `ebbtide keys create` makes one."
     if retry_after:
         hint = f"Try again in {retry_after} s."
-    return Failure(f"{text} [{error['reason']}]", of_error(error["reason"], status), hint=hint)
+    reason = error["reason"]
+    return Failure(
+        f"{text} [{reason}]", of_error(reason, status), hint=hint, reason=reason, ends_all=status == 401
+    )
 
 
 def _of(agent_id: str) -> str:

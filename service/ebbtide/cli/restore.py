@@ -13,7 +13,8 @@ from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.moving import Place, opened, place
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, Url
+from ebbtide.cli.one_by_one import OneByOne
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 Replace = Annotated[
     bool,
@@ -27,23 +28,29 @@ def restore(
     replace: Replace = False,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Restore agents from backups or exports. What cannot be verified changes nothing."""
+    """Restore agents from backups or exports. What cannot be verified changes nothing, and stops no other file."""
     if new_id is not None and len(files) > 1:
         raise Failure("--as: one file at a time.", ExitCode.USAGE)
     done = []
-    with place(url, data_dir, credentials(api_key_file, ca_file, client_cert), make=True) as where:
-        for path in files:
-            done.append(put(where, path, new_id, replace=replace))
+    with place(
+        url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file, make=True
+    ) as where:
+        row = OneByOne(map(str, files), are_asked_for=True)
+        for name in row:
+            with row.trying(name):
+                done.append(put(where, Path(name), new_id, replace=replace))
     if as_json:
-        write_json({"restored": done})
-        return
-    for one in done:
-        tell(one)
+        write_json({"restored": done, "failed": row.failed})
+    else:
+        for one in done:
+            tell(one)
+    row.end("of the files could not be restored")
 
 
 def put(where: Place, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
 
 Json = dict[str, Any]
 
@@ -25,10 +27,22 @@ class Source(Protocol):
     def verify_erased(self, texts: list[str]) -> Json: ...
 
 
+def refuse_master_key(master_key_file: Path | None) -> None:
+    """A Failure where a master key is shown to a daemon, which has its own."""
+    if master_key_file is not None:
+        raise Failure("--master-key-file: only with --data-dir; a daemon has its own.", ExitCode.USAGE)
+
+
 @contextmanager
-def source(url: str, data_dir: Path | None, credentials: Credentials = NO_CREDENTIALS) -> Iterator[Source]:
+def source(
+    url: str,
+    data_dir: Path | None,
+    credentials: Credentials = NO_CREDENTIALS,
+    master_key_file: Path | None = None,
+) -> Iterator[Source]:
     """The data directory where one is named, else the daemon."""
     if data_dir is None:
+        refuse_master_key(master_key_file)
         from ebbtide.cli.remote import Remote
 
         with Remote(url, credentials) as remote:
@@ -36,5 +50,5 @@ def source(url: str, data_dir: Path | None, credentials: Credentials = NO_CREDEN
         return
     from ebbtide.cli.offline import Resting, held
 
-    with held(data_dir) as (data, settings):
+    with held(data_dir, master_key_file) as (data, settings):
         yield Resting(data, settings)

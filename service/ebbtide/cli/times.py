@@ -10,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import typer
 
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -25,6 +28,12 @@ def end_ms(text: str) -> int:
         return _milliseconds(moment + timedelta(days=1) if _DAY.fullmatch(text) else moment)
     except OverflowError:
         raise typer.BadParameter(f"{text!r:.40} has no day after it") from None
+
+
+def check_stretch(since_ms: int | None, until_ms: int | None) -> None:
+    """A Failure that names both options where nothing can lie between them."""
+    if since_ms is not None and until_ms is not None and since_ms >= until_ms:
+        raise Failure("--until is over before --since begins: nothing can lie between them.", ExitCode.USAGE)
 
 
 def _moment(text: str) -> datetime:

@@ -22,6 +22,7 @@ from ebbtide.errors import Conflict, EbbtideError, Exhausted, NotFound, Precondi
 from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.allowance import Allowance, Newcomers, agents_within, refuse_beyond
+from ebbtide.fleet.damage import Damage
 from ebbtide.fleet.footprint import Footprint, least_recently_used
 from ebbtide.fleet.loading import Coming, Loading
 from ebbtide.fleet.pulse import Pulse
@@ -82,6 +83,7 @@ class Fleet:
         self.watching = Watching(max_event_streams)
         self.unresumed: dict[AgentId, str] = {}
         """Agents whose waiting work rests since they could not be opened, with the reason."""
+        self.damage = Damage()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
         self._is_stopping = False
@@ -186,7 +188,7 @@ class Fleet:
         del self._opening[agent_id]
         self._room.beat()
         if not task.cancelled():
-            task.exception()
+            self.damage.note(agent_id, task.exception())
 
     def _refuse_when_stopping(self, agent_id: AgentId) -> None:
         if self._is_stopping:
@@ -294,6 +296,7 @@ class Fleet:
             await self._guarded(
                 agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
             )
+            self.damage.mended(agent_id)
             return erased[0]
         finally:
             self._erasing.discard(agent_id)
@@ -321,6 +324,7 @@ class Fleet:
             await self.close(agent_id)
             put = partial(self.data.install, agent_id, staged.path, staged.entry)
             await self._guarded(agent_id, self.on_pool(put))
+            self.damage.mended(agent_id)
         finally:
             self._restoring.discard(agent_id)
             self.watching.beat(agent_id)

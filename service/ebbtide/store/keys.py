@@ -13,6 +13,7 @@ meant to be sealed, or make keys that nobody else can unwrap.
 
 from __future__ import annotations
 
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,15 @@ def read_master_key(path: Path) -> MasterKey:
             f"the file of the master key {path} cannot be read: {why}", reason="MASTER_KEY_REFUSED"
         ) from error
     return parse_master_key(text)
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Whether the mode of a file lets every user of the machine read or write it. A group is its owner's own choice."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(mode & (stat.S_IROTH | stat.S_IWOTH))
 
 
 class DataKeys:

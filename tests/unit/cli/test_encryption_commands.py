@@ -27,8 +27,9 @@ def root(tmp_path: Path) -> Path:
         store.write(fill)
         store.close()
     data.release()
-    (tmp_path / "old.key").write_text("6d" * 32)
-    (tmp_path / "new.key").write_text("6f" * 32)
+    for name, text in (("old.key", "6d" * 32), ("new.key", "6f" * 32)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o640)
     return tmp_path
 
 
@@ -106,3 +107,54 @@ def test_what_cannot_be_done_is_said(root: Path) -> None:
     assert run(root, "encryption", "encrypt", "ann", key="bad.key") == ExitCode.BAD_SETTING
     assert not (root / "data" / "keys").exists()
     assert run(root, "check") == 0
+
+
+def test_what_works_offline_takes_the_master_key(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """On encrypted agents every command that reads them works with the key named at the command line."""
+    assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
+    for command in (
+        ("agents",),
+        ("inspect", "ann"),
+        ("audit", "show", "ann"),
+        ("audit", "verify"),
+        ("backup", "--out", str(tmp_path)),
+        ("restore", str(tmp_path / "ann.ebb"), "--replace"),
+        ("export", "ann", "--out", str(tmp_path / "ann.jsonl")),
+        ("import", str(tmp_path / "ann.jsonl"), "--replace"),
+        ("encryption", "status"),
+        ("encryption", "destroy", "bea", "--yes"),
+    ):
+        assert run(root, *command, key="old.key") == 0, command
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        command_line.main(["audit", "show", "ann", "--master-key-file", str(root / "old.key")])
+    assert caught.value.code == ExitCode.USAGE
+    assert "only with --data-dir" in capsys.readouterr().err
+
+
+def test_a_key_file_that_everybody_may_read_is_taken_with_a_warning(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once a command, on standard error, by the name of the file: the master key, the new one, an API key."""
+    rotate = ("encryption", "rotate-master", "--new-key-file", str(root / "new.key"))
+    assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
+    assert "warning" not in capsys.readouterr().err
+    for name in ("old.key", "new.key"):
+        (root / name).chmod(0o644)
+    assert run(root, "agents", "--json", key="old.key") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["agents"]
+    assert printed.err == (
+        "warning: every user of this machine may read the file of the master key; "
+        f"chmod 600 {root / 'old.key'}\n"
+    )
+    assert run(root, *rotate, key="old.key") == 0
+    assert capsys.readouterr().err.count("warning: ") == 2
+    for mode, count in ((0o600, 0), (0o604, 1)):
+        (root / "new.key").chmod(mode)
+        asked = ["recall", "x", "--url", "http://127.0.0.1:9", "--api-key-file", str(root / "new.key")]
+        with pytest.raises(SystemExit):
+            command_line.main(asked)
+        assert capsys.readouterr().err.count("may read the API key file; chmod 600") == count

@@ -110,6 +110,35 @@ def test_what_is_no_daemon_is_unreachable(answer: httpx.Response | Exception, ex
     assert failure.message.startswith(expected)
 
 
+def test_a_daemon_at_work_is_waited_for() -> None:
+    """What takes longer the more an agent holds has an hour; a daemon that is there is not told to be started."""
+    waits_s = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        waits_s.append(request.extensions["timeout"]["read"])
+        raise httpx.ReadTimeout("slow")
+
+    with Remote("http://h", transport=httpx.MockTransport(handle)) as remote:
+        for ask in (
+            lambda: remote.forget("ann", {}),
+            lambda: remote.verify_audit("ann", []),
+            lambda: remote.agent("ann"),
+        ):
+            with pytest.raises(Failure) as caught:
+                ask()
+            assert f"within {waits_s[-1]:.0f} s" in caught.value.message
+            assert "ebbtide serve" not in caught.value.hint
+    assert waits_s == [3600.0, 3600.0, 60.0]
+
+
+def test_a_backwards_stretch_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    """`forget` and `recall` name the options that were typed, before any daemon is asked."""
+    span = ("--since", "2025-05-03", "--until", "2025-05-01", "--url", "http://127.0.0.1:9")
+    for command in (("forget", "ann"), ("recall", "-q", "tram")):
+        assert run(*command, *span) == ExitCode.USAGE
+        assert "--until is over before --since begins" in capsys.readouterr().err
+
+
 def test_bad_addresses_are_usage() -> None:
     """A --url that is no address is refused before anything is asked."""
     for url in ("nonsense", "ftp://host", "http://"):

@@ -1,0 +1,186 @@
+"""Many agents in one command: one that cannot be read is named, and keeps no other from its turn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ebbtide.cli import app as command_line
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.one_by_one import OneByOne
+from ebbtide.errors import Corrupted, NotFound, Unavailable
+from ebbtide.store import layout
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.port import Identity
+from tests.support.encrypted import fill
+
+ODD = "Ann Möller"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A data directory with four agents, and a master key beside it."""
+    data = DataDirectory(tmp_path / "data", initial_map_bytes=1 << 18, max_map_bytes=1 << 26)
+    data.acquire()
+    for name in ("ann", "bea", "cid", ODD):
+        store = data.create_store(Identity(name, 5, 7, layout.FORMAT_VERSION))
+        store.write(fill)
+        store.close()
+    data.release()
+    (tmp_path / "key").write_text("6d" * 32)
+    return tmp_path
+
+
+def run(root: Path, *arguments: str) -> int:
+    """The exit code of a command on the data directory."""
+    with pytest.raises(SystemExit) as caught:
+        command_line.main([*arguments, "--data-dir", str(root / "data")])
+    code = caught.value.code
+    return code if isinstance(code, int) else 0
+
+
+def spoil(root: Path, agent: str) -> None:
+    """Overwrite an agent's database with garbage."""
+    file = root / "data" / "agents" / agent / "data.mdb"
+    file.write_bytes(b"\xa5" * file.stat().st_size)
+
+
+def test_a_damaged_agent_stops_no_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first one is garbage: the others are backed up, it is named with its reason, and the code is not 0."""
+    spoil(root, "ann")
+    assert run(root, "backup", "--out", str(root / "out"), "--json") == ExitCode.DAMAGED
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert sorted(one["agent_id"] for one in told["backups"]) == [ODD, "bea", "cid"]
+    assert [(one["name"], one["reason"]) for one in told["failed"]] == [("ann", "STORE_CORRUPTED")]
+    assert len(list((root / "out").iterdir())) == 3
+    assert "ann: " in printed.err and "[STORE_CORRUPTED]" in printed.err
+    assert "1 of the agents could not be backed up." in printed.err
+
+
+def test_an_agent_without_its_key_stops_no_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A destroyed key is that agent's failure, by its reason; the code is that of the refusal."""
+    key = ("--master-key-file", str(root / "key"))
+    assert run(root, "encryption", "encrypt", "bea", *key) == 0
+    assert run(root, "encryption", "destroy", "bea", "--yes") == 0
+    capsys.readouterr()
+    assert run(root, "backup", "--out", str(root / "out")) == ExitCode.REFUSED
+    printed = capsys.readouterr()
+    assert "3 agents backed up." in printed.out
+    assert "bea: " in printed.err and "[DATA_KEY_MISSING]" in printed.err
+
+
+def test_an_agent_that_nobody_can_name_is_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without `meta.json` a directory stands for an agent: found by its own name, told by that of its directory."""
+    [hashed] = [path for path in (root / "data" / "agents").iterdir() if path.name.startswith("~")]
+    for directory in ("bea", hashed.name):
+        (root / "data" / "agents" / directory / "meta.json").unlink()
+    assert run(root, "backup", "--out", str(root / "out"), "--json") == ExitCode.DAMAGED
+    told = json.loads(capsys.readouterr().out)
+    assert [one["agent_id"] for one in told["backups"]] == ["ann", "bea", "cid"]
+    assert [one["name"] for one in told["failed"]] == [hashed.name]
+
+
+def test_a_bad_file_stops_no_restore(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several files the sound ones are restored, and the bad one and the one that is not there are named."""
+    assert run(root, "backup", "--out", str(root / "out")) == 0
+    bad = root / "out" / "ann.ebb"
+    bad.write_bytes(bad.read_bytes()[:-700])
+    capsys.readouterr()
+    files = [str(root / "out" / name) for name in ("ann.ebb", "none.ebb", "bea.ebb")]
+    there = run(root, "restore", *files, "--replace", "--json")
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert there not in (0, ExitCode.FAILURE)
+    assert [one["agent_id"] for one in told["restored"]] == ["bea"]
+    assert [one["name"] for one in told["failed"]] == files[:2]
+    assert "2 of the files could not be restored." in printed.err
+
+
+def test_the_only_one_fails_as_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who asks for one agent gets its error and its code, without a count."""
+    assert run(root, "backup", "zoe", "--out", str(root / "out")) == ExitCode.NOT_FOUND
+    assert capsys.readouterr().err == "error: There is no agent of this id.\n"
+
+
+def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """An agent that was listed may be erased before its turn; one that was asked for by name has to be there."""
+    for is_asked_for in (False, True):
+        row = OneByOne(["ann", "bea"], are_asked_for=is_asked_for)
+        for name in row:
+            with row.trying(name):
+                if name == "ann":
+                    raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+        if not is_asked_for:
+            row.end("agents could not be backed up")
+            assert (row.gone, row.failed) == (["ann"], [])
+            assert capsys.readouterr().err == "ann: was erased meanwhile.\n"
+            continue
+        with pytest.raises(Failure) as caught:
+            row.end("agents could not be backed up")
+        assert caught.value.code == ExitCode.NOT_FOUND
+
+
+def test_the_code_tells_of_damage_first() -> None:
+    """Damaged data is never hidden behind something that another try may mend."""
+    row = OneByOne(["ann", "bea", "cid"], are_asked_for=True)
+    for name, error in zip(row, (Unavailable("busy"), Corrupted("bad"), ValueError("odd")), strict=True):
+        with row.trying(name):
+            raise error
+    with pytest.raises(Failure) as caught:
+        row.end("agents could not be backed up")
+    assert caught.value.code == ExitCode.DAMAGED
+    assert [one["message"] for one in row.failed] == ["Busy.", "Bad.", "Unreadable: ValueError: odd"]
+
+
+def test_what_is_about_all_ends_the_row() -> None:
+    """Where no daemon answers, the others are not tried."""
+    row = OneByOne(["ann", "bea"], are_asked_for=True)
+    tried = []
+    for name in row:
+        with row.trying(name):
+            tried.append(name)
+            raise Failure("No daemon answers.", ExitCode.UNREACHABLE, ends_all=True)
+    assert tried == ["ann"]
+    with pytest.raises(Failure):
+        row.end("agents could not be backed up")
+
+
+def test_a_damaged_agent_stops_no_verification(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all audit logs the sound ones are told, that of erased agents too; each bad one is named with its reason."""
+    key = ("--master-key-file", str(root / "key"))
+    assert run(root, "encryption", "encrypt", "bea", *key) == 0
+    assert run(root, "encryption", "destroy", "bea", "--yes") == 0
+    spoil(root, "ann")
+    capsys.readouterr()
+    assert run(root, "audit", "verify", "--json") == ExitCode.DAMAGED
+    told = json.loads(capsys.readouterr().out)
+    assert list(told["logs"]) == ["cid", ODD, "(erased agents)"]
+    assert [(one["name"], one["reason"]) for one in told["failed"]] == [
+        ("ann", "STORE_CORRUPTED"),
+        ("bea", "DATA_KEY_MISSING"),
+    ]
+    assert run(root, "audit", "verify") == ExitCode.DAMAGED
+    printed = capsys.readouterr().err
+    assert "(erased agents): 1 record is whole, last " in printed
+    assert "2 of the audit logs could not be read." in printed
+
+
+def test_what_was_destroyed_is_told_by_its_name(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of erased agents says whose key it was, and which."""
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(root, "encryption", "encrypt", ODD, "--master-key-file", str(root / "key")) == 0
+    capsys.readouterr()
+    assert run(root, "encryption", "status", "--json") == 0
+    agents = json.loads(capsys.readouterr().out)["agents"]
+    [fingerprint] = [one["key_fingerprint"] for one in agents if one["agent_id"] == ODD]
+    assert run(root, "encryption", "destroy", ODD, "--yes") == 0
+    assert run(root, "audit", "show") == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split()[:2] == ["record", "agent"]
+    assert ODD in row and "key_destroyed" in row and f"key_fingerprint={fingerprint}" in row
