@@ -247,7 +247,8 @@ async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, 
     async with caller_in(tmp_path) as call:
         for topic in ("clara", "小雯"):
             dry = await forgotten(call, topic=topic, dry_run=True)
-            assert dry["counts"]["messages"] == 0 and len(dry["partly"]) == 1
+            # What was said of 小雯 became one memory with the rest of its message: all of it goes.
+            assert (dry["counts"]["messages"], len(dry["partly"])) == ((0, 1) if topic == "clara" else (1, 0))
             assert (await forgotten(call, topic=topic))["partly"] == dry["partly"]
         assert (await forgotten(call, topic="clara"))["counts"]["nodes"] == 0
         text = str([one["content"] for one in await nodes(call)])
@@ -364,6 +365,77 @@ async def test_forgetting_what_is_gone_changes_nothing(tmp_path: Path, caller_in
         assert again["proof"]["last_record"] == 0 and first["proof"]["last_record"] == 2
         replay = {"messages": [{"role": "user", "content": KEPT[0]}]}
         assert (await call("POST", f"{AGENT}/remember", replay)).json()["batch_id"] == "b2"
+
+
+BLUEBIRD = "The nuclear codename is Bluebird."
+
+
+async def erased(call: Caller, *texts: str) -> list[bool]:
+    """Whether the audit log vouches for these texts."""
+    answer = await call("POST", f"{AGENT}/audit/verify", {"texts": list(texts)})
+    assert answer.status_code == 200, answer.json()
+    return [one["erased"] for one in answer.json()["texts"]]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [{"topic": "Bluebird"}, {"messages": ["m1"]}, {"nodes": ["n1"]}, {"conversations": ["talk"]}],
+    ids=lambda one: str(next(iter(one))),
+)
+@pytest.mark.parametrize("is_digested", [True, False])
+async def test_every_text_that_went_is_proved(
+    tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any], is_digested: bool
+) -> None:
+    """Each message, sentence and memory is known as erased, whether or not it had become a memory; others are not."""
+    model = ScriptedModel()
+    if not is_digested:
+        if "nodes" in selection:
+            pytest.skip("there is no memory yet")
+        model.always["segment"] = BadReply("no JSON")
+    parked = {"park_after_attempts": 1, "max_bad_replies": 1}
+    async with caller_in(tmp_path, model, language=parked) as call:
+        message = {"role": "user", "speaker": "Ann", "content": f"{BLUEBIRD} It is secret."}
+        await call("POST", f"{AGENT}/remember", {"messages": [message], "conversation_id": "talk"})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+        assert await erased(call, BLUEBIRD) == [False]
+        memories = [one["content"] for one in await nodes(call)]
+        assert bool(memories) == is_digested
+        gone = await forgotten(call, **selection)
+        assert gone["compacted"] and gone["proof"]["hmac_count"] == len(set(gone["proof"]["hmacs"]))
+        assert all(await erased(call, BLUEBIRD, *memories))
+        if is_digested or "topic" not in selection:
+            assert all(await erased(call, f"{BLUEBIRD} It is secret.", "It is secret."))
+        assert await erased(call, "The harbour smells of tar.") == [False]
+
+
+async def test_what_was_corrected_or_deleted_before_is_proved_too(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """What a correction or a deletion takes away is not there any more when it is forgotten: they vouch for it."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, BLUEBIRD, conversation_id="talk")
+        await told(call, f"{CLARA} {HERON}", conversation_id="talk")
+        assert len(await nodes(call)) == 3
+        patched = await call("PATCH", f"{AGENT}/nodes/n1", {"content": "The codename is a secret."})
+        assert patched.status_code == 200
+        assert (await call("DELETE", f"{AGENT}/nodes/n2")).status_code == 200
+        assert not any(await erased(call, HERON, "The codename is a secret."))
+        await forgotten(call, conversations=["talk"])
+        texts = [BLUEBIRD, CLARA, HERON, "The codename is a secret."]
+        assert await erased(call, *texts, KEPT[0]) == [True] * 4 + [False]
+
+
+async def test_a_message_whose_memories_go_one_by_one_is_proved_whole(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """The last of its words go with the last of its memories; what is hashed is all that it said."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, f"{CLARA} {HERON}")
+        gone = await forgotten(call, nodes=["n1", "n2"])
+        assert gone["counts"]["messages"] == 1 and gone["messages"] == ["m1"]
+        assert all(await erased(call, f"{CLARA} {HERON}", CLARA, HERON))
 
 
 async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ebbtide.fleet.withdrawal import own_words, said_bytes, without
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
 from ebbtide.store.port import ReadTransaction
@@ -87,6 +88,11 @@ class Look:
     citing: dict[int, list[NodeId]] = field(default_factory=dict)
     """The memories that go along with a message."""
     byte_count: int = 0
+    """Bytes of words that go, without the white space between them."""
+    emptied: dict[int, None] = field(default_factory=dict)
+    """Messages of which nothing is left once their stretches are gone."""
+    partly: dict[int, None] = field(default_factory=dict)
+    """Messages of which something goes and something is left."""
     named: set[NodeId] = field(default_factory=set)
     """Of the memories that go, those that take what they were made from along."""
     next_node_id: NodeId = 0
@@ -105,16 +111,18 @@ class Look:
     _stage: int = 0
     _begin: int = 0
     _picked: set[int] = field(default_factory=set)
-    _erased: dict[int, list[Span]] = field(default_factory=dict)
-    """Stretches that go with memories, by message."""
+    _going: dict[int, list[Span]] = field(default_factory=dict)
+    """Stretches that go, by message."""
     _said: set[int] = field(default_factory=set)
     """Hashes of the sentences that go: there may be very many."""
 
     def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
-        """Look at some more. The stages: messages, memories, their batches, then the same words elsewhere."""
+        """Look at some more. The stages: messages, memories, their words, their batches, the same words elsewhere."""
         stages = (
             self._messages,
             self._nodes,
+            self._words_of_nodes,
+            self._what_is_left,
             self._batches,
             self._other_batches,
             self._messages_alike,
@@ -144,9 +152,7 @@ class Look:
         if number in wanted.messages or (is_picked and wanted.is_filtering and wanted.topic is None):
             self.whole[number] = None
             self.batches.add(record.batch)
-            text = txn.message_text(record) or ""
-            self.byte_count += len(text.encode())
-            self._note(text)
+            self._note(txn.message_text(record) or "")
         elif is_picked and wanted.topic is not None:
             said = txn.message_text(record) or ""
             spans = wanted.topic.stretches(said)
@@ -154,6 +160,11 @@ class Look:
                 self.spans[number] = spans
                 self.batches.add(record.batch)
                 self._goes(number, said, spans)
+
+    def takes_words(self, node: Node) -> bool:
+        """Whether a memory that goes takes along what it was made from: unless its messages go whole anyway."""
+        along = self.along(node)
+        return node.id in self.named or any(message not in self.whole for message in along)
 
     def _nodes(self, txn: ReadTransaction) -> Iterator[int]:
         self.next_node_id = txn.next_node_id()
@@ -166,20 +177,35 @@ class Look:
         for message in along:
             self.citing.setdefault(message, []).append(node.id)
         is_named = node.id in self.wanted.nodes or self._is_about(node)
-        if is_named:
-            self.named.add(node.id)
         if not along and not is_named:
             return
+        if is_named or any(message not in self.whole for message in along):
+            self.named.add(node.id)
         self.nodes.setdefault(node.id)
         self.batches.add(node.batch)
         self._note(node.content.removeprefix(node.prefix))
-        if not is_named and all(message in self.whole for message in along):
-            return
-        for source in node.sources:
-            record = txn.message(source.message)
-            text = None if record is None else txn.message_text(record)
-            if text is not None and source.message not in self.whole:
-                self._goes(source.message, text, [(source.offset, source.offset + source.length)])
+
+    def _words_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
+        for node_id in sorted(one for one in self.named if one >= self._begin):
+            node = txn.node(node_id)
+            for number, spans in own_words(txn, node, self.nodes).items() if node is not None else ():
+                record = txn.message(number)
+                text = None if record is None else txn.message_text(record)
+                if text is not None and number not in self.whole:
+                    self._goes(number, text, spans)
+            yield node_id
+
+    def _what_is_left(self, txn: ReadTransaction) -> Iterator[int]:
+        """Count what goes of each message once, however many memories and sentences take it along."""
+        for number in sorted(one for one in self.whole.keys() | self._going.keys() if one >= self._begin):
+            record = txn.message(number)
+            text = (None if record is None else txn.message_text(record)) or ""
+            left = "" if number in self.whole else without(text, self._going[number])
+            byte_count = said_bytes(text) - said_bytes(left)
+            self.byte_count += byte_count
+            if number not in self.whole and byte_count:
+                (self.partly if left.strip() else self.emptied)[number] = None
+            yield number
 
     def _batches(self, txn: ReadTransaction) -> Iterator[int]:
         self.once_made.update(self.wanted.nodes)
@@ -202,9 +228,9 @@ class Look:
         return message in self._picked
 
     @property
-    def partly(self) -> list[int]:
-        """Messages of which only stretches go."""
-        return sorted(self._erased.keys() | self.spans.keys())
+    def gone_whole(self) -> list[int]:
+        """Messages of which nothing is left, whether they were selected or everything in them was."""
+        return sorted(self.whole.keys() | self.emptied.keys())
 
     def along(self, node: Node) -> list[int]:
         """The selected messages, or messages of which something is selected, that take a memory along."""
@@ -227,11 +253,10 @@ class Look:
         return not self.wanted.is_filtering or any(one.message in self._picked for one in node.sources)
 
     def _goes(self, message: int, text: str, spans: Iterable[Span]) -> None:
-        known, raw = self._erased.setdefault(message, []), text.encode()
+        known, raw = self._going.setdefault(message, []), text.encode()
         for span in spans:
             if span not in known:
                 known.append(span)
-                self.byte_count += span[1] - span[0]
                 self._note(raw[span[0] : span[1]].decode(errors="replace"))
 
     def _note(self, text: str) -> None:
@@ -241,7 +266,7 @@ class Look:
 
     def _messages_alike(self, txn: ReadTransaction) -> Iterator[int]:
         for record in txn.messages(self._begin) if self._said else ():
-            if record.number not in self.whole and record.number not in self._erased:
+            if record.number not in self.whole and record.number not in self._going:
                 text = txn.message_text(record)
                 if text is not None and self._is_said_in(text):
                     self._tell(f"m{record.number}")

@@ -210,7 +210,7 @@ async def _compacted(agent: Agent) -> bool:
 
 
 def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
-    tally = done.tally or Tally(len(look.nodes), 0, len(look.whole), 0, look.byte_count, relation_count)
+    tally = done.tally or Tally(len(look.nodes), 0, len(look.gone_whole), 0, look.byte_count, relation_count)
     hmacs = [proof.hex() for record in done.records for proof in record.proofs]
     first, last = (done.records[0], done.records[-1]) if done.records else (None, None)
     return Forgotten(
@@ -224,7 +224,7 @@ def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
             relations=tally.relation_count,
         ),
         nodes=list(map(node_text_id, islice(look.nodes, MOST_TOLD))),
-        messages=list(map(message_text_id, islice(look.whole, MOST_TOLD))),
+        messages=list(map(message_text_id, islice(look.gone_whole, MOST_TOLD))),
         partly=list(map(message_text_id, islice(look.partly, MOST_TOLD))),
         also_found_in=look.also,
         also_found_count=look.also_count,

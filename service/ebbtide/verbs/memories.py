@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
 from pydantic import Field
 
 from ebbtide.actor import actor
@@ -160,7 +161,7 @@ def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry, pii: s
 
     def write(txn: WriteTransaction) -> Corrected:
         corrected = correction.correct(txn, wanted)
-        txn.record(entry, workspace.identity.agent_id)
+        txn.record(msgspec.structs.replace(entry, proofs=corrected.proofs), workspace.identity.agent_id)
         return corrected
 
     node = workspace.amend(write).node
@@ -288,7 +289,8 @@ def _delete(
         deletion = withdrawal.delete(txn, wanted, archive, is_time_up)
         details = _in_short(wanted, deletion.outcomes)
         if details:
-            txn.record(AuditEntry(now_ms, asker, "deleted", details), workspace.identity.agent_id)
+            entry = AuditEntry(now_ms, asker, "deleted", details, deletion.proofs)
+            txn.record(entry, workspace.identity.agent_id)
         return deletion
 
     return workspace.amend(write)
