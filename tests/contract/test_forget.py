@@ -295,6 +295,9 @@ async def test_nothing_selected_is_refused(tmp_path: Path, caller_in: CallerIn) 
                 {"time_range": {"begin": 5, "end": 5}},
                 {"messages": ["n1"]},
                 {"topic": "  "},
+                {"speakers": [""]},
+                {"speakers": ["Ann", " "]},
+                {"conversations": [""]},
             ],
             "NODE_NOT_FOUND": [{"nodes": ["m1"]}],
             "TOO_MANY_ITEMS": [{"messages": ["m1"] * 1001}],
@@ -436,6 +439,52 @@ async def test_a_message_whose_memories_go_one_by_one_is_proved_whole(
         gone = await forgotten(call, nodes=["n1", "n2"])
         assert gone["counts"]["messages"] == 1 and gone["messages"] == ["m1"]
         assert all(await erased(call, f"{CLARA} {HERON}", CLARA, HERON))
+
+
+@pytest.mark.parametrize("how", ["DELETE", "PATCH", "nodes/delete"])
+async def test_what_was_taken_away_before_leaves_the_files_with_the_next_forget(
+    tmp_path: Path, caller_in: CallerIn, how: str
+) -> None:
+    """A deleted, corrected or withdrawn text is found by no selection; the next one leaves its bytes behind."""
+    directory = tmp_path / "agents" / "ann"
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, *KEPT)
+        await told(call, CLARA)
+    traces = Traces.noted(directory, ["Clara", "carpenter", "wooden boats"])
+    async with caller_in(tmp_path) as call:
+        first = await forgotten(call, topic="nothing of the kind")
+        assert not first["compacted"]
+        node = next(one["id"] for one in await nodes(call) if "Clara" in one["content"])
+        if how == "PATCH":
+            await call("PATCH", f"{AGENT}/nodes/{node}", {"content": "My sister works with wood."})
+        elif how == "nodes/delete":
+            await call("POST", f"{AGENT}/nodes/delete", {"node_ids": [node]})
+        else:
+            await call("DELETE", f"{AGENT}/nodes/{node}")
+        assert not (await forgotten(call, topic="Clara", dry_run=True))["compacted"]
+        gone = await forgotten(call, topic="Clara")
+        assert gone["compacted"] and gone["counts"]["nodes"] == 0 and gone["proof"]["last_record"] == 0
+        assert not (await forgotten(call, topic="Clara"))["compacted"]
+        assert "Miso" in await found_by(call, "Miso windowsill")
+    assert traces.found_in(directory) == []
+
+
+async def test_texts_that_retention_withdrew_leave_the_files_with_the_next_forget(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A text that its time took out of the archive asks for the files to be written anew, once."""
+    async with caller_in(tmp_path) as call:
+        await told(call, CLARA)
+        assert not (await forgotten(call, topic="nothing"))["compacted"]
+        await call("PATCH", AGENT, {"retention": "none"})
+        for _ in range(200):
+            gone = await forgotten(call, topic="nothing")
+            if gone["compacted"]:
+                break
+            await asyncio.sleep(0.05)
+        assert gone["compacted"] and gone["counts"]["messages"] == 0
+        assert not (await forgotten(call, topic="nothing"))["compacted"]
 
 
 async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
     change = Change(nodes=[node])
     without_text = citing(txn, change)
     txn.apply(change)
+    txn.note_leftovers()
     return Corrected(node, own, retell(txn, without_text, change), tuple(proofs.found))
 
 

@@ -8,7 +8,7 @@ since nobody asked for them to go, until somebody names the message that holds t
 living memory has as its source. A message that is not digested yet is left alone: memories may come from it.
 
 Deliberately not here: that no byte of it is left on the disk. What LMDB no longer refers to it overwrites when it needs
-the page; who wants more than that forgets for good (`erasure.py`).
+the page, and a note in the store says so; who wants more than that forgets for good (`erasure.py`).
 """
 
 from __future__ import annotations
@@ -121,6 +121,8 @@ def delete(
         txn.apply(Change(deleted=[node_id]))
         rewritten += messages
         gone.append(node_id)
+    if gone or rewritten:
+        txn.note_leftovers()
     focus = tuple(node_id for node_id in txn.focus() if node_id not in gone)
     if focus != txn.focus():
         txn.apply(Change(focus=focus))

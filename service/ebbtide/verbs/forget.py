@@ -130,6 +130,8 @@ def check_forget(command: ForgetCommand, limits: LimitSettings) -> Selection:
     for name in ("conversations", "speakers"):
         for index, text in enumerate(getattr(command, name)):
             check_text(f"{name}[{index}]", text, limits.max_name_chars)
+            if not text.strip():
+                refuse(f"{name}[{index}]", text, "a name; an empty one would select whatever has none")
     time = command.time_range or TimeRange()
     if command.time_range is not None and (time.begin, time.end) == (None, None):
         refuse("time_range", {}, "begin, end, or both: without either, DELETE erases the agent")
@@ -192,7 +194,8 @@ async def _forget(service: Service, owner: AgentId, selection: Selection, asker:
             step = await agent.erase(erasure, asker)
             done.tally.add(step.tally)
             done.records += [step.record] if step.record is not None else []
-        if agent.workspace.is_compaction_due:
+        # Also where nothing was found: nobody finds what was deleted before, and the file may hold it.
+        if await agent.run(agent.workspace.holds_leftovers):
             done.is_compacted = await _compacted(agent)
         if done.tally.message_count and agent.embedding is not None:
             agent.embedding.notice()
