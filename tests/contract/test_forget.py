@@ -487,6 +487,101 @@ async def test_texts_that_retention_withdrew_leave_the_files_with_the_next_forge
         assert not (await forgotten(call, topic="nothing"))["compacted"]
 
 
+ZOE, BEN = "zoe@example.com", "ben@example.com"
+
+
+async def test_what_was_redacted_is_found_as_it_was_given(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A conversation is found by its name from before, while and after it is redacted; one of another stays."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, CLARA, conversation_id=f"mail {ZOE}")
+        await call("PATCH", AGENT, {"pii": "redact"})
+        await told(call, HERON, conversation_id=f"mail {ZOE}")
+        await told(call, KEPT[0], conversation_id=f"mail {BEN}")
+        await call("PATCH", AGENT, {"pii": "off"})
+        dry = await forgotten(call, conversations=[f"mail {ZOE}"], dry_run=True)
+        gone = await forgotten(call, conversations=[f"mail {ZOE}"])
+        assert gone["messages"] == dry["messages"] == ["m1", "m2"] and gone["counts"]["nodes"] == 2
+        [left] = await nodes(call)
+        assert "Miso" in left["content"]
+
+
+@pytest.mark.parametrize("by", ["speakers", "topic"])
+async def test_what_redaction_made_like_others_goes_only_when_that_is_said(
+    tmp_path: Path, caller_in: CallerIn, by: str
+) -> None:
+    """Who `[email]` was nobody can tell: refused where nothing else is found, told where something is, never silent."""
+
+    def saying(who: str) -> dict[str, Any]:
+        return {"speaker": who} if by == "speakers" else {"speaker": "Ann"}
+
+    def text(who: str, said: str) -> str:
+        return said if by == "speakers" else f"{who} says: {said}"
+
+    def wanted(who: str) -> dict[str, Any]:
+        return {"speakers": [who]} if by == "speakers" else {"topic": who}
+
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"segment_max_chars": 200, "pii": "redact"})
+        assert (await forgotten(call, **wanted(ZOE)))["also_found_count"] == 0
+        await told(call, text(ZOE, CLARA), message=saying(ZOE), conversation_id="a")
+        await told(call, text(BEN, KEPT[0]), message=saying(BEN), conversation_id="b")
+        for dry_run in (True, False):
+            body = {**wanted(ZOE), "dry_run": dry_run}
+            answer = await call("POST", f"{AGENT}/forget", body)
+            assert answer.status_code == 400, answer.json()
+            assert "m1" in str(answer.json()) and "zoe" not in str(answer.json())
+        assert await call.refused("POST", f"{AGENT}/forget", wanted(ZOE)) == "INVALID_VALUE"
+        assert len(await nodes(call)) == 2
+
+        await call("PATCH", AGENT, {"pii": "off"})
+        await told(call, text(ZOE, HERON), message=saying(ZOE), conversation_id="a")
+        gone = await forgotten(call, **wanted(ZOE))
+        assert gone["counts"]["nodes"] == 1 and {"m1", "m2"} <= set(gone["also_found_in"])
+        assert (await forgotten(call, **wanted("[email]"), conversations=["a"]))["counts"]["nodes"] == 1
+        [left] = await nodes(call)
+        assert "Miso" in left["content"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"message": {"id": "bluebird-7"}},
+        {"message": {"metadata": {"project": "Bluebird"}}},
+        {"conversation_id": "about Bluebird"},
+        {"metadata": {"project": "Bluebird"}},
+    ],
+    ids=str,
+)
+async def test_a_topic_that_is_named_around_what_stays_is_told(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any]
+) -> None:
+    """A speaker, a conversation, a caller's id or metadata that name a topic stay, and the answer says where."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, KEPT[0])
+        await told(call, BLUEBIRD, KEPT[1], **fields)
+        dry = await forgotten(call, topic="Bluebird", dry_run=True)
+        gone = await forgotten(call, topic="Bluebird")
+        assert gone["messages"] == ["m2"] and gone["also_found_in"] == dry["also_found_in"] == ["m3"]
+        assert (await forgotten(call, topic="Bluebird"))["also_found_count"] == 1
+        assert (await forgotten(call, messages=gone["also_found_in"]))["counts"]["messages"] == 1
+        assert (await forgotten(call, topic="Bluebird"))["also_found_count"] == 0
+
+
+async def test_a_topic_that_is_named_around_what_waits_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Of a batch that is not digested one message goes; the speaker of the other names the topic, and it is told."""
+    model = ScriptedModel()
+    model.always["segment"] = BadReply("no JSON")
+    parked = {"park_after_attempts": 1, "max_bad_replies": 1}
+    async with caller_in(tmp_path, model, language=parked) as call:
+        said = [{"role": "user", "speaker": "Agent Bluebird", "content": one} for one in (BLUEBIRD, KEPT[1])]
+        await call("POST", f"{AGENT}/remember", {"messages": said})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+        gone = await forgotten(call, topic="Bluebird")
+        assert gone["messages"] == ["m1"] and gone["also_found_in"] == ["m2"]
+
+
 async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:
     """Erased but not yet written anew when the daemon ends: the next start finds the agent and does it."""
     directory = tmp_path / "agents" / "ann"

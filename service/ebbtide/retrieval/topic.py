@@ -3,7 +3,7 @@
 A text names a topic where the whole of it occurs, in any case, in traditional or simplified characters, composed or
 not, with straight or curly marks, with any white space between its words, and whatever is not seen between its letters.
 Where its ends are letters or digits of an alphabet they stand at the ends of words: “art” is not in “party”. Chinese,
-Japanese, Korean, Thai and their neighbours have no such ends, or put particles right behind them: any occurrence counts.
+Japanese, Korean, Thai and their neighbours have no such ends, or put particles behind them: any occurrence counts.
 What a text says about a topic is the sentences that name it. The rule guarded here: what is found is a stretch of the
 very text, in its own bytes.
 
