@@ -223,7 +223,6 @@ async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[st
         assert (await call("GET", AGENT)).status_code == 404
 
 
-@pytest.mark.usefixtures("talkative_log")
 async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in: CallerIn) -> None:
     """Whatever stands where an id belongs may be somebody's address: neither errors nor answers repeat it."""
     secret = "zoe@example.com"
@@ -248,6 +247,7 @@ async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in:
         assert {one["reason"] for one in results} == {"NODE_NOT_FOUND"}
 
 
+@pytest.mark.usefixtures("talkative_log")
 def test_the_log_shows_content_without_what_is_personal() -> None:
     """With log_content a line holds what was said, but for what identifies somebody."""
     assert told("Write to ann.miller@example.com.") == "Write to [email]."

@@ -582,6 +582,37 @@ async def test_a_topic_that_is_named_around_what_waits_is_told(tmp_path: Path, c
         assert gone["messages"] == ["m1"] and gone["also_found_in"] == ["m2"]
 
 
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"topic": "Bluebird"},
+        {"topic": "Bluebird", "messages": ["m2"]},
+        {"topic": "Bluebird", "nodes": ["n1", "n2", "n3"]},
+        {"nodes": ["n1", "n3"], "messages": ["m1"]},
+        {"nodes": ["n1", "n2", "n3", "n4"]},
+        {"conversations": ["talk"], "topic": "Clara"},
+        {"conversations": ["talk"]},
+    ],
+    ids=str,
+)
+async def test_a_dry_run_tells_what_the_real_run_does(
+    tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
+) -> None:
+    """Memories, messages and bytes are the same, however many sentences and memories take the same words along."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"segment_max_chars": 160})
+        await told(call, f"{BLUEBIRD}  It is secret.\n{BLUEBIRD} {CLARA}", BLUEBIRD, conversation_id="talk")
+        await told(call, f"{KEPT[0]} {BLUEBIRD} {KEPT[1]}", f"{HERON} {CLARA}", conversation_id="talk")
+        dry = await forgotten(call, **selection, dry_run=True)
+        gone = await forgotten(call, **selection)
+        assert gone["counts"]["nodes"] > 0 and gone["counts"]["bytes"] > 0
+        for name in ("nodes", "messages", "bytes", "relations"):
+            assert gone["counts"][name] == dry["counts"][name], name
+        for name in ("nodes", "messages", "partly", "also_found_in"):
+            assert gone[name] == dry[name], name
+        assert gone["counts"]["messages"] == len(gone["messages"])
+
+
 async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:
     """Erased but not yet written anew when the daemon ends: the next start finds the agent and does it."""
     directory = tmp_path / "agents" / "ann"
