@@ -80,7 +80,8 @@ def parse_node_id(text: str) -> NodeId:
     """The node id behind its text form; NODE_NOT_FOUND for anything that never was one."""
     number = _numbered(text, "n")
     if number is None:
-        raise NotFound(f"there is no node {text[:40]!r}", reason="NODE_NOT_FOUND")
+        # What is no id may be anything, somebody's address too: it is not repeated.
+        raise NotFound("there is no node of this id: ids are such as n1", reason="NODE_NOT_FOUND")
     return number
 
 
@@ -93,7 +94,7 @@ def parse_batch_id(text: str) -> int:
     """The batch number behind its text form; BATCH_NOT_FOUND for anything that never was one."""
     number = _numbered(text, "b")
     if number is None:
-        raise NotFound(f"there is no batch {text[:40]!r}", reason="BATCH_NOT_FOUND")
+        raise NotFound("there is no batch of this id: ids are such as b1", reason="BATCH_NOT_FOUND")
     return number
 
 

@@ -223,6 +223,30 @@ async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[st
         assert (await call("GET", AGENT)).status_code == 404
 
 
+async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Whatever stands where an id belongs may be somebody's address: neither errors nor answers repeat it."""
+    secret = "zoe@example.com"
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT)
+        for method, path, body in (
+            ("GET", f"nodes/{secret}", None),
+            ("PATCH", f"nodes/{secret}", {"content": "Something else."}),
+            ("DELETE", f"nodes/{secret}", None),
+            ("GET", f"batches/{secret}", None),
+            ("POST", f"batches/{secret}/retry", None),
+            ("POST", "forget", {"nodes": [secret]}),
+            ("POST", "forget", {"messages": [secret]}),
+            ("POST", "recall", {"query": "who", "start_nodes": [secret]}),
+        ):
+            answer = await call(method, f"{AGENT}/{path}", body)
+            assert answer.status_code in (400, 404), (path, answer.json())
+            assert "zoe" not in str(answer.json()), (path, answer.json())
+        answer = await call("POST", f"{AGENT}/nodes/delete", {"node_ids": [secret, "n7"]})
+        results = answer.json()["results"]
+        assert [one["node_id"] for one in results] == ["[email]", "n7"]
+        assert {one["reason"] for one in results} == {"NODE_NOT_FOUND"}
+
+
 @pytest.mark.usefixtures("talkative_log")
 def test_the_log_shows_content_without_what_is_personal() -> None:
     """With log_content a line holds what was said, but for what identifies somebody."""

@@ -247,7 +247,8 @@ async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, 
     async with caller_in(tmp_path) as call:
         for topic in ("clara", "小雯"):
             dry = await forgotten(call, topic=topic, dry_run=True)
-            assert dry["counts"]["messages"] == 0 and len(dry["partly"]) == 1
+            # What was said of 小雯 became one memory with the rest of its message: all of it goes.
+            assert (dry["counts"]["messages"], len(dry["partly"])) == ((0, 1) if topic == "clara" else (1, 0))
             assert (await forgotten(call, topic=topic))["partly"] == dry["partly"]
         assert (await forgotten(call, topic="clara"))["counts"]["nodes"] == 0
         text = str([one["content"] for one in await nodes(call)])
@@ -294,6 +295,9 @@ async def test_nothing_selected_is_refused(tmp_path: Path, caller_in: CallerIn) 
                 {"time_range": {"begin": 5, "end": 5}},
                 {"messages": ["n1"]},
                 {"topic": "  "},
+                {"speakers": [""]},
+                {"speakers": ["Ann", " "]},
+                {"conversations": [""]},
             ],
             "NODE_NOT_FOUND": [{"nodes": ["m1"]}],
             "TOO_MANY_ITEMS": [{"messages": ["m1"] * 1001}],
@@ -364,6 +368,249 @@ async def test_forgetting_what_is_gone_changes_nothing(tmp_path: Path, caller_in
         assert again["proof"]["last_record"] == 0 and first["proof"]["last_record"] == 2
         replay = {"messages": [{"role": "user", "content": KEPT[0]}]}
         assert (await call("POST", f"{AGENT}/remember", replay)).json()["batch_id"] == "b2"
+
+
+BLUEBIRD = "The nuclear codename is Bluebird."
+
+
+async def erased(call: Caller, *texts: str) -> list[bool]:
+    """Whether the audit log vouches for these texts."""
+    answer = await call("POST", f"{AGENT}/audit/verify", {"texts": list(texts)})
+    assert answer.status_code == 200, answer.json()
+    return [one["erased"] for one in answer.json()["texts"]]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [{"topic": "Bluebird"}, {"messages": ["m1"]}, {"nodes": ["n1"]}, {"conversations": ["talk"]}],
+    ids=lambda one: str(next(iter(one))),
+)
+@pytest.mark.parametrize("is_digested", [True, False])
+async def test_every_text_that_went_is_proved(
+    tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any], is_digested: bool
+) -> None:
+    """Each message, sentence and memory is known as erased, whether or not it had become a memory; others are not."""
+    model = ScriptedModel()
+    if not is_digested:
+        if "nodes" in selection:
+            pytest.skip("there is no memory yet")
+        model.always["segment"] = BadReply("no JSON")
+    parked = {"park_after_attempts": 1, "max_bad_replies": 1}
+    async with caller_in(tmp_path, model, language=parked) as call:
+        message = {"role": "user", "speaker": "Ann", "content": f"{BLUEBIRD} It is secret."}
+        await call("POST", f"{AGENT}/remember", {"messages": [message], "conversation_id": "talk"})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+        assert await erased(call, BLUEBIRD) == [False]
+        memories = [one["content"] for one in await nodes(call)]
+        assert bool(memories) == is_digested
+        gone = await forgotten(call, **selection)
+        assert gone["compacted"] and gone["proof"]["hmac_count"] == len(set(gone["proof"]["hmacs"]))
+        assert all(await erased(call, BLUEBIRD, *memories))
+        if is_digested or "topic" not in selection:
+            assert all(await erased(call, f"{BLUEBIRD} It is secret.", "It is secret."))
+        assert await erased(call, "The harbour smells of tar.") == [False]
+
+
+async def test_what_was_corrected_or_deleted_before_is_proved_too(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """What a correction or a deletion takes away is not there any more when it is forgotten: they vouch for it."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, BLUEBIRD, conversation_id="talk")
+        await told(call, f"{CLARA} {HERON}", conversation_id="talk")
+        assert len(await nodes(call)) == 3
+        patched = await call("PATCH", f"{AGENT}/nodes/n1", {"content": "The codename is a secret."})
+        assert patched.status_code == 200
+        assert (await call("DELETE", f"{AGENT}/nodes/n2")).status_code == 200
+        assert not any(await erased(call, HERON, "The codename is a secret."))
+        await forgotten(call, conversations=["talk"])
+        texts = [BLUEBIRD, CLARA, HERON, "The codename is a secret."]
+        assert await erased(call, *texts, KEPT[0]) == [True] * 4 + [False]
+
+
+async def test_a_message_whose_memories_go_one_by_one_is_proved_whole(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """The last of its words go with the last of its memories; what is hashed is all that it said."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, f"{CLARA} {HERON}")
+        gone = await forgotten(call, nodes=["n1", "n2"])
+        assert gone["counts"]["messages"] == 1 and gone["messages"] == ["m1"]
+        assert all(await erased(call, f"{CLARA} {HERON}", CLARA, HERON))
+
+
+@pytest.mark.parametrize("how", ["DELETE", "PATCH", "nodes/delete"])
+async def test_what_was_taken_away_before_leaves_the_files_with_the_next_forget(
+    tmp_path: Path, caller_in: CallerIn, how: str
+) -> None:
+    """A deleted, corrected or withdrawn text is found by no selection; the next one leaves its bytes behind."""
+    directory = tmp_path / "agents" / "ann"
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, *KEPT)
+        await told(call, CLARA)
+    traces = Traces.noted(directory, ["Clara", "carpenter", "wooden boats"])
+    async with caller_in(tmp_path) as call:
+        first = await forgotten(call, topic="nothing of the kind")
+        assert not first["compacted"]
+        node = next(one["id"] for one in await nodes(call) if "Clara" in one["content"])
+        if how == "PATCH":
+            await call("PATCH", f"{AGENT}/nodes/{node}", {"content": "My sister works with wood."})
+        elif how == "nodes/delete":
+            await call("POST", f"{AGENT}/nodes/delete", {"node_ids": [node]})
+        else:
+            await call("DELETE", f"{AGENT}/nodes/{node}")
+        assert not (await forgotten(call, topic="Clara", dry_run=True))["compacted"]
+        gone = await forgotten(call, topic="Clara")
+        assert gone["compacted"] and gone["counts"]["nodes"] == 0 and gone["proof"]["last_record"] == 0
+        assert not (await forgotten(call, topic="Clara"))["compacted"]
+        assert "Miso" in await found_by(call, "Miso windowsill")
+    assert traces.found_in(directory) == []
+
+
+async def test_texts_that_retention_withdrew_leave_the_files_with_the_next_forget(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A text that its time took out of the archive asks for the files to be written anew, once."""
+    async with caller_in(tmp_path) as call:
+        await told(call, CLARA)
+        assert not (await forgotten(call, topic="nothing"))["compacted"]
+        await call("PATCH", AGENT, {"retention": "none"})
+        for _ in range(200):
+            gone = await forgotten(call, topic="nothing")
+            if gone["compacted"]:
+                break
+            await asyncio.sleep(0.05)
+        assert gone["compacted"] and gone["counts"]["messages"] == 0
+        assert not (await forgotten(call, topic="nothing"))["compacted"]
+
+
+ZOE, BEN = "zoe@example.com", "ben@example.com"
+
+
+async def test_what_was_redacted_is_found_as_it_was_given(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A conversation is found by its name from before, while and after it is redacted; one of another stays."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, CLARA, conversation_id=f"mail {ZOE}")
+        await call("PATCH", AGENT, {"pii": "redact"})
+        await told(call, HERON, conversation_id=f"mail {ZOE}")
+        await told(call, KEPT[0], conversation_id=f"mail {BEN}")
+        await call("PATCH", AGENT, {"pii": "off"})
+        dry = await forgotten(call, conversations=[f"mail {ZOE}"], dry_run=True)
+        gone = await forgotten(call, conversations=[f"mail {ZOE}"])
+        assert gone["messages"] == dry["messages"] == ["m1", "m2"] and gone["counts"]["nodes"] == 2
+        [left] = await nodes(call)
+        assert "Miso" in left["content"]
+
+
+@pytest.mark.parametrize("by", ["speakers", "topic"])
+async def test_what_redaction_made_like_others_goes_only_when_that_is_said(
+    tmp_path: Path, caller_in: CallerIn, by: str
+) -> None:
+    """Who `[email]` was nobody can tell: refused where nothing else is found, told where something is, never silent."""
+
+    def saying(who: str) -> dict[str, Any]:
+        return {"speaker": who} if by == "speakers" else {"speaker": "Ann"}
+
+    def text(who: str, said: str) -> str:
+        return said if by == "speakers" else f"{who} says: {said}"
+
+    def wanted(who: str) -> dict[str, Any]:
+        return {"speakers": [who]} if by == "speakers" else {"topic": who}
+
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"segment_max_chars": 200, "pii": "redact"})
+        assert (await forgotten(call, **wanted(ZOE)))["also_found_count"] == 0
+        await told(call, text(ZOE, CLARA), message=saying(ZOE), conversation_id="a")
+        await told(call, text(BEN, KEPT[0]), message=saying(BEN), conversation_id="b")
+        for dry_run in (True, False):
+            body = {**wanted(ZOE), "dry_run": dry_run}
+            answer = await call("POST", f"{AGENT}/forget", body)
+            assert answer.status_code == 400, answer.json()
+            assert "m1" in str(answer.json()) and "zoe" not in str(answer.json())
+        assert await call.refused("POST", f"{AGENT}/forget", wanted(ZOE)) == "INVALID_VALUE"
+        assert len(await nodes(call)) == 2
+
+        await call("PATCH", AGENT, {"pii": "off"})
+        await told(call, text(ZOE, HERON), message=saying(ZOE), conversation_id="a")
+        gone = await forgotten(call, **wanted(ZOE))
+        assert gone["counts"]["nodes"] == 1 and {"m1", "m2"} <= set(gone["also_found_in"])
+        assert (await forgotten(call, **wanted("[email]"), conversations=["a"]))["counts"]["nodes"] == 1
+        [left] = await nodes(call)
+        assert "Miso" in left["content"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"message": {"id": "bluebird-7"}},
+        {"message": {"metadata": {"project": "Bluebird"}}},
+        {"conversation_id": "about Bluebird"},
+        {"metadata": {"project": "Bluebird"}},
+    ],
+    ids=str,
+)
+async def test_a_topic_that_is_named_around_what_stays_is_told(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any]
+) -> None:
+    """A speaker, a conversation, a caller's id or metadata that name a topic stay, and the answer says where."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, SENTENCES)
+        await told(call, KEPT[0])
+        await told(call, BLUEBIRD, KEPT[1], **fields)
+        dry = await forgotten(call, topic="Bluebird", dry_run=True)
+        gone = await forgotten(call, topic="Bluebird")
+        assert gone["messages"] == ["m2"] and gone["also_found_in"] == dry["also_found_in"] == ["m3"]
+        assert (await forgotten(call, topic="Bluebird"))["also_found_count"] == 1
+        assert (await forgotten(call, messages=gone["also_found_in"]))["counts"]["messages"] == 1
+        assert (await forgotten(call, topic="Bluebird"))["also_found_count"] == 0
+
+
+async def test_a_topic_that_is_named_around_what_waits_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Of a batch that is not digested one message goes; the speaker of the other names the topic, and it is told."""
+    model = ScriptedModel()
+    model.always["segment"] = BadReply("no JSON")
+    parked = {"park_after_attempts": 1, "max_bad_replies": 1}
+    async with caller_in(tmp_path, model, language=parked) as call:
+        said = [{"role": "user", "speaker": "Agent Bluebird", "content": one} for one in (BLUEBIRD, KEPT[1])]
+        await call("POST", f"{AGENT}/remember", {"messages": said})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
+        gone = await forgotten(call, topic="Bluebird")
+        assert gone["messages"] == ["m1"] and gone["also_found_in"] == ["m2"]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"topic": "Bluebird"},
+        {"topic": "Bluebird", "messages": ["m2"]},
+        {"topic": "Bluebird", "nodes": ["n1", "n2", "n3"]},
+        {"nodes": ["n1", "n3"], "messages": ["m1"]},
+        {"nodes": ["n1", "n2", "n3", "n4"]},
+        {"conversations": ["talk"], "topic": "Clara"},
+        {"conversations": ["talk"]},
+    ],
+    ids=str,
+)
+async def test_a_dry_run_tells_what_the_real_run_does(
+    tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
+) -> None:
+    """Memories, messages and bytes are the same, however many sentences and memories take the same words along."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"segment_max_chars": 160})
+        await told(call, f"{BLUEBIRD}  It is secret.\n{BLUEBIRD} {CLARA}", BLUEBIRD, conversation_id="talk")
+        await told(call, f"{KEPT[0]} {BLUEBIRD} {KEPT[1]}", f"{HERON} {CLARA}", conversation_id="talk")
+        dry = await forgotten(call, **selection, dry_run=True)
+        gone = await forgotten(call, **selection)
+        assert gone["counts"]["nodes"] > 0 and gone["counts"]["bytes"] > 0
+        for name in ("nodes", "messages", "bytes", "relations"):
+            assert gone["counts"][name] == dry["counts"][name], name
+        for name in ("nodes", "messages", "partly", "also_found_in"):
+            assert gone[name] == dry[name], name
+        assert gone["counts"]["messages"] == len(gone["messages"])
 
 
 async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ import msgspec
 
 from ebbtide.errors import NotFound
 from ebbtide.fleet.archive import Archive, passages_of
+from ebbtide.fleet.proving import Proofs
 from ebbtide.fleet.retention import Retold, citing, retell
-from ebbtide.fleet.withdrawal import Rewritten, withdraw
+from ebbtide.fleet.withdrawal import Rewritten, prove_going, withdraw
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 from ebbtide.vocabulary import (
@@ -64,6 +65,8 @@ class Corrected:
     own: OwnSource | None
     retold: Retold | None
     """Messages without their text, as memories tell them now."""
+    proofs: tuple[bytes, ...]
+    """Keyed hashes of what it said before, where it says something else now."""
 
     @property
     def change(self) -> Change:
@@ -107,13 +110,16 @@ def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
         node = msgspec.structs.replace(node, content=wanted.content, phrase=wanted.phrase, prefix=prefix)
     if wanted.keywords is not None:
         node = msgspec.structs.replace(node, keywords=wanted.keywords)
-    own = None
+    own, proofs = None, Proofs(txn.make_proof_key())
+    if wanted.content is not None:
+        prove_going(txn, before, proofs)
     if wanted.content is not None or wanted.metadata is not None:
         node, own = _with_own_source(txn, before, node, wanted)
     change = Change(nodes=[node])
     without_text = citing(txn, change)
     txn.apply(change)
-    return Corrected(node, own, retell(txn, without_text, change))
+    txn.note_leftovers()
+    return Corrected(node, own, retell(txn, without_text, change), tuple(proofs.found))
 
 
 def _with_own_source(

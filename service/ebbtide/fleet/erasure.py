@@ -13,15 +13,16 @@ behind, and a note in the store asks for it, should the process end before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from ebbtide.fleet.archive import Archive, passage_of
+from ebbtide.fleet.proving import Proofs
 from ebbtide.fleet.retention import Retold, citing, retell
-from ebbtide.fleet.selection import Look
+from ebbtide.fleet.selection import Look, Span
 from ebbtide.fleet.unnaming import MOST_UNNAMED, unnamed
-from ebbtide.fleet.withdrawal import Rewritten, blanked, withdraw
+from ebbtide.fleet.withdrawal import Rewritten, blanked, own_words, said_bytes
 from ebbtide.memory.network import Network
 from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.port import WriteTransaction
@@ -64,6 +65,7 @@ class ErasureStep:
     tombstones: Retold
     tally: Tally
     record: AuditRecord | None
+    met: dict[int, bytes]
     messages_left: Sequence[int]
     nodes_left: Sequence[NodeId]
     links_left: Sequence[Link]
@@ -89,6 +91,8 @@ class Erasure:
     nodes: Sequence[NodeId] = ()
     links: Sequence[Link] = ()
     """Links that lose their names when all else is through."""
+    met: dict[int, bytes] = field(default_factory=dict)
+    """What proves each message as it was before anything of it went: its words may go in several steps."""
 
     @classmethod
     def of(cls, look: Look, links: Sequence[Link] = ()) -> Erasure:
@@ -104,7 +108,7 @@ class Erasure:
         self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
     ) -> ErasureStep:
         """Erase some; nothing here changes before it is committed, since it may be tried twice."""
-        step, kinds = _Step(txn, self.look, txn.make_proof_key()), self.look.wanted.kinds
+        step, kinds = _Step(txn, self.look, Proofs(txn.make_proof_key()), self.met), self.look.wanted.kinds
         if not self.messages and not self.nodes:
             # The network has followed by now: links of what is gone are not there any more.
             change = unnamed(network, self.links[:MOST_UNNAMED])
@@ -121,6 +125,7 @@ class Erasure:
     def committed(self, step: ErasureStep) -> None:
         """Go on behind a step."""
         self.messages, self.nodes, self.links = step.messages_left, step.nodes_left, step.links_left
+        self.met |= step.met
 
 
 @dataclass(slots=True)
@@ -129,9 +134,10 @@ class _Step:
 
     txn: WriteTransaction
     look: Look
-    key: bytes
+    proofs: Proofs
+    met_before: Mapping[int, bytes]
+    met: dict[int, bytes] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
-    proofs: dict[bytes, None] = field(default_factory=dict)
     rewritten: dict[int, Rewritten] = field(default_factory=dict)
     tombstones: Retold = field(default_factory=dict)
     gone: list[NodeId] = field(default_factory=list)
@@ -146,7 +152,7 @@ class _Step:
         for name in names:
             erase(name)
             yield name
-            if len(self.proofs) >= MOST_PROOFS or is_time_up():
+            if len(self.proofs.found) >= MOST_PROOFS or is_time_up():
                 return
 
     def message(self, number: int) -> None:
@@ -155,34 +161,48 @@ class _Step:
         if record is None or is_tombstone(record):
             return
         is_whole = number in self.look.whole
-        for node in self._citing(number):
-            self._take(node, also_words=not is_whole or node.id in self.look.named)
-        text = self.txn.message_text(record)
+        # Read before any of it goes: what a memory takes along below is not there to be hashed afterwards.
+        before = self._meet(number)
         if is_whole:
-            self._prove(text or "")
-            self.tally.byte_count += len((text or "").encode())
+            self.proofs.add(before or "")
+        elif before is not None:
+            self.proofs.add_stretches(before, self.look.spans[number])
+        for node in self._citing(number):
+            self._take(node)
+        if not is_whole:
+            self._blank(number, self.look.spans[number])
+            return
+        # As it is now, and there no more where the last memory took its last words along.
+        record = self.txn.message(number)
+        if record is not None and not is_tombstone(record):
+            self.tally.byte_count += said_bytes(self.txn.message_text(record) or "")
             self._bury(record)
-        elif text is not None:
-            self._blank(number, text)
 
-    def _blank(self, number: int, before: str) -> None:
+    def _meet(self, number: int) -> str | None:
+        """The text of a message; what proves it whole is noted when it is met first."""
         record = self.txn.message(number)
         text = None if record is None else self.txn.message_text(record)
-        if record is None or text is None:
+        if text is not None and number not in self.met_before and number not in self.met:
+            self.met[number] = proof_of(self.proofs.key, text)
+        return text
+
+    def _blank(self, number: int, spans: Sequence[Span]) -> None:
+        text = self._meet(number)
+        if text is None:
             return
-        raw, spans = text.encode(), self.look.spans[number]
-        for begin, end in spans:
-            self._prove(raw[begin:end].decode())
-            self.tally.byte_count += len(raw[begin:end].strip())
+        self.proofs.add_stretches(text, spans)
         one = blanked(self.txn, number, spans)
         if one is not None:
-            self._rewrote(one)
+            record = self.txn.message(number)
+            assert record is not None, "what was rewritten is there"
+            self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.message_text(record) or "")
+            self._rewrote(one, record)
 
     def node(self, node_id: NodeId) -> None:
         """Erase a memory with what it was made from."""
         node = self.txn.node(node_id)
         if node is not None:
-            self._take(node, also_words=node_id in self.look.named)
+            self._take(node)
 
     def _citing(self, message: int) -> list[Node]:
         """The memories that go along with a message; of those made since it was selected, too."""
@@ -195,33 +215,29 @@ class _Step:
         made_since = (self.txn.node(node.id) for node in self.since.get(message, ()))
         return [node for node in (*known, *made_since) if node is not None]
 
-    def _take(self, node: Node, *, also_words: bool) -> None:
+    def _take(self, node: Node) -> None:
         txn = self.txn
         self.without_text |= citing(txn, Change(deleted=[node.id]))
-        self._prove(node.content)
-        self._prove(node.content.removeprefix(node.prefix))
-        first = txn.first_content(node)
-        self._prove("" if first is None else first.removeprefix(node.prefix))
-        if also_words:
-            rewritten, byte_count = withdraw(txn, node)
-            self.tally.byte_count += byte_count
-            for one in rewritten:
-                self._rewrote(one)
+        self.proofs.add_memory(txn, node)
+        if self.look.takes_words(node):
+            for message, spans in own_words(txn, node, self.look.nodes).items():
+                self._blank(message, spans)
         self.tally.link_count += txn.link_count_at(node.id)
         self.tally.node_count += 1
         txn.apply(Change(deleted=[node.id]))
         self.gone.append(node.id)
 
-    def _rewrote(self, one: Rewritten) -> None:
-        record = self.txn.message(one.message)
-        assert record is not None, "what was rewritten is there"
+    def _rewrote(self, one: Rewritten, record: MessageRecord) -> None:
         self.rewritten[one.message] = one
         self.batches.add(record.batch)
         if not (self.txn.message_text(record) or "").strip():
             self._bury(record)
 
     def _bury(self, record: MessageRecord) -> None:
-        """Leave a tombstone of a message."""
+        """Leave a tombstone of a message, which is gone as a whole now."""
+        proof = self.met_before.get(record.number) or self.met.get(record.number)
+        if proof is not None:
+            self.proofs.found[proof] = None
         kept = self.txn.passages_of(record.number) or []
         self.rewritten.pop(record.number, None)
         self.without_text.discard(record.number)
@@ -229,10 +245,6 @@ class _Step:
         self.txn.erase_message(record)
         self.batches.add(record.batch)
         self.tally.message_count += 1
-
-    def _prove(self, text: str) -> None:
-        if text.strip():
-            self.proofs[proof_of(self.key, text)] = None
 
     def end(
         self,
@@ -260,13 +272,13 @@ class _Step:
                 "bytes": tally.byte_count,
                 "relations": tally.relation_count,
             }
-            whole = AuditEntry(entry.at_ms, entry.actor, entry.action, details, tuple(self.proofs))
+            whole = AuditEntry(entry.at_ms, entry.actor, entry.action, details, tuple(self.proofs.found))
             identity = txn.identity()
             assert identity is not None, "an open store has its identity"
             record = txn.record(whole, identity.agent_id)
             txn.set_compaction_due()
         rewritten = list(self.rewritten.values())
-        return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, *left)
+        return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, self.met, *left)
 
     def _settle_batches(self) -> None:
         """Batches of which nothing is left go; others are not any more what a digest has read of them."""

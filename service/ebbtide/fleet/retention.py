@@ -46,6 +46,8 @@ def withdraw(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Nod
             continue
         told[number] = retold(record, spans_of(text), nodes)
         txn.withdraw(record, told[number])
+    if told:
+        txn.note_leftovers()
     return told
 
 

@@ -8,20 +8,21 @@ since nobody asked for them to go, until somebody names the message that holds t
 living memory has as its source. A message that is not digested yet is left alone: memories may come from it.
 
 Deliberately not here: that no byte of it is left on the disk. What LMDB no longer refers to it overwrites when it needs
-the page; who wants more than that forgets for good (`erasure.py`).
+the page, and a note in the store says so; who wants more than that forgets for good (`erasure.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from ebbtide.fleet.archive import Archive, passage_of, passages_of
+from ebbtide.fleet.proving import Proofs
 from ebbtide.fleet.retention import Retold, citing, is_digested, retell
 from ebbtide.store.layout import text_key
-from ebbtide.store.port import WriteTransaction
+from ebbtide.store.port import ReadTransaction, WriteTransaction
 from ebbtide.vocabulary import Change, Node, NodeId, PassageEntry
 
 Span = tuple[int, int]
@@ -74,6 +75,8 @@ class Deletion:
     """Messages without their text, as their other memories tell them."""
     erased_messages: list[int]
     """Messages of which everything went that no living memory has."""
+    proofs: tuple[bytes, ...]
+    """Keyed hashes of the texts that went."""
 
     def shelve(self, archive: Archive) -> None:
         """Let the archive follow."""
@@ -96,12 +99,13 @@ def delete(
     gone: list[NodeId] = []
     erased_messages: list[int] = []
     without_text: set[int] = set()
+    proofs = Proofs(txn.make_proof_key())
     for one in wanted:
         if outcomes and is_time_up():
             break
         if isinstance(one, Said):
             assert archive is not None, "who names a message brings the archive"
-            messages, outcome = _withdraw_uncited(txn, one.message, archive)
+            messages, outcome = _withdraw_uncited(txn, one.message, archive, proofs)
             outcomes.append(outcome)
             rewritten += messages
             erased_messages += [one.message] if isinstance(outcome, Deleted) else []
@@ -111,33 +115,55 @@ def delete(
             outcomes.append(None)
             continue
         without_text |= citing(txn, Change(deleted=[node_id]))
+        prove_going(txn, node, proofs)
         messages, byte_count = withdraw(txn, node)
         outcomes.append(Deleted(node_id, txn.link_count_at(node_id), byte_count))
         txn.apply(Change(deleted=[node_id]))
         rewritten += messages
         gone.append(node_id)
+    if gone or rewritten:
+        txn.note_leftovers()
     focus = tuple(node_id for node_id in txn.focus() if node_id not in gone)
     if focus != txn.focus():
         txn.apply(Change(focus=focus))
     change = Change(deleted=gone, focus=focus)
-    return Deletion(change, outcomes, rewritten, retell(txn, without_text, change), erased_messages)
+    retold = retell(txn, without_text, change)
+    return Deletion(change, outcomes, rewritten, retold, erased_messages, tuple(proofs.found))
+
+
+def prove_going(txn: WriteTransaction, node: Node, proofs: Proofs) -> None:
+    """Hash what goes with a memory, before it goes: what it says and said, and the words that are withdrawn."""
+    proofs.add_memory(txn, node)
+    for message, spans in own_words(txn, node).items():
+        record = txn.message(message)
+        text = None if record is None else txn.message_text(record)
+        if text is not None:
+            proofs.add_stretches(text, spans)
 
 
 def withdraw(txn: WriteTransaction, node: Node) -> tuple[list[Rewritten], int]:
     """Overwrite what a memory was made from; the messages as they are now, and how many bytes that took."""
-    mates = list(txn.batch_mates(node))
     rewritten, byte_count = [], 0
-    for message in dict.fromkeys(source.message for source in node.sources):
-        spans = list(outside(_cited([node], message), _cited(mates, message)))
-        one = blanked(txn, message, spans) if spans else None
+    for message, spans in own_words(txn, node).items():
+        one = blanked(txn, message, spans)
         if one is not None:
             rewritten.append(one)
             byte_count += sum(end - begin for begin, end in spans)
     return rewritten, byte_count
 
 
+def own_words(
+    txn: ReadTransaction, node: Node, going: Collection[NodeId] = frozenset()
+) -> dict[int, list[Span]]:
+    """By message, what a memory was made from and no other living memory was, but for those that go as well."""
+    mates = [mate for mate in txn.batch_mates(node) if mate.id not in going]
+    messages = dict.fromkeys(source.message for source in node.sources)
+    found = {one: list(outside(_cited([node], one), _cited(mates, one))) for one in messages}
+    return {message: spans for message, spans in found.items() if spans}
+
+
 def _withdraw_uncited(
-    txn: WriteTransaction, message: int, archive: Archive
+    txn: WriteTransaction, message: int, archive: Archive, proofs: Proofs
 ) -> tuple[list[Rewritten], Outcome]:
     """Overwrite what no living memory cites of a message; the message as it is now, and what became of it."""
     record = txn.message(message)
@@ -149,13 +175,22 @@ def _withdraw_uncited(
     living = [node for node in map(txn.node, archive.memories_of(message)) if node is not None]
     raw = text.encode()
     uncited = outside([(0, len(raw))], _cited(living, message))
-    counted = {(begin, end): _said_bytes(raw[begin:end].decode()) for begin, end in uncited}
+    counted = {(begin, end): said_bytes(raw[begin:end].decode()) for begin, end in uncited}
     spans = [span for span, byte_count in counted.items() if byte_count]
+    proofs.add_stretches(text, spans)
     one = blanked(txn, message, spans) if spans else None
     return ([], None) if one is None else ([one], Deleted(None, 0, sum(counted.values())))
 
 
-def _said_bytes(text: str) -> int:
+def without(text: str, spans: Iterable[Span]) -> str:
+    """A text with spaces in place of some spans of it, in bytes."""
+    raw = bytearray(text.encode())
+    for begin, end in spans:
+        raw[begin:end] = b" " * (end - begin)
+    return raw.decode()
+
+
+def said_bytes(text: str) -> int:
     """Bytes of a text that hold anything but white space."""
     return sum(len(word.encode()) for word in text.split())
 
@@ -189,12 +224,10 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewri
     old = None if record is None else txn.message_text(record)
     if record is None or old is None:
         return None
-    raw = bytearray(old.encode())
-    for begin, end in spans:
-        raw[begin:end] = b" " * (end - begin)
+    text = without(old, spans)
+    raw = text.encode()
     kept = txn.passages_of(message) or passages_of(old, record.speaker)
-    passages = list(_moved(kept, old, bytes(raw), record.speaker))
-    text = raw.decode()
+    passages = list(_moved(kept, old, raw, record.speaker))
     # With its last words goes what it was remembered with.
     metadata_key = record.metadata_key if text.strip() else b""
     personal = tuple(one for one in record.personal if raw[one.offset : one.offset + one.length].strip())

@@ -108,6 +108,10 @@ class Workspace(State):
         erasure.committed(step)
         return step
 
+    def holds_leftovers(self) -> bool:
+        """Whether files may hold what was erased, deleted, corrected or withdrawn, though nothing refers to it."""
+        return self.store.read(lambda txn: txn.is_compaction_due() or txn.holds_leftovers())
+
     # --- recall ------------------------------------------------------------------------------------
 
     def recall(self, cue: Cue) -> tuple[Answer, AgentCounts]:

@@ -13,15 +13,24 @@ from ebbtide.privacy.shape import Pattern, Place, bare, before
 
 _LATIN = "A-Za-z0-9\u00c0-\u024f"
 _DOMAIN = re.compile(
-    rf"@(?:[{_LATIN}](?:[{_LATIN}-]{{0,61}}[{_LATIN}])?\.){{1,8}}(?:xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}})(?![A-Za-z0-9])"
+    rf"(?:@|%40)(?:[{_LATIN}](?:[{_LATIN}-]{{0,61}}[{_LATIN}])?\.){{1,8}}(?:xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}})(?![A-Za-z0-9])"
 )
-_IN_LOCAL = re.compile(rf"[{_LATIN}._%+'-]")
+_IN_LOCAL = re.compile(rf"[{_LATIN}\u0300-\u036f._%+'-]")
 _SIGNS = "._%+'-"
+MOST_QUOTED = 64
+"""Characters of a name in quotation marks: as many as a mailbox may have."""
+_QUOTED = re.compile(rf'"(?:[^"\\\r\n]|\\.){{1,{MOST_QUOTED}}}"$')
 
 
 def _mailbox(match: re.Match[str]) -> Place | None:
-    """The address around a domain: all that can stand before the sign, but for signs at its beginning."""
+    """The address around a domain: all that can stand before the sign, but for signs at its beginning.
+
+    A name in quotation marks is taken with them. An escaped sign (`%40`) counts with a name before it only.
+    """
     begin = match.start()
+    quoted = _QUOTED.search(before(match, MOST_QUOTED + 2)) if match[0][0] == "@" else None
+    if quoted is not None:
+        return match.start() - len(quoted[0]), match.end()
     while begin > 0 and _IN_LOCAL.match(match.string, begin - 1):
         begin -= 1
     while begin < match.start() and match.string[begin] in _SIGNS:
@@ -60,7 +69,7 @@ def _colons(match: re.Match[str]) -> Place | None:
 
 
 ADDRESSES = (
-    Pattern("email", _DOMAIN, _mailbox, ("@",)),
+    Pattern("email", _DOMAIN, _mailbox, ("@", "%40")),
     Pattern("ip", _COLONS, _colons, (":",)),
     Pattern("ip", _IPV4, _dotted),
 )

@@ -72,6 +72,29 @@ _PLACEHOLDER = re.compile(
 )
 
 
+_BEARER = re.compile(
+    r"(?i:(?<![A-Za-z])bearer\s{1,3}|authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:(?:bearer|basic|token|apikey)\s{1,3})?)"
+    r"(?P<told>[A-Za-z0-9_~+/.=-]{16,4096})"
+)
+
+
+def _presented(match: re.Match[str]) -> Place | None:
+    """What a request shows to be let in, if it looks like that: letters with digits or in both cases, in one piece."""
+    value = match["told"].rstrip(".")
+    is_placeholder = _PLACEHOLDER.search(value) is not None
+    return (
+        None
+        if is_placeholder or not _looks_drawn(value)
+        else (match.start("told"), match.start("told") + len(value))
+    )
+
+
+def _looks_drawn(value: str) -> bool:
+    if any(c.isdigit() for c in value):
+        return any(c.isalpha() for c in value)
+    return sum(a.islower() and b.isupper() for a, b in pairwise(value)) >= 3
+
+
 def _assigned(match: re.Match[str]) -> Place | None:
     """What is said to be a secret, if it looks like one: not a word of the sentence, not a stand-in for one."""
     value = match["told"].rstrip(".)?:")
@@ -103,6 +126,7 @@ def _in_chinese(match: re.Match[str]) -> Place | None:
 
 
 ASSIGNED = (
+    Pattern("secret", _BEARER, _presented, ("bearer", "basic", "authorization")),
     Pattern("secret", _ENGLISH, _in_english, ("pass", "pwd", "secret", "key", "token", "credential")),
     Pattern("secret", _CHINESE, _in_chinese, ("密码", "口令", "密钥", "秘钥", "令牌", "验证码", "暗号")),
 )

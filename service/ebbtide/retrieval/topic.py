@@ -1,9 +1,11 @@
 """A topic: words that name something, and where a text names it.
 
-A text names a topic where the whole of it occurs, in any case, in traditional or simplified characters, with any white
-space between its words. Where its ends are letters or digits of an alphabet they stand at the ends of words: “art” is
-not in “party”. Chinese has no such ends, so there any occurrence counts. What a text says about a topic is the
-sentences that name it. The rule guarded here: what is found is a stretch of the very text, in its own bytes.
+A text names a topic where the whole of it occurs, in any case, in traditional or simplified characters, composed or
+not, with straight or curly marks, with any white space between its words, and whatever is not seen between its letters.
+Where its ends are letters or digits of an alphabet they stand at the ends of words: “art” is not in “party”. Chinese,
+Japanese, Korean, Thai and their neighbours have no such ends, or put particles behind them: any occurrence counts.
+What a text says about a topic is the sentences that name it. The rule guarded here: what is found is a stretch of the
+very text, in its own bytes.
 
 Deliberately not here: what is about a topic without naming it. Whoever forgets must be able to foresee what goes.
 """
@@ -12,12 +14,32 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.variants import simplified
-from ebbtide.vocabulary import holds_han
 
 Span = tuple[int, int]
+
+_NO_ENDS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"  # Hangul
+    "\u3040-\u30ff\u31f0-\u31ff"  # kana
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00016fe0-\U00016fff\U0001b000-\U0001b16f\U00020000-\U000323af"  # Han, and rarer kana
+)
+"""Characters of writings that put no space between a word and what follows it."""
+
+_IN_WORDS = rf"[^\W{_NO_ENDS}]"
+
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛ʼʹ′´`", "'"),
+        **dict.fromkeys("“”„‟″", '"'),
+        **dict.fromkeys("‐‑‒–—―−", "-"),
+    }
+)
+"""Marks that a keyboard, a phone and a typesetter write differently."""
 
 
 class Topic:
@@ -28,8 +50,8 @@ class Topic:
         parts = [re.escape(part) for part in folded.split()]
         if not parts:
             raise ValueError("a topic has words")
-        begin = r"(?<!\w)" if _ends_words(folded[0]) else ""
-        end = r"(?!\w)" if _ends_words(folded[-1]) else ""
+        begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
+        end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
         self._pattern = re.compile(begin + r"\s+".join(parts) + end)
 
     def is_named_in(self, text: str) -> bool:
@@ -39,7 +61,7 @@ class Topic:
     def stretches(self, text: str) -> list[Span]:
         """The sentences of a text that name it, in UTF-8 bytes, in order; neighbours as one."""
         folded, places = _folded(text)
-        named = [(places[m.start()], places[m.end() - 1] + 1) for m in self._pattern.finditer(folded)]
+        named = [(places[m.start()][0], places[m.end() - 1][1]) for m in self._pattern.finditer(folded)]
         if not named:
             return []
         found: list[Span] = []
@@ -57,22 +79,43 @@ class Topic:
 
 def _ends_words(character: str) -> bool:
     """Whether a word ends with the character where no other letter follows."""
-    return (character.isalnum() or character == "_") and not holds_han(character) and not _is_kana(character)
+    return re.fullmatch(_IN_WORDS, character) is not None
 
 
-def _is_kana(character: str) -> bool:
-    return "\u3040" <= character <= "\u30ff"
-
-
-def _folded(text: str) -> tuple[str, list[int]]:
-    """A text as it is compared, and where each of its characters stood in the text."""
+def _folded(text: str) -> tuple[str, list[Span]]:
+    """A text as it is compared, and for each of its characters where it comes from in the text."""
     if text.isascii():
-        return text.casefold(), list(range(len(text)))
+        folded = text.casefold().translate(_ALIKE)
+        return folded, [(place, place + 1) for place in range(len(text))]
     table = simplified()
     characters: list[str] = []
-    places: list[int] = []
-    for place, character in enumerate(text):
-        same = unicodedata.normalize("NFKC", character).casefold().translate(table)
+    places: list[Span] = []
+    for cluster, begin, end in _clusters(text):
+        composed = unicodedata.normalize("NFKC", cluster.translate(_ALIKE))
+        same = unicodedata.normalize("NFKC", composed.casefold()).translate(table).translate(_ALIKE)
         characters.append(same)
-        places.extend([place] * len(same))
+        places.extend([(begin, end)] * len(same))
     return "".join(characters), places
+
+
+def _clusters(text: str) -> Iterator[tuple[str, int, int]]:
+    """A text cut before each character that does not join the one before it, without what is not seen."""
+    cluster, begin, end = "", 0, 0
+    for place, character in enumerate(text):
+        if not character.isascii() and unicodedata.category(character) == "Cf":
+            continue
+        if not cluster or not _joins(character):
+            if cluster:
+                yield cluster, begin, end
+            cluster, begin = "", place
+        cluster, end = cluster + character, place + 1
+    if cluster:
+        yield cluster, begin, end
+
+
+def _joins(character: str) -> bool:
+    """Whether a character may become one with those before it: an accent, or a later letter of a Korean syllable."""
+    if character.isascii():
+        return False
+    is_later_letter = "\u1160" <= character <= "\u11ff" or character in "\uff9e\uff9f"
+    return is_later_letter or unicodedata.category(character).startswith("M")

@@ -38,6 +38,10 @@ class AuditReading(TableReading):
         """Whether texts were erased that the file may still hold where nothing refers to it."""
         return self.get(layout.META, layout.COMPACTION_DUE) is not None
 
+    def holds_leftovers(self) -> bool:
+        """Whether texts were taken away otherwise since the file was written: the next erasure leaves them behind."""
+        return self.get(layout.META, layout.LEFTOVERS) is not None
+
 
 class AuditWriting(AuditReading, TableWriting):
     """The audit log of one agent, continued."""
@@ -60,3 +64,11 @@ class AuditWriting(AuditReading, TableWriting):
     def set_compaction_due(self) -> None:
         """Note that the file holds texts that were erased; a compaction takes the note along."""
         self.put(layout.META, layout.COMPACTION_DUE, b"1")
+
+    def note_leftovers(self) -> None:
+        """Note that the file may hold texts that were deleted, corrected or withdrawn; a compaction takes it along.
+
+        It asks for nothing by itself: these are no promise about bytes. Who forgets wants more.
+        """
+        if not self.holds_leftovers():
+            self.put(layout.META, layout.LEFTOVERS, b"1")

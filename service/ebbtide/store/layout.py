@@ -72,6 +72,8 @@ LATER_TABLES: Final = DERIVED_TABLES | {AUDIT, EVENTS}
 
 COMPACTION_DUE: Final = b"compaction_due"
 """The name in META under which it stands that the file may hold what was erased."""
+LEFTOVERS: Final = b"leftovers"
+"""The name in META under which it stands that the file may hold what was deleted, corrected or withdrawn."""
 
 SEALED_TABLES: Final = frozenset(
     {NODES, RELATIONS, MESSAGES, PASSAGES, VECTORS, CHUNKS, BATCHES, RECEIPTS, AUDIT}

@@ -319,7 +319,8 @@ class LmdbStore:
                 return False
             # Nothing stands in it that no entry holds.
             with fresh.begin(write=True) as txn:
-                txn.delete(layout.COMPACTION_DUE, db=tables[layout.META])
+                for note in (layout.COMPACTION_DUE, layout.LEFTOVERS):
+                    txn.delete(note, db=tables[layout.META])
             return True
         finally:
             fresh.close()

@@ -204,7 +204,7 @@ class ForgetMemoriesResponse(_message.Message):
 
     @_builtins.property
     def also_found_in(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Memories and messages that say a sentence of it too, and stay; the first 1000."""
+        """Memories and messages that tell of it too, and stay; the first 1000."""
 
     @_builtins.property
     def proof(self) -> Global___ForgetProof:

@@ -49,6 +49,10 @@ class Door:
         spans = self._met(text)
         return keyed(text, self._key) if self.redacts and spans else text
 
+    def forms(self, text: str) -> set[str]:
+        """An id as it may be stored: as it is given, from under another policy, and as it is when it was redacted."""
+        return {text, keyed(text, self._key)}
+
     def value(self, value: Any, name: str = "") -> Any:
         """A value of metadata as it is stored, all the way down; its name may tell what it is."""
         if self.is_open or value is None or isinstance(value, bool | float):

@@ -12,7 +12,7 @@ erased, the compaction is made up for at the next start, and asking again finds 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
@@ -24,10 +24,13 @@ from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.erasure import Erasure, Tally
 from ebbtide.fleet.selection import Look, Selection
 from ebbtide.fleet.slice import JOB_BUDGET_S, Budget
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.privacy.spans import redacted
 from ebbtide.retrieval.topic import Topic
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditRecord
 from ebbtide.telemetry import get_log, in_background
+from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.recall import TimeRange
 from ebbtide.verbs.service import Service
@@ -97,7 +100,7 @@ class Forgotten(Answer):
     messages: list[str] = Field(description="The messages that go whole; the first 1000.")
     partly: list[str] = Field(description="Messages of which only sentences go; the first 1000.")
     also_found_in: list[str] = Field(
-        description="Memories and messages that say a sentence of it too, and stay; the first 1000."
+        description="Memories and messages that tell of it too, and stay; the first 1000."
     )
     also_found_count: int = Field(description="How many there are in all.")
     proof: ForgetProof
@@ -114,10 +117,10 @@ async def forget(service: Service, agent_id: str, command: ForgetCommand) -> For
     asker = actor()
     if command.dry_run:
         async with service.fleet.using(owner) as agent:
-            look = await _looked_up(service, agent, selection)
+            look = await _looked_up(service, agent, selection, command)
             _, relation_count = await agent.run(partial(agent.workspace.telling_links, look))
             return _told(look, _Done(), relation_count)
-    erasing = in_background(_forget(service, owner, selection, asker))
+    erasing = in_background(_forget(service, owner, selection, command, asker))
     # What is begun ends: half a selection gone is nothing that anybody has asked for.
     erasing.add_done_callback(lambda task: None if task.cancelled() else task.exception())
     return await asyncio.shield(erasing)
@@ -130,6 +133,8 @@ def check_forget(command: ForgetCommand, limits: LimitSettings) -> Selection:
     for name in ("conversations", "speakers"):
         for index, text in enumerate(getattr(command, name)):
             check_text(f"{name}[{index}]", text, limits.max_name_chars)
+            if not text.strip():
+                refuse(f"{name}[{index}]", text, "a name; an empty one would select whatever has none")
     time = command.time_range or TimeRange()
     if command.time_range is not None and (time.begin, time.end) == (None, None):
         refuse("time_range", {}, "begin, end, or both: without either, DELETE erases the agent")
@@ -164,13 +169,37 @@ def _topic(words: str, limits: LimitSettings) -> Topic:
         refuse("topic", words, "words")
 
 
-async def _looked_up(service: Service, agent: Agent, selection: Selection) -> Look:
-    look, store = Look(selection), agent.workspace.store
-    needs = service.fleet.needs
+async def _looked_up(service: Service, agent: Agent, selection: Selection, command: ForgetCommand) -> Look:
+    """What is selected. INVALID_VALUE where only things are that redaction has made like others."""
+    look = Look(await agent.run(partial(_as_stored, agent.workspace, selection, command)))
+    store, needs = agent.workspace.store, service.fleet.needs
     while not look.is_done:
         budget = Budget(service.clock, JOB_BUDGET_S, needs.courtesy.give_way)
         await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
+    if look.redacted_count and look.is_nothing:
+        field = "speakers" if look.wanted.redacted_speakers else "topic"
+        refuse(
+            field,
+            getattr(command, field),
+            f"what redaction left, as given here, which others may share; or the messages, such as {look.also[0]}",
+        )
     return look
+
+
+def _as_stored(workspace: Workspace, selection: Selection, command: ForgetCommand) -> Selection:
+    """A selection that finds what was redacted too: whatever the policy is now, it may have been another one.
+
+    An id that was redacted still tells whose it is. A speaker or a topic does not: several may have become `[email]`.
+    """
+    door = Door(workspace.parameters, workspace.identity)
+    speakers = frozenset(map(redacted, command.speakers)) - selection.speakers
+    topic = None if command.topic is None else redacted(command.topic)
+    return replace(
+        selection,
+        conversations=frozenset(form for one in command.conversations for form in door.forms(one)),
+        redacted_speakers=speakers,
+        redacted_topic=None if topic is None or topic == command.topic else Topic(topic),
+    )
 
 
 @dataclass(slots=True)
@@ -182,9 +211,11 @@ class _Done:
     is_compacted: bool = False
 
 
-async def _forget(service: Service, owner: AgentId, selection: Selection, asker: str) -> Forgotten:
+async def _forget(
+    service: Service, owner: AgentId, selection: Selection, command: ForgetCommand, asker: str
+) -> Forgotten:
     async with service.fleet.using(owner) as agent:
-        look = await _looked_up(service, agent, selection)
+        look = await _looked_up(service, agent, selection, command)
         links, _ = await agent.run(partial(agent.workspace.telling_links, look))
         erasure, done = Erasure.of(look, links), _Done(Tally())
         assert done.tally is not None
@@ -192,7 +223,8 @@ async def _forget(service: Service, owner: AgentId, selection: Selection, asker:
             step = await agent.erase(erasure, asker)
             done.tally.add(step.tally)
             done.records += [step.record] if step.record is not None else []
-        if agent.workspace.is_compaction_due:
+        # Also where nothing was found: nobody finds what was deleted before, and the file may hold it.
+        if await agent.run(agent.workspace.holds_leftovers):
             done.is_compacted = await _compacted(agent)
         if done.tally.message_count and agent.embedding is not None:
             agent.embedding.notice()
@@ -210,7 +242,7 @@ async def _compacted(agent: Agent) -> bool:
 
 
 def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
-    tally = done.tally or Tally(len(look.nodes), 0, len(look.whole), 0, look.byte_count, relation_count)
+    tally = done.tally or Tally(len(look.nodes), 0, len(look.gone_whole), 0, look.byte_count, relation_count)
     hmacs = [proof.hex() for record in done.records for proof in record.proofs]
     first, last = (done.records[0], done.records[-1]) if done.records else (None, None)
     return Forgotten(
@@ -224,7 +256,7 @@ def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
             relations=tally.relation_count,
         ),
         nodes=list(map(node_text_id, islice(look.nodes, MOST_TOLD))),
-        messages=list(map(message_text_id, islice(look.whole, MOST_TOLD))),
+        messages=list(map(message_text_id, islice(look.gone_whole, MOST_TOLD))),
         partly=list(map(message_text_id, islice(look.partly, MOST_TOLD))),
         also_found_in=look.also,
         also_found_count=look.also_count,

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
 from pydantic import Field
 
 from ebbtide.actor import actor
@@ -32,7 +33,7 @@ from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import WriteTransaction
 from ebbtide.verbs.door import Door
-from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
+from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse, shown, unnamed
 from ebbtide.verbs.inspect import NodeDetail, node_detail
 from ebbtide.verbs.metadata import check_flat, merged_json
 from ebbtide.verbs.service import Service
@@ -160,7 +161,7 @@ def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry, pii: s
 
     def write(txn: WriteTransaction) -> Corrected:
         corrected = correction.correct(txn, wanted)
-        txn.record(entry, workspace.identity.agent_id)
+        txn.record(msgspec.structs.replace(entry, proofs=corrected.proofs), workspace.identity.agent_id)
         return corrected
 
     node = workspace.amend(write).node
@@ -239,7 +240,10 @@ async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesComm
             left = wanted[len(outcomes) :]
             done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock, actor()))
             outcomes += done.outcomes
-    results = [_told(text, outcome) for text, outcome in zip(command.node_ids, outcomes, strict=True)]
+    named = [
+        text if number != 0 else _shown(text) for text, number in zip(command.node_ids, wanted, strict=True)
+    ]
+    results = [_told(text, outcome) for text, outcome in zip(named, outcomes, strict=True)]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
 
 
@@ -252,6 +256,11 @@ def _named(text: str) -> NodeId | Said:
         return parse_node_id(text)
     except NotFound:
         return 0
+
+
+def _shown(text: str) -> str:
+    """What is no id as an answer may repeat it: it may be anything, somebody's address too."""
+    return shown(str(unnamed(text)))
 
 
 def _told(text: str, outcome: Outcome) -> NodeDeletion:
@@ -288,7 +297,8 @@ def _delete(
         deletion = withdrawal.delete(txn, wanted, archive, is_time_up)
         details = _in_short(wanted, deletion.outcomes)
         if details:
-            txn.record(AuditEntry(now_ms, asker, "deleted", details), workspace.identity.agent_id)
+            entry = AuditEntry(now_ms, asker, "deleted", details, deletion.proofs)
+            txn.record(entry, workspace.identity.agent_id)
         return deletion
 
     return workspace.amend(write)

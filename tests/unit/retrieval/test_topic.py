@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from ebbtide.retrieval.topic import Topic
@@ -18,6 +20,28 @@ NAMED = [
     ("小雯", "小文来了。", False),
     ("cafe", "Ｃａｆｅ Central", True),
     ("a.c", "abc", False),
+    ("café", "The Cafe\u0301 Central.", True),
+    ("cafe\u0301", "The café Central.", True),
+    ("red house", "The red\u200b house, and no other.", True),
+    ("redhouse", "The red\u200bhouse.", True),
+    ("red house", "The r\u00aded\u2060 hou\ufeffse.", True),
+    ("red\u200b house", "The red house.", True),
+    ("ann's boat", "It was Ann’s boat.", True),
+    ("ann’s boat", "It was Ann's boat.", True),
+    ('"blue" team', "The “Blue” team.", True),
+    ("re-entry", "The re\u2011entry.", True),
+    ("프로젝트", "프로젝트는 늦었다.", True),
+    ("프로젝트", unicodedata.normalize("NFD", "프로젝트는 늦었다."), True),
+    (unicodedata.normalize("NFD", "프로젝트"), "새 프로젝트를 본다.", True),
+    ("heron", "heron은 새다.", True),
+    ("heron", "我们在做heron项目。", True),
+    ("ヘロン", "プロジェクトヘロンは遅い。", True),
+    ("ガス", "\uff76\uff9e\uff7d\u3067\u3059", True),
+    ("เรือ", "นี่คือเรือของฉัน", True),
+    ("наука", "научная наука", True),
+    ("наук", "наука", False),
+    ("straße", "STRASSENBAHN", False),
+    ("cafe", "The café.", False),
 ]
 
 
@@ -35,6 +59,15 @@ def test_stretches_are_whole_sentences_in_bytes() -> None:
     found = [raw[begin:end].decode() for begin, end in Topic("小雯").stretches(text)]
     assert found == ["小雯说她喜欢茶。", "小雯也来了。小雯走了。"]
     assert Topic("nobody").stretches(text) == []
+
+
+def test_stretches_are_in_the_bytes_of_the_very_text() -> None:
+    """However a text is composed, and whatever is not seen in it, what is found is its own sentence, whole."""
+    for named in ("Cafe\u0301 Nero is ne\u200bw. ", unicodedata.normalize("NFD", "카페는 café Nero다. ")):
+        text = f"A\u0301nna\u200b sails. {named}ﬁnis, she said."
+        raw = text.encode()
+        found = [raw[begin:end].decode() for begin, end in Topic("café nero").stretches(text)]
+        assert found == [named]
 
 
 def test_a_topic_has_words() -> None:
