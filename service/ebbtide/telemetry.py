@@ -66,7 +66,7 @@ def configure_log(
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _Lenient())),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _Lenient())),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Library()], level=max(level, logging.WARNING), force=True)

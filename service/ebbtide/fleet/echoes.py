@@ -27,8 +27,8 @@ from ebbtide.vocabulary import holds_han
 MOST_FINGERPRINTS = 4096
 """Lines remembered as told: some forty answers of a hundred memories."""
 
-FINGERPRINT_BYTES = 96
-"""What a fingerprint and its place take in memory."""
+FINGERPRINT_BYTES = 200
+"""What a fingerprint takes in memory, with its place and the line it was last made of."""
 
 LEAST_CHARS = 24
 LEAST_HAN_CHARS = 12
@@ -54,17 +54,31 @@ class Echoes:
 
     def __init__(self) -> None:
         self._known: dict[int, None] = {}
+        self._made: dict[int, int] = {}
+        """The fingerprint by the hash of a line as it was told: the same memories are told over and over."""
 
     def note(self, texts: Iterable[str]) -> None:
         """Note what an answer tells."""
         for text in islice(texts, MOST_FINGERPRINTS):
             for line in text.split("\n"):
-                said = _said(line)[0]
-                if said:
-                    self._known.pop(hash(said), None)
-                    self._known[hash(said)] = None
+                fingerprint = self._fingerprint(line)
+                if fingerprint is not None:
+                    self._known.pop(fingerprint, None)
+                    self._known[fingerprint] = None
         while len(self._known) > MOST_FINGERPRINTS:
             del self._known[next(iter(self._known))]
+
+    def _fingerprint(self, line: str) -> int | None:
+        """Of a line that was told; None where it says nothing."""
+        known = self._made.get(hash(line))
+        if known is not None:
+            return known
+        said = _said(line)[0]
+        if not said:
+            return None
+        while len(self._made) >= MOST_FINGERPRINTS:
+            del self._made[next(iter(self._made))]
+        return self._made.setdefault(hash(line), hash(said))
 
     @property
     def are_known(self) -> bool:
@@ -79,6 +93,7 @@ class Echoes:
     def clear(self) -> None:
         """Forget what was told: some of it is not in the memory any more."""
         self._known = {}
+        self._made = {}
 
     def without(self, text: str, role: str) -> tuple[str, int]:
         """A message without the lines that are echoes, and how many they were; empty where nothing is left."""

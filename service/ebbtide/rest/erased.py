@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.responses import Response
 
 from ebbtide.rest.documents import body_of
 from ebbtide.rest.routes import PageSize, PageToken
-from ebbtide.rest.routing import ERRORS, Traced, look, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
 from ebbtide.verbs import erased
 from ebbtide.verbs.audit import AuditVerified
 from ebbtide.verbs.forms import Answer, read_form
 
-router = APIRouter(route_class=Traced, responses=ERRORS, dependencies=[Depends(look)], tags=["inspect"])
+router = APIRouter(route_class=VerbRoute, responses=ERRORS, tags=["inspect"])
 
 
 def _json(answer: Answer) -> Response:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ebbtide.rest.routing import ERRORS, Traced, look, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
 from ebbtide.verbs import moving
 from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE, Leaving
 
-router = APIRouter(route_class=Traced, responses=ERRORS, dependencies=[Depends(look)], tags=["moving"])
+router = APIRouter(route_class=VerbRoute, responses=ERRORS, tags=["moving"])
 
 _FILE = re.compile(r"/v1/agents/[^/]+/(backup|export)")
 _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}

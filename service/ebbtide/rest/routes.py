@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
@@ -15,7 +15,7 @@ from ebbtide.errors import InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of, stream_of
-from ebbtide.rest.routing import ERRORS, Traced, look, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
 from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.verbs import (
     agents,
@@ -35,7 +35,7 @@ from ebbtide.verbs.forms import Answer, read_form
 
 F = TypeVar("F", bound=BaseModel)
 
-router = APIRouter(route_class=Traced, responses=ERRORS, dependencies=[Depends(look)])
+router = APIRouter(route_class=VerbRoute, responses=ERRORS)
 
 PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
 PageToken = Annotated[str, Query(description="next_page_token of the page before.")]
@@ -55,60 +55,8 @@ def _json(answer: Answer, status: int = 200, headers: dict[str, str] | None = No
     return Response(answer.as_json(), status_code=status, headers=headers, media_type="application/json")
 
 
-# --- agents ------------------------------------------------------------------------------------------
-
-
-@router.get("/v1/agents", response_model=agents.AgentPage, tags=["agents"])
-async def list_agents(request: Request, page_size: PageSize = None, page_token: PageToken = "") -> Response:
-    """List agents, open or not, without opening any."""
-    return _json(await agents.list_agents(service_of(request), page_size, page_token))
-
-
-@router.put(
-    "/v1/agents/{agent_id}",
-    response_model=agents.AgentInfo,
-    responses={201: {"model": agents.AgentInfo, "description": "It came into being now."}},
-    openapi_extra=body_of(AgentParameters, is_required=False),
-    tags=["agents"],
-)
-async def initialise(request: Request, agent_id: str) -> Response:
-    """Bring an agent into being with parameters of its own, or find that it is as asked."""
-    given = await _parameters(request)
-    info, is_new = await agents.initialise(service_of(request), agent_id, given)
-    return _json(info, 201 if is_new else 200)
-
-
-@router.patch(
-    "/v1/agents/{agent_id}",
-    response_model=agents.AgentInfo,
-    openapi_extra=body_of(AgentParameters, is_required=False),
-    tags=["agents"],
-)
-async def update(request: Request, agent_id: str) -> Response:
-    """Change parameters of an agent; null goes back to the daemon's default."""
-    given = await _parameters(request)
-    return _json(await agents.update(service_of(request), agent_id, given))
-
-
-@router.get("/v1/agents/{agent_id}", response_model=agents.AgentInfo, tags=["agents"])
-async def get_agent(request: Request, agent_id: str) -> Response:
-    """Tell of an agent: parameters, counts, what it owes and what waits."""
-    return _json(await agents.get_agent(service_of(request), agent_id))
-
-
-@router.delete("/v1/agents/{agent_id}", response_model=agents.Erased, tags=["agents"])
-async def erase(request: Request, agent_id: str) -> Response:
-    """Erase an agent with everything it holds. Irreversible."""
-    return _json(await agents.erase(service_of(request), agent_id))
-
-
-@router.post("/v1/agents/{agent_id}/close", response_model=agents.Closed, tags=["agents"])
-async def close(request: Request, agent_id: str) -> Response:
-    """Put everything on disk and let the agent rest until the next verb."""
-    return _json(await agents.close(service_of(request), agent_id))
-
-
 # --- remember and recall -----------------------------------------------------------------------------
+# First, since they are asked for most: routes are tried in their order.
 
 
 @router.post(
@@ -185,6 +133,59 @@ def prefers_text(accept: str) -> bool:
         if kind in weights:
             weights[kind] = max(weights[kind], weight)
     return weights["text/plain"] > weights["application/json"]
+
+
+# --- agents ------------------------------------------------------------------------------------------
+
+
+@router.get("/v1/agents", response_model=agents.AgentPage, tags=["agents"])
+async def list_agents(request: Request, page_size: PageSize = None, page_token: PageToken = "") -> Response:
+    """List agents, open or not, without opening any."""
+    return _json(await agents.list_agents(service_of(request), page_size, page_token))
+
+
+@router.put(
+    "/v1/agents/{agent_id}",
+    response_model=agents.AgentInfo,
+    responses={201: {"model": agents.AgentInfo, "description": "It came into being now."}},
+    openapi_extra=body_of(AgentParameters, is_required=False),
+    tags=["agents"],
+)
+async def initialise(request: Request, agent_id: str) -> Response:
+    """Bring an agent into being with parameters of its own, or find that it is as asked."""
+    given = await _parameters(request)
+    info, is_new = await agents.initialise(service_of(request), agent_id, given)
+    return _json(info, 201 if is_new else 200)
+
+
+@router.patch(
+    "/v1/agents/{agent_id}",
+    response_model=agents.AgentInfo,
+    openapi_extra=body_of(AgentParameters, is_required=False),
+    tags=["agents"],
+)
+async def update(request: Request, agent_id: str) -> Response:
+    """Change parameters of an agent; null goes back to the daemon's default."""
+    given = await _parameters(request)
+    return _json(await agents.update(service_of(request), agent_id, given))
+
+
+@router.get("/v1/agents/{agent_id}", response_model=agents.AgentInfo, tags=["agents"])
+async def get_agent(request: Request, agent_id: str) -> Response:
+    """Tell of an agent: parameters, counts, what it owes and what waits."""
+    return _json(await agents.get_agent(service_of(request), agent_id))
+
+
+@router.delete("/v1/agents/{agent_id}", response_model=agents.Erased, tags=["agents"])
+async def erase(request: Request, agent_id: str) -> Response:
+    """Erase an agent with everything it holds. Irreversible."""
+    return _json(await agents.erase(service_of(request), agent_id))
+
+
+@router.post("/v1/agents/{agent_id}/close", response_model=agents.Closed, tags=["agents"])
+async def close(request: Request, agent_id: str) -> Response:
+    """Put everything on disk and let the agent rest until the next verb."""
+    return _json(await agents.close(service_of(request), agent_id))
 
 
 # --- batches -----------------------------------------------------------------------------------------
