@@ -94,6 +94,7 @@ class GrpcCalls(GrpcCaller):
 
     def __init__(self, target: str) -> None:
         self._unknown: dict[str, str] = {}
+        self._shown = ()
         self.channel = grpc.aio.insecure_channel(target)
 
     async def close(self) -> None:

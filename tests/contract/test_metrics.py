@@ -148,7 +148,7 @@ async def test_agents_that_could_not_be_opened_are_told(tmp_path: Path) -> None:
         await eventually(lambda: bool(service.fleet.unresumed))
         readiness = await get_readiness(service)
         assert readiness.status == "degraded"
-        assert "1 agents with waiting work could not be opened (STORE_CORRUPTED)" in readiness.reasons
+        assert "agents with waiting work that could not be opened: 1 (STORE_CORRUPTED)" in readiness.reasons
         data.write_bytes(kept)
         await settle(service, "ann")
         assert (await get_readiness(service)).status == "ready"
@@ -175,7 +175,7 @@ async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -
         await tell(service, "bea", "Hello.")
         readiness = await get_readiness(service)
         assert readiness.status == "degraded"
-        assert readiness.reasons == ["1 agents could not be opened, their data is damaged (STORE_CORRUPTED)"]
+        assert readiness.reasons == ["agents whose data is damaged: 1 (STORE_CORRUPTED)"]
         if mending == "put back":
             data.write_bytes(sound)
             await tell(service, "ann", "Hello.")

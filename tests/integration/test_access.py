@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import ssl
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import httpx
@@ -157,7 +159,9 @@ def test_every_command_shows_a_key(tmp_path: Path) -> None:
         refused = ebbtide("audit", "show", "--url", daemon.url, EBBTIDE_API_KEY=bound)
         assert refused.returncode == ExitCode.REFUSED and "bob" not in refused.stdout + refused.stderr
         whole = ebbtide("audit", "verify", "--json", "--url", daemon.url, EBBTIDE_API_KEY=key)
-        assert json.loads(whole.stdout)["logs"]["(erased agents)"]["records"] == 1
+        assert json.loads(whole.stdout)["logs"]["(erased agents)"]["records"] == 3, (
+            "ann was replaced twice, bob erased"
+        )
 
 
 def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
@@ -410,3 +414,17 @@ def test_another_authority_for_callers_counts_without_a_restart(tmp_path: Path) 
         assert connects(daemon, former, with_certificate=True) == (False, False)
         assert connects(daemon, own) == (False, False)
         assert daemon.stop() == 0
+
+
+def test_connections_that_only_linger_hold_no_stop(tmp_path: Path) -> None:
+    """A client that keeps its connection and never says farewell in TLS costs a stop no grace."""
+    own = Authority(tmp_path / "certs")
+    settings = {**own.settings(asks_for_certificates=False), "SERVER__SHUTDOWN_GRACE_S": 600}
+    with running_daemon(tmp_path / "data", settings) as daemon:
+        place = urlsplit(daemon.url)
+        idle = http.client.HTTPSConnection(place.hostname or "", place.port, context=own.trusting())
+        idle.request("GET", "/healthz")
+        assert idle.getresponse().read()
+        # Ten minutes of grace would outlast the patience of this.
+        assert daemon.stop() == 0
+        idle.close()

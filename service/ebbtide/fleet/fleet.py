@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.actor import actor
-from ebbtide.errors import Conflict, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
+from ebbtide.errors import Conflict, Corrupted, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.agent import Agent, AgentNeeds
 from ebbtide.fleet.allowance import Allowance, Newcomers, agents_within, refuse_beyond
@@ -160,6 +160,9 @@ class Fleet:
         agent.users += 1
         try:
             yield agent, is_new
+        except Corrupted as error:
+            self.damage.note(agent_id, error)
+            raise
         finally:
             agent.users -= 1
             agent.last_used_s = self.needs.clock.monotonic_s()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -15,9 +16,13 @@ from ebbtide.errors import InvalidRequest
 from ebbtide.rest.app import create_app
 from ebbtide.rest.problems import problem
 from ebbtide.settings import ServerSettings
+from ebbtide.telemetry import in_background
 from ebbtide.verbs.service import Service
 
 BACKLOG = 512
+
+FAREWELL_S = 0.5
+"""How long a connection that was closed may take to say farewell in TLS, once everything is sent: some never do."""
 
 MOST_HEAD_BYTES = 256 << 10
 """Largest request line and headers; a client that sends more is cut off."""
@@ -106,7 +111,28 @@ class RestServer:
         if self._renewal is not None:
             config.ssl = self._renewal.context
         self._uvicorn = _Uvicorn(config)
-        await self._uvicorn.serve(sockets=[self._socket])
+        parting = in_background(self._part())
+        try:
+            await self._uvicorn.serve(sockets=[self._socket])
+        finally:
+            parting.cancel()
+
+    async def _part(self) -> None:
+        """Break off connections that were closed, sent everything, and linger: a stop does not wait for their peers."""
+        lingering: dict[Any, float] = {}
+        while self._uvicorn is not None:
+            await asyncio.sleep(FAREWELL_S / 2)
+            now_s = asyncio.get_running_loop().time()
+            found: dict[Any, float] = {}
+            for connection in (
+                list(self._uvicorn.server_state.connections) if self._uvicorn.should_exit else ()
+            ):
+                transport = connection.transport
+                if transport.is_closing() and not transport.get_write_buffer_size():
+                    found[connection] = lingering.get(connection, now_s)
+                    if now_s - found[connection] >= FAREWELL_S:
+                        transport.abort()
+            lingering = found
 
     async def started(self, serving: asyncio.Task[None]) -> None:
         """Wait until connections are taken, or serving has failed."""

@@ -1,7 +1,8 @@
 """LMDB's environments and their tables: how they are opened, and with which bounds.
 
-The rule guarded here: a map is at least as large as its file, and the lock file has its blocks before it is mapped,
-so that neither can kill the process. What is done in an environment is for `lmdb_store.py`.
+The rule guarded here: nothing that is found on disk kills the process. A map is at least as large as its file; the lock
+file has its blocks before it is mapped; and a file that is shorter than it says of itself is read by another process
+first (`probe.py`). What is done in an environment is for `lmdb_store.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 
 import lmdb
 
+from ebbtide.errors import Corrupted
 from ebbtide.store import layout
+from ebbtide.store.probe import is_sound
 from ebbtide.store.translation import translated
 
 MOST_TABLES = len(layout.TABLES) + 16
@@ -44,17 +47,31 @@ def open_environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: boo
     try:
         if new or present:
             _allocate_lock_file(path)
-        return lmdb.open(
+        environment = lmdb.open(
             str(path),
             map_size=max(min(map_bytes, max_map_bytes), present, SMALLEST_MAP_BYTES),
             max_dbs=MOST_TABLES,
             max_readers=MAX_READERS,
             subdir=True,
             create=new,
+            mode=0o600,
             readahead=False,
         )
+        if _is_short(path / "data.mdb", environment) and not is_sound(path):
+            environment.close()
+            raise Corrupted("the store was cut short", reason="STORE_CORRUPTED")
+        return environment
     except (lmdb.Error, OSError) as error:
         raise translated(error, path) from error
+
+
+def _is_short(file: Path, environment: Any) -> bool:
+    """Whether a file ends before the last page that it says it has.
+
+    LMDB itself may leave out pages at the end that a transaction took and did not need, so this is no fault by itself.
+    """
+    whole: int = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+    return whole > file.stat().st_size
 
 
 def opened_tables(environment: Any, names: Iterable[bytes], creating: Any = None) -> dict[bytes, Any]:
@@ -81,4 +98,5 @@ def fresh_environment(file: Path, map_bytes: int) -> Any:
         sync=False,
         map_size=max(map_bytes, SMALLEST_MAP_BYTES * 4),
         max_dbs=MOST_TABLES,
+        mode=0o600,
     )

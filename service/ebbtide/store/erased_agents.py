@@ -171,7 +171,7 @@ class ErasedAgents:
         try:
             head = _HEADS.decode((self.path / HEAD).read_bytes())
             return ChainHead(head.number, bytes.fromhex(head.hash)) if head.number > 0 else None
-        except (FileNotFoundError, msgspec.DecodeError, ValueError):
+        except (FileNotFoundError, IsADirectoryError, msgspec.DecodeError, ValueError):
             return None
 
     def _note(self, head: ChainHead) -> None:

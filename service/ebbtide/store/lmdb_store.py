@@ -32,6 +32,7 @@ from ebbtide.store.environment import (
 )
 from ebbtide.store.hot_copy import CopyGate, copy_tables
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
+from ebbtide.store.probe import is_in_doubt, is_sound, note_closed, note_use
 from ebbtide.store.sealed import SealedReading, SealedWriting
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 from ebbtide.store.translation import FOREIGN, translated
@@ -100,6 +101,7 @@ class LmdbStore:
         is blank.
         """
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
+        note_use(path)
         store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal)
         try:
             with environment.begin(write=True) as txn:
@@ -118,6 +120,7 @@ class LmdbStore:
     @classmethod
     def is_blank(cls, path: Path) -> bool:
         """Whether nothing was ever committed to the store in `path`: its creation was cut off."""
+        _refuse_unsound(path)
         environment = open_environment(path, map_bytes=0, max_map_bytes=SMALLEST_MAP_BYTES, new=False)
         try:
             table_count: int = environment.stat()["entries"]
@@ -168,7 +171,9 @@ class LmdbStore:
 
     @classmethod
     def _open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
+        _refuse_unsound(path)
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
+        note_use(path)
         store = cls(path, environment, max_map_bytes=max_map_bytes)
         try:
             store._tables = opened_tables(environment, layout.TABLES)
@@ -371,6 +376,7 @@ class LmdbStore:
             self._closed = True
             with self._copies.standstill():
                 self._environment.close()
+            note_closed(self.path)
 
     def _refuse_closed(self) -> None:
         """For who reads beside the agent's jobs, and must not open anything itself."""
@@ -387,6 +393,12 @@ class LmdbStore:
         if self._is_lost and not self._closed:
             self._reopen()
         self._refuse_closed()
+
+
+def _refuse_unsound(path: Path) -> None:
+    """STORE_CORRUPTED where the process ended while the store was open, and would end over it again."""
+    if is_in_doubt(path) and not is_sound(path):
+        raise Corrupted("the store cannot be read through", reason="STORE_CORRUPTED")
 
 
 def _sealed_with(txn: ReadTransaction) -> str:

@@ -32,6 +32,7 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.probe import is_sound
 from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
@@ -152,6 +153,9 @@ def _store(
 
     manifest = read_backup(source, path / "data.mdb", max_bytes=data.max_map_bytes, check=check)
     owner = AgentId(manifest.agent_id)
+    # Whoever wrote it: a page of it must not end the process.
+    if not is_sound(path):
+        damaged("its data cannot be read")
     try:
         store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
     except Corrupted:

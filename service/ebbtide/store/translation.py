@@ -32,16 +32,16 @@ TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
     "BadChecksumError": (Corrupted, "STORE_CORRUPTED"),
     "VersionMismatchError": (Corrupted, "STORE_CORRUPTED"),
     "IncompatibleError": (Corrupted, "STORE_CORRUPTED"),
-    "CursorFullError": (Internal, "INTERNAL"),
-    "PageFullError": (Internal, "INTERNAL"),
+    "CursorFullError": (Corrupted, "STORE_CORRUPTED"),  # pages that point in a circle
+    "PageFullError": (Corrupted, "STORE_CORRUPTED"),
     "TxnFullError": (Internal, "INTERNAL"),
-    "BadTxnError": (Internal, "INTERNAL"),
+    "BadTxnError": (Corrupted, "STORE_CORRUPTED"),  # what follows on a page that could not be read
     "BadRslotError": (Internal, "INTERNAL"),
     "BadDbiError": (Internal, "INTERNAL"),
     "BadValsizeError": (Internal, "INTERNAL"),
     "DbsFullError": (Internal, "INTERNAL"),
     "KeyExistsError": (Internal, "INTERNAL"),
-    "NotFoundError": (Internal, "INTERNAL"),
+    "NotFoundError": (Corrupted, "STORE_CORRUPTED"),  # a table that is not there
     "InvalidParameterError": (Internal, "INTERNAL"),
     "EnvEncryptionError": (Internal, "INTERNAL"),
     "CryptoFailError": (Internal, "INTERNAL"),

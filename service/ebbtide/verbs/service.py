@@ -215,10 +215,10 @@ async def get_readiness(service: Service) -> Readiness:
         reasons.append(f"the oldest batch has waited {lag_s:.0f} s to be digested")
     if unresumed := service.fleet.unresumed:
         why = ", ".join(sorted(set(unresumed.values())))
-        reasons.append(f"{len(unresumed)} agents with waiting work could not be opened ({why})")
+        reasons.append(f"agents with waiting work that could not be opened: {len(unresumed)} ({why})")
     if damaged := {id_: why for id_, why in service.fleet.damage.reasons.items() if id_ not in unresumed}:
         why = ", ".join(sorted(set(damaged.values())))
-        reasons.append(f"{len(damaged)} agents could not be opened, their data is damaged ({why})")
+        reasons.append(f"agents whose data is damaged: {len(damaged)} ({why})")
     held_up_by = {agent.digest.held_up_by for agent in service.fleet.open_agents} - {""}
     reasons += [f"digests wait: {why}" for why in sorted(held_up_by) if why != NO_SERVER]
     if service.renewal is not None and service.renewal.fault:

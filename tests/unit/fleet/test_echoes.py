@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.fleet.echoes import MOST_FINGERPRINTS, Echoes
+from ebbtide.fleet.echoes import FINGERPRINT_BYTES, MOST_FINGERPRINTS, Echoes
 
 CAT = "I moved to Lisbon in May with my cat Miso."
 JOB = "Bob repairs old sailing boats in the harbour."
@@ -74,6 +74,6 @@ def test_fingerprints_are_bounded_and_the_oldest_go(echoes: Echoes) -> None:
         echoes.note([f"line {number} of many"])
     assert echoes.without(f"[Memory] {CAT}", "user") == ("", 1)
     assert echoes.without(f"[Memory] {JOB}", "user")[1] == 0
-    assert echoes.resident_bytes == 96 * MOST_FINGERPRINTS
+    assert echoes.resident_bytes == FINGERPRINT_BYTES * MOST_FINGERPRINTS
     echoes.note(["one more line"])
     assert echoes.without(f"[Memory] {CAT}", "user")[1] == 0
