@@ -196,8 +196,9 @@ async def test_a_copy_of_a_directory_is_nobody(tmp_path: Path, caller_in: Caller
 
 
 def held_in(agents: Path) -> dict[str, bytes]:
-    """Every file of agents but those that list readers."""
-    files = (path for path in agents.rglob("*") if path.is_file() and path.name != "lock.mdb")
+    """Every file of agents but those that list readers, or say that a store is open."""
+    without = {"lock.mdb", "in-use"}
+    files = (path for path in agents.rglob("*") if path.is_file() and path.name not in without)
     return {str(path): path.read_bytes() for path in files}
 
 
