@@ -183,25 +183,11 @@ class Resting:
 
     def batches(self, agent_id: str) -> list[Json]:
         """Every batch whose status is kept."""
-        found: list[Json] = []
-        token = ""
-        while True:
-            page = _ran(list_batches(self._service, agent_id, None, 1000, token))
-            found += [batch.model_dump(mode="json") for batch in page.batches]
-            token = page.next_page_token
-            if not token:
-                return found
+        return _all("batches", lambda token: list_batches(self._service, agent_id, None, 1000, token))
 
     def audit(self, agent_id: str) -> list[Json]:
         """Every record of an agent's audit log."""
-        found: list[Json] = []
-        token = ""
-        while True:
-            page = _ran(list_audit(self._service, agent_id, 1000, token))
-            found += [record.model_dump(mode="json") for record in page.records]
-            token = page.next_page_token
-            if not token:
-                return found
+        return _all("records", lambda token: list_audit(self._service, agent_id, 1000, token))
 
     def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
         """Whether an agent's audit log is whole, and whether texts were erased."""
@@ -210,14 +196,7 @@ class Resting:
 
     def erased_agents(self) -> list[Json]:
         """Every record of an erased agent."""
-        found: list[Json] = []
-        token = ""
-        while True:
-            page = _ran(list_erased_agents(self._service, None, 1000, token))
-            found += [record.model_dump(mode="json") for record in page.records]
-            token = page.next_page_token
-            if not token:
-                return found
+        return _all("records", lambda token: list_erased_agents(self._service, None, 1000, token))
 
     def verify_erased(self, texts: list[str]) -> Json:
         """Whether the log of erased agents is whole, and whether texts were among what they held."""
@@ -237,6 +216,18 @@ class _ReadingService:
 
 def _ran(verb: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(verb)
+
+
+def _all(kind: str, page_of: Callable[[str], Coroutine[Any, Any, Any]]) -> list[Json]:
+    """What every page of a listing holds under the name of its kind."""
+    found: list[Json] = []
+    token = ""
+    while True:
+        page = _ran(page_of(token))
+        found += [one.model_dump(mode="json") for one in getattr(page, kind)]
+        token = page.next_page_token
+        if not token:
+            return found
 
 
 def _listing(summary: AgentSummary) -> Json:

@@ -83,6 +83,7 @@ class RestServer:
         # acknowledged. uvloop sees to that by itself; asyncio does not, for a socket that is handed to it.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._uvicorn: _Uvicorn | None = None
+        self._parting: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
@@ -111,22 +112,20 @@ class RestServer:
         if self._renewal is not None:
             config.ssl = self._renewal.context
         self._uvicorn = _Uvicorn(config)
-        parting = in_background(self._part())
         try:
             await self._uvicorn.serve(sockets=[self._socket])
         finally:
-            parting.cancel()
+            if self._parting is not None:
+                self._parting.cancel()
 
-    async def _part(self) -> None:
+    async def _part(self, server: _Uvicorn) -> None:
         """Break off connections that were closed, sent everything, and linger: a stop does not wait for their peers."""
         lingering: dict[Any, float] = {}
-        while self._uvicorn is not None:
+        while True:
             await asyncio.sleep(FAREWELL_S / 2)
             now_s = asyncio.get_running_loop().time()
             found: dict[Any, float] = {}
-            for connection in (
-                list(self._uvicorn.server_state.connections) if self._uvicorn.should_exit else ()
-            ):
+            for connection in list(server.server_state.connections):
                 transport = connection.transport
                 if transport.is_closing() and not transport.get_write_buffer_size():
                     found[connection] = lingering.get(connection, now_s)
@@ -142,8 +141,12 @@ class RestServer:
 
     def stop(self) -> None:
         """Take no more connections; finish what is in flight."""
-        if self._uvicorn is not None:
-            self._uvicorn.should_exit = True
+        if self._uvicorn is None:
+            return
+        self._uvicorn.should_exit = True
+        if self._renewal is not None and self._parting is None:
+            # Only TLS has a farewell to wait for.
+            self._parting = in_background(self._part(self._uvicorn))
 
     def release(self) -> None:
         """Let go of the port. Idempotent."""

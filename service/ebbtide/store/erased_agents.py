@@ -89,23 +89,37 @@ class Standing(NamedTuple):
     orphan: int
     """The first number that has proofs and no record; 0 for none."""
 
-    @property
-    def noted_number(self) -> int:
-        """Which record is noted as the latest; 0 for none."""
-        return 0 if self.noted is None else self.noted.number
 
-    def judge(self, chain: Verification, hash_where_noted: bytes) -> None:
-        """Hold a chain that was followed to its end against this; `hash_where_noted` is that of the noted record."""
-        chain.end(self.head)
-        if chain.broken_at is None and self.noted is None and (chain.count or self.is_noted):
+class Following:
+    """The log followed as far as it went at one moment, and held against what stood beside it then."""
+
+    def __init__(self, standing: Standing) -> None:
+        self.standing = standing
+        self.chain = Verification()
+        self._noted_number = 0 if standing.noted is None else standing.noted.number
+        self._hash_where_noted = NONE_BEFORE
+
+    def follow(self, record: AuditRecord) -> bool:
+        """Look at the next record, with its proofs; whether it fits."""
+        self.chain.follow([record])
+        if self.chain.count == self._noted_number:
+            self._hash_where_noted = self.chain.hash
+        return self.chain.broken_at is None
+
+    def end(self) -> Verification:
+        """All records were looked at, up to the head: what came of it."""
+        chain, standing = self.chain, self.standing
+        chain.end(standing.head)
+        if chain.broken_at is None and standing.noted is None and (chain.count or standing.is_noted):
             what = "is the last, and which one should be is not noted beside the log"
             chain.break_off(what, at=max(1, chain.count))
-        if chain.broken_at is None and self.noted_number > chain.count:
+        if chain.broken_at is None and self._noted_number > chain.count:
             chain.break_off("is missing, and so is what came after it")
-        if chain.broken_at is None and self.noted is not None and hash_where_noted != self.noted.hash:
-            chain.break_off("is not the one that was noted beside the log", at=self.noted.number)
-        if chain.broken_at is None and self.orphan:
-            chain.break_off("is missing, though its proofs are there", at=self.orphan)
+        if chain.broken_at is None and standing.noted and self._hash_where_noted != standing.noted.hash:
+            chain.break_off("is not the one that was noted beside the log", at=self._noted_number)
+        if chain.broken_at is None and standing.orphan:
+            chain.break_off("is missing, though its proofs are there", at=standing.orphan)
+        return chain
 
 
 class ErasedAgents:
@@ -159,12 +173,10 @@ class ErasedAgents:
 
     def verified(self) -> Verification:
         """The chain followed, and held against what stands beside it."""
-        standing, chain, hash_where_noted = self.standing(), Verification(), NONE_BEFORE
-        for record in islice(self.records(), standing.head.number):
-            chain.follow([record])
-            hash_where_noted = chain.hash if chain.count == standing.noted_number else hash_where_noted
-        standing.judge(chain, hash_where_noted)
-        return chain
+        following = Following(self.standing())
+        for record in islice(self.records(), following.standing.head.number):
+            following.follow(record)
+        return following.end()
 
     def _noted(self) -> ChainHead | None:
         """The latest record as it was noted; None where nothing is, or nothing that can be read."""

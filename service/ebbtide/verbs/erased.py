@@ -16,8 +16,8 @@ from typing import TypeVar
 from pydantic import Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
-from ebbtide.store.chain import NONE_BEFORE, AuditRecord, Verification, line_of
-from ebbtide.store.erased_agents import BEGIN, ErasedAgents, Place, Standing
+from ebbtide.store.chain import AuditRecord, line_of
+from ebbtide.store.erased_agents import BEGIN, ErasedAgents, Following, Place
 from ebbtide.store.translation import translated
 from ebbtide.verbs.audit import (
     AuditRecordInfo,
@@ -140,23 +140,20 @@ async def verify_erased_agents(service: Service, command: VerifyErasedAgentsComm
     wanted = None if command.agent_id is None else parse_agent_id(command.agent_id)
     check_texts(command, service.settings.limits)
     log = service.fleet.data.erased
-    following = _Following(log, await _read(service, log, log.standing), wanted, command.texts)
-    while await _read(service, log, following.step):
+    look = _Verifying(log, Following(await _read(service, log, log.standing)), wanted, command.texts)
+    while await _read(service, log, look.step):
         pass
-    following.standing.judge(following.chain, following.hash_where_noted)
-    return verdict(following.chain, following.vouching)
+    return verdict(look.following.end(), look.vouching)
 
 
 @dataclass(slots=True)
-class _Following:
+class _Verifying:
     """The chain followed as far as it went when it was asked for: more may be erased meanwhile."""
 
     log: ErasedAgents
-    standing: Standing
+    following: Following
     wanted: str | None
     texts: list[str]
-    chain: Verification = field(default_factory=Verification)
-    hash_where_noted: bytes = NONE_BEFORE
     place: Place = BEGIN
     vouching: list[int] = field(default_factory=list)
     """Of each text the first record that has it; 0 for none."""
@@ -169,13 +166,10 @@ class _Following:
         work = 0
         text_bytes = sum(len(text.encode()) for text in self.texts)
         for record, behind in self.log.logged(self.place):
-            if behind.number > self.standing.head.number:
+            if behind.number > self.following.standing.head.number:
                 return False
             whole = self.log.with_proofs(record)
-            self.chain.follow([whole])
-            if self.chain.count == self.standing.noted_number:
-                self.hash_where_noted = self.chain.hash
-            if self.chain.broken_at is not None:
+            if not self.following.follow(whole):
                 return False
             self.place = behind
             work += RECORD_BYTES + len(whole.text) + sum(map(len, whole.proofs))
