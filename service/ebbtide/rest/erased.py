@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ebbtide.rest.documents import body_of
 from ebbtide.rest.routes import PageSize, PageToken
-from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, add_to, service_of
 from ebbtide.verbs import erased
 from ebbtide.verbs.audit import AuditVerified
 from ebbtide.verbs.forms import Answer, read_form
@@ -47,5 +47,5 @@ async def verify_erased_agents(request: Request) -> Response:
 
 def add_erased(app: FastAPI) -> None:
     """Put every route on the app."""
-    app.include_router(router)
+    add_to(app, router)
     app.state.verb_routes = [*app.state.verb_routes, *router.routes]

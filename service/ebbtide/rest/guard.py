@@ -13,7 +13,6 @@ Pure ASGI: no buffering of responses, no copies.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import re
 import time
@@ -35,6 +34,9 @@ from ebbtide.telemetry import get_log, request_id_from, span
 
 BODY_TIMEOUT_S = 60.0
 """Longest the arrival of a body may take."""
+
+WATCH_AFTER_S = 0.05
+"""A request that takes longer than this is cancelled when its caller goes away."""
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -262,25 +264,55 @@ def _check_upload_type(headers: Headers) -> None:
         )
 
 
+class _Watch:
+    """Looks out for a caller who goes away while a request is worked on, and cancels the work then."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._work = asyncio.current_task()
+        self._watching: asyncio.Task[Message] | None = None
+        self.is_gone = False
+
+    def begin(self) -> asyncio.Task[Message]:
+        """Look out from now on; the task ends once the caller has gone, or has all of its answer."""
+        if self._watching is None:
+            self._watching = asyncio.ensure_future(self._receive())
+            self._watching.add_done_callback(self._seen)
+        return self._watching
+
+    def _seen(self, watching: asyncio.Task[Message]) -> None:
+        if not watching.cancelled() and self._work is not None:
+            self.is_gone = True
+            self._work.cancel()
+
+    def end(self) -> None:
+        """The work is over."""
+        self._work = None
+        if self._watching is not None:
+            self._watching.cancel()
+
+
 async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
     """Run the app on a body that has arrived; cancel it when the caller goes away."""
-    watch = asyncio.ensure_future(receive())
+    watch = _Watch(receive)
     is_read = False
 
     async def replay() -> Message:
         nonlocal is_read
         if is_read:
-            return await asyncio.shield(watch)
+            return await asyncio.shield(watch.begin())
         is_read = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    work = asyncio.ensure_future(app(scope, replay, send))
+    # Most requests are through before it would be worth a task to look out.
+    soon = asyncio.get_running_loop().call_later(WATCH_AFTER_S, watch.begin)
     try:
-        await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
+        await app(scope, replay, send)
+    except asyncio.CancelledError:
+        work = asyncio.current_task()
+        if not watch.is_gone or work is None:
+            raise
+        work.uncancel()
     finally:
-        for task in (work, watch):
-            task.cancel()
+        soon.cancel()
+        watch.end()

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, add_to, service_of
 from ebbtide.verbs import moving
 from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE, Leaving
 
@@ -93,5 +93,5 @@ async def restore(
 
 def add_moving(app: FastAPI) -> None:
     """Put every route on the app."""
-    app.include_router(router)
+    add_to(app, router)
     app.state.verb_routes = [*app.state.verb_routes, *router.routes]

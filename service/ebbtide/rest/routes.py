@@ -15,7 +15,7 @@ from ebbtide.errors import InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of, stream_of
-from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, add_to, service_of
 from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.verbs import (
     agents,
@@ -403,5 +403,5 @@ async def get_scheduler(request: Request) -> Response:
 
 def add_routes(app: FastAPI) -> None:
     """Put every route on the app."""
-    app.include_router(router)
+    add_to(app, router)
     app.state.verb_routes = router.routes

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.routing import request_response
 
 from ebbtide.access.grants import CALLER
 from ebbtide.access.operations import BY_ROUTE, UNLISTED
@@ -52,9 +53,15 @@ def _refuse_unknown_options(request: Request) -> None:
 class VerbRoute(APIRoute):
     """A route to a verb: taken by who may, with options that it has; its work is the span of the verb."""
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        if _is_plain(self):
+            # What FastAPI keeps open around a route is for dependencies, of which a plain one has none.
+            self.app = request_response(self.get_route_handler())
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """What answers a request, within a span."""
-        handle = super().get_route_handler()
+        handle = self._handle_plainly if _is_plain(self) else super().get_route_handler()
 
         async def handled(request: Request) -> Response:
             with verb_span(self.name):
@@ -63,3 +70,23 @@ class VerbRoute(APIRoute):
                 return await handle(request)
 
         return handled
+
+    async def _handle_plainly(self, request: Request) -> Response:
+        answer: Response = await self.endpoint(request, **request.path_params)
+        return answer
+
+
+def _is_plain(route: APIRoute) -> bool:
+    """Whether a route takes the request and texts of its path, and nothing that FastAPI would have to work out."""
+    wanted = route.dependant
+    return (
+        wanted.request_param_name == "request"
+        and all(field.field_info.annotation is str for field in wanted.path_params)
+        and not (wanted.dependencies or wanted.query_params or wanted.header_params or wanted.cookie_params)
+        and not (wanted.body_params or wanted.response_param_name or wanted.background_tasks_param_name)
+    )
+
+
+def add_to(app: FastAPI, router: APIRouter) -> None:
+    """Add a router's routes to the app itself: those of an included one are looked for in more time than they take."""
+    app.router.routes.extend(router.routes)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -50,16 +52,31 @@ def decoded(kind: type[M], body: bytes) -> M:
 def given(message: Message, path: str = "") -> dict[str, Any]:
     """What a request names, by field; UNKNOWN_FIELD for anything outside the schema."""
     _refuse_unknown(message, path)
-    found: dict[str, Any] = {}
-    for field in message.DESCRIPTOR.fields:
-        if field.has_presence and not message.HasField(field.name):
-            continue
-        value, place = getattr(message, field.name), f"{path}{field.name}"
+    shape = _shape(message.DESCRIPTOR)
+    found: dict[str, Any] = {**shape.implied, **{name: [] for name in shape.repeated}}
+    for field, value in message.ListFields():
+        place = f"{path}{field.name}"
         if field.is_repeated:
             found[field.name] = [_taken(field, item, f"{place}[{i}]") for i, item in enumerate(value)]
         elif not _is_unspecified(field, value):
             found[field.name] = _taken(field, value, place)
     return found
+
+
+class _Shape(NamedTuple):
+    """What of a message is there though nobody set it: most of a request's fields are not set."""
+
+    implied: Mapping[str, Any]
+    repeated: tuple[str, ...]
+
+
+@cache
+def _shape(kind: Descriptor) -> _Shape:
+    alone = [field for field in kind.fields if not field.is_repeated and not field.has_presence]
+    return _Shape(
+        {field.name: field.default_value for field in alone if field.enum_type is None},
+        tuple(field.name for field in kind.fields if field.is_repeated),
+    )
 
 
 def read_form(form: type[F], fields: Mapping[str, Any]) -> F:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import unquote
 
@@ -205,7 +205,7 @@ class Servicer:
 
     def admit(self, context: Context) -> None:
         """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED(_TRIES)."""
-        shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context)
+        shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context.peer())
         caller = self._service.entrance.admit(shown, address)
         let_ask(caller)
         if caller.key_id:
@@ -248,9 +248,10 @@ def _request_id(context: Context) -> str:
     return request_id_from(next(iter(_metadata(context, REQUEST_ID_KEY)), None))
 
 
-def _address(context: Context) -> str:
+@lru_cache(1024)
+def _address(peer: str) -> str:
     """The address that a call comes from; gRPC tells it as `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
-    _, _, place = unquote(context.peer()).partition(":")
+    _, _, place = unquote(peer).partition(":")
     return place.rpartition(":")[0].strip("[]")
 
 

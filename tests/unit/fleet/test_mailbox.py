@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.fleet.mailbox import MOST_TOGETHER, MOST_WEIGHT_TOGETHER, Mailbox
+from ebbtide.fleet.mailbox import MOST_IN_A_TRIP, MOST_TOGETHER, MOST_WEIGHT_TOGETHER, TRIP_S, Mailbox
 from ebbtide.fleet.pulse import Pulse
 from tests.support.waiting import eventually
 
@@ -285,6 +288,124 @@ async def test_each_of_those_that_run_as_one_counts_in_a_full_box(pool: ThreadPo
     assert post.box.waiting_count == 3
     await post.open()
     await asyncio.gather(*tasks)
+
+
+# --- jobs that go to their thread in one trip ----------------------------------------------------------
+
+
+class CountingPool(ThreadPoolExecutor):
+    """A pool of one thread that counts what is handed to it."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.trips = 0
+
+    def submit(self, *args: Any, **options: Any) -> Future[Any]:
+        """Hand it on, counted."""
+        self.trips += 1
+        return super().submit(*args, **options)
+
+
+@pytest.fixture
+def counting() -> Iterator[CountingPool]:
+    with CountingPool() as made:
+        yield made
+
+
+async def blocked(box: Mailbox) -> tuple[threading.Event, asyncio.Task[bool]]:
+    """Take the box's turn until the event is set."""
+    gate = threading.Event()
+    blocker = asyncio.create_task(box.run(gate.wait))
+    await has_begun(box)
+    return gate, blocker
+
+
+async def test_short_jobs_that_wait_side_by_side_share_a_trip(counting: CountingPool) -> None:
+    """In their order, each in its caller's context and with an outcome of its own; a failure harms no neighbour."""
+    box, who = Mailbox(counting, size=100), ContextVar[int]("who")
+    gate, blocker = await blocked(box)
+
+    async def ask(number: int) -> int:
+        who.set(number)
+        return await box.run(lambda: who.get() // (number != 3))
+
+    asked = [asyncio.create_task(ask(number)) for number in range(MOST_IN_A_TRIP + 2)]
+    await asyncio.sleep(0)
+    gate.set()
+    outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(outcomes.pop(3), ZeroDivisionError)
+    assert outcomes == [number for number in range(MOST_IN_A_TRIP + 2) if number != 3]
+    # One for the blocker, and more than two only where a thread was so slow that the time was over.
+    assert 3 <= counting.trips < MOST_IN_A_TRIP
+    await blocker
+    await box.close()
+
+
+async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: CountingPool) -> None:
+    """Who was taken along is still waiting: its caller may give up, its time may pass, and both never run."""
+    box, begun, ran = Mailbox(counting, size=100), threading.Event(), []
+    gate, blocker = await blocked(box)
+    long_gate = threading.Event()
+
+    def long() -> None:
+        begun.set()
+        long_gate.wait()
+        time.sleep(TRIP_S * 2)
+
+    longer = asyncio.create_task(box.run(long))
+    gone = asyncio.create_task(box.run(lambda: ran.append("gone")))
+    late = asyncio.create_task(box.run(lambda: ran.append("late"), timeout_s=0.05))
+    last = asyncio.create_task(box.run(lambda: ran.append("last"), timeout_s=60))
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.get_running_loop().run_in_executor(None, begun.wait)
+    assert box.waiting_count == 3
+    gone.cancel()
+    await asyncio.sleep(0.1)
+    long_gate.set()
+    with pytest.raises(Deadline):
+        await late
+    await asyncio.gather(blocker, longer, last)
+    assert ran == ["last"]
+    assert gone.cancelled()
+    await box.close()
+
+
+async def test_an_outcome_is_told_before_the_trip_is_over(counting: CountingPool) -> None:
+    """Nobody waits for what comes after it in the same trip."""
+    box, second = Mailbox(counting, size=10), threading.Event()
+    gate, blocker = await blocked(box)
+    first = asyncio.create_task(box.run(lambda: 1))
+    waiting = asyncio.create_task(box.run(second.wait))
+    await asyncio.sleep(0)
+    gate.set()
+    assert await asyncio.wait_for(first, 10) == 1
+    assert not waiting.done()
+    second.set()
+    assert await asyncio.gather(blocker, waiting) == [True, True]
+    await box.close()
+
+
+async def test_those_taken_along_keep_their_places_in_a_full_box(counting: CountingPool) -> None:
+    """Being under way makes no room for more, until it is known that there was time for them."""
+    box, begun, gate = Mailbox(counting, size=2), threading.Event(), threading.Event()
+
+    def long() -> None:
+        begun.set()
+        gate.wait()
+
+    blocking, blocker = await blocked(box)
+    asked = [asyncio.create_task(box.run(job)) for job in (long, lambda: None)]
+    await asyncio.sleep(0)
+    blocking.set()
+    await asyncio.get_running_loop().run_in_executor(None, begun.wait)
+    asked.append(asyncio.create_task(box.run(lambda: None)))
+    await asyncio.sleep(0)
+    with pytest.raises(Exhausted):
+        await box.run(lambda: None)
+    gate.set()
+    await asyncio.gather(blocker, *asked)
+    await box.close()
 
 
 async def test_a_pulse_wakes_everyone_and_misses_nobody() -> None:
