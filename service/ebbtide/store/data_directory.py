@@ -141,7 +141,13 @@ class DataDirectory:
     def _sweep(self) -> None:
         """Finish what the process before left half done, drop what was on its way; no agent stops another."""
         self._turnover.finish_all()
-        for entry in list(os.scandir(self.transfers)):
+        cut_off = list(os.scandir(self.transfers))
+        if cut_off:
+            try:
+                self.keys.settle(lambda directory: (self.agents / directory).exists())
+            except EbbtideError as error:
+                get_log("store").warning("keys not removed", exc_info=error)
+        for entry in cut_off:
             self.end_transfer(Path(entry.path))
             if os.path.lexists(entry.path):
                 get_log("store").error("left for the next start", directory=entry.name)

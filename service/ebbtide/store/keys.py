@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from ebbtide.errors import Corrupted, Precondition
 from ebbtide.store.codec import make_known
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 _MASTER_FILE = ".master"
 
 
-class WrappedKey(msgspec.Struct, frozen=True):
+class WrappedKey(msgspec.Struct, frozen=True, omit_defaults=True):
     """One data key of an agent, wrapped."""
 
     id: int
     wrapped: bytes
+    staged: bool = False
+    """Whether its store was on its way when this was written: at a start nothing is any more."""
 
 
 class WrappedKeys(msgspec.Struct, frozen=True):
@@ -155,7 +158,7 @@ class DataKeys:
     def stage(self, directory: str, store: Path) -> Seal:
         """A key for a store that is to take the place of an agent's, beside those that are there."""
         with self._changing:
-            seal = self.add(directory)
+            seal = self.add(directory, staged=True)
             self._staged[directory, seal.fingerprint] = store
             return seal
 
@@ -174,7 +177,22 @@ class DataKeys:
                     if fingerprint in own:
                         self._drop_but(directory, set(own) - {fingerprint})
 
-    def add(self, directory: str) -> Seal:
+    def settle(self, has_place: Callable[[str], bool]) -> None:
+        """At a start: keys of stores that were on their way go. Needs no master key.
+
+        Where an agent has its place, one of them may be its own; the others go when it is opened.
+        """
+        for directory in self.directories():
+            file = self._file(directory)
+            if any(key.staged for key in file.keys):
+                settled = has_place(directory)
+                kept = [replace(key, staged=False) for key in file.keys if settled or not key.staged]
+                if kept:
+                    self._keep(directory, WrappedKeys(file.master, kept))
+                else:
+                    self.destroy(directory)
+
+    def add(self, directory: str, *, staged: bool = False) -> Seal:
         """One more key for an agent, kept durably before this returns."""
         from ebbtide.store.seal import MOST_KEY_IDS, Seal, new_data_key
 
@@ -184,7 +202,7 @@ class DataKeys:
             kept, master = file.keys, self._master_for(file)
             key_id = kept[-1].id % MOST_KEY_IDS + 1 if kept else 1
             data_key = new_data_key()
-            fresh = WrappedKey(key_id, master.wrap(directory, key_id, data_key))
+            fresh = WrappedKey(key_id, master.wrap(directory, key_id, data_key), staged)
             self._keep(directory, WrappedKeys(master.fingerprint, [*kept, fresh]))
             return Seal(key_id, data_key)
 
@@ -205,11 +223,15 @@ class DataKeys:
         file = self._file(directory)
         staged = {own for owner, own in self._staged if owner == directory}
         seals = zip(file.keys, self._seals(file, directory), strict=True)
-        kept = [key for key, seal in seals if seal.fingerprint in fingerprints | staged]
+        kept = [
+            replace(key, staged=seal.fingerprint in staged)
+            for key, seal in seals
+            if seal.fingerprint in fingerprints | staged
+        ]
         assert kept or not fingerprints, "the key in use is among them"
         if not kept:
             self.destroy(directory)
-        elif len(kept) < len(file.keys):
+        elif kept != file.keys:
             self._keep(directory, WrappedKeys(file.master, kept))
 
     def destroy(self, directory: str) -> bool:
@@ -238,8 +260,8 @@ class DataKeys:
             file = self._file(directory)
             if file.master == new.fingerprint:
                 continue
-            unwrapped = [(key.id, self._unwrapped(file, directory, key)) for key in file.keys]
-            keys = [WrappedKey(key_id, new.wrap(directory, key_id, key)) for key_id, key in unwrapped]
+            unwrapped = [(key, self._unwrapped(file, directory, key)) for key in file.keys]
+            keys = [replace(key, wrapped=new.wrap(directory, key.id, own)) for key, own in unwrapped]
             self._keep(directory, WrappedKeys(new.fingerprint, keys))
             rotated += 1
         self._write(_MASTER_FILE, new.fingerprint.encode())

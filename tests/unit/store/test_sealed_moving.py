@@ -188,6 +188,44 @@ def test_what_is_refused_leaves_no_key(data: DataDirectory) -> None:
     assert keys_of(data, "bea") == 1 and told(data, BEA)
 
 
+@pytest.mark.parametrize("has_master_key", [True, False])
+def test_a_start_lets_keys_go_of_what_was_on_its_way(data: DataDirectory, has_master_key: bool) -> None:
+    """Not those of agents that are there, nor those brought along before their agents."""
+    content = form_of(data, "export")
+    shutil.copy(data.root / "keys" / "ann", data.root / "keys" / "brought")
+    received_in(data, data.make_transfer(), content, BEA)
+    received_in(data, data.make_transfer(), content, ANN)
+    assert keys_of(data, "bea") == 1 and keys_of(data, "ann") == 2
+    data.release()
+    master_key = MasterKey(bytes(range(32)))
+    for shown in (master_key if has_master_key else None, master_key):
+        after = DataDirectory(data.root, master_key=shown, **MAPS)
+        after.acquire()
+        assert not after.keys.has_keys("bea") and after.keys.has_keys("brought")
+        if shown is not None:
+            assert told(after, ANN) and keys_of(after, "ann") == 1
+        after.release()
+
+
+def test_a_kill_just_after_an_agent_took_its_place_leaves_it_its_key(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when its directory is then moved away, and back after a start."""
+    staged = received_in(data, data.make_transfer(), form_of(data, "export"), BEA)
+    monkeypatch.setattr(data.keys, "keep_only", lambda *_: None)
+    data.install(BEA, staged.path)
+    monkeypatch.undo()
+    data.release()
+    data.acquire()
+    elsewhere = data.root / "elsewhere"
+    (data.agents / "bea").rename(elsewhere)
+    data.make_transfer()
+    data.release()
+    data.acquire()
+    elsewhere.rename(data.agents / "bea")
+    assert told(data, BEA)
+
+
 def received_in(data: DataDirectory, folder: Path, content: bytes, wanted: AgentId) -> Staged:
     """The agent of an export, ready to take its place."""
     return receive(data, io.BytesIO(content), folder, wanted=wanted, rename=True, defaults=AgentParameters())
