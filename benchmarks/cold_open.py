@@ -1,33 +1,40 @@
-"""Opens one store cold, in a process of its own: `python -m benchmarks.cold_open STORE`; prints the ms it took.
+"""Opens one store cold, in a process of its own: `python -m benchmarks.cold_open STORE STATE`; prints the ms it took.
 
-Cold is the process: nothing of the agent is in its memory. The file may be in the system's page cache.
+Cold is the process: nothing of the agent is in its memory. The file may be in the system's page cache. The state
+is how the process before left it: `closed`, or `killed`, so that the store is looked through first.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from benchmarks.measuring import timed
 from benchmarks.stores import open_store
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.parameters import AgentParameters
+from ebbtide.store.probe import note_use
 
 
-def cold_open_ms(store: Path) -> float:
+def cold_open_ms(store: Path, state: str) -> float:
     """How long opening a store takes in a new process, imports not counted."""
-    command = [sys.executable, "-m", "benchmarks.cold_open", str(store)]
+    command = [sys.executable, "-m", "benchmarks.cold_open", str(store), state]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     return float(done.stdout)
 
 
-def _main(store: Path) -> None:
+def _main(path: Path, state: str) -> None:
     # What a daemon has loaded long since is not part of opening an agent.
     with_parameters = AgentParameters()
-    _, took_ms = timed(lambda: Workspace(open_store(store), with_parameters))
-    print(took_ms)
+    if state == "killed":
+        note_use(path)
+    begun_s = time.perf_counter()
+    store = open_store(path)
+    Workspace(store, with_parameters)
+    print((time.perf_counter() - begun_s) * 1000)
+    store.close()
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main(Path(sys.argv[1]), sys.argv[2])

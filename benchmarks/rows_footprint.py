@@ -51,7 +51,12 @@ def opening(plan: Plan) -> list[Figure]:
         if name != "S" or plan.is_quick
     }
     plan.tell("P9: cold")
-    opens = {name: partial(cold_open_ms, path) for name, path in stores.items()}
+    opens = {name: partial(cold_open_ms, path, "closed") for name, path in stores.items()}
+    opens |= {
+        f"{name}, after a kill": partial(cold_open_ms, stores[name], "killed")
+        for name in ("M", "L")
+        if name in stores
+    }
     # The largest takes many seconds: it is no part of the turns, and not repeated as often.
     largest = {name: opens.pop(name) for name in ("XL",) if name in opens}
     found = in_turns(plan.times(9, 2), opens) | in_turns(2, largest)

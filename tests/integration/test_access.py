@@ -154,14 +154,13 @@ def test_every_command_shows_a_key(tmp_path: Path) -> None:
             done = ebbtide(*command, "--url", daemon.url, EBBTIDE_API_KEY=bound)
             assert done.returncode == 0, (command, done.stderr)
         logs = ebbtide("audit", "verify", "--json", "--url", daemon.url, EBBTIDE_API_KEY=bound)
-        assert logs.returncode == 0 and list(json.loads(logs.stdout)["logs"]) == ["ann"]
+        told = json.loads(logs.stdout)
+        assert logs.returncode == 0 and list(told["logs"]) == ["ann"] and told["erased_agents"] is None
         assert "erased agents" in logs.stderr
         refused = ebbtide("audit", "show", "--url", daemon.url, EBBTIDE_API_KEY=bound)
         assert refused.returncode == ExitCode.REFUSED and "bob" not in refused.stdout + refused.stderr
         whole = ebbtide("audit", "verify", "--json", "--url", daemon.url, EBBTIDE_API_KEY=key)
-        assert json.loads(whole.stdout)["logs"]["(erased agents)"]["records"] == 3, (
-            "ann was replaced twice, bob erased"
-        )
+        assert json.loads(whole.stdout)["erased_agents"]["records"] == 3, "ann was replaced twice, bob erased"
 
 
 def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:

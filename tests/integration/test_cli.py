@@ -238,9 +238,9 @@ def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
     tea = tmp_path / "tea.txt"
     tea.write_text("Bob likes tea.", encoding="utf-8")
     alive = run("audit", "verify", "--text", str(tea), "--json", url=daemon.url)
-    logs = answer(alive)["logs"]
-    assert logs["(erased agents)"]["texts"] == [{"erased": True, "record": 1}]
-    assert not logs["ann"]["texts"][0]["erased"]
+    told = answer(alive)
+    assert told["erased_agents"]["texts"] == [{"erased": True, "record": 1}]
+    assert not told["logs"]["ann"]["texts"][0]["erased"]
     erased = answer(run("audit", "show", "--json", url=daemon.url))["records"]
     assert "bob" in run("audit", "show", url=daemon.url).stdout
     assert run("audit", "verify", *data).returncode == ExitCode.LOCKED

@@ -21,7 +21,7 @@ from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Dat
 from ebbtide.cli.source import Source, source
 
 ERASED = "(erased agents)"
-"""What their log is called among those of agents."""
+"""What their log is called where logs are told of by name."""
 
 audit = typer.Typer(help="What was done to memories, by whom, when; and whether the log of it is whole.")
 
@@ -82,11 +82,15 @@ def verify(
         for name in row:
             with row.trying(name):
                 found.append((name, where.verify_audit(name, texts)))
+        count = len(found)
         if agent is None and not row.is_over:
             with row.trying(ERASED):
                 found += _erased(where, texts)
     if as_json:
-        write_json({"logs": dict(found), "failed": row.failed, "gone": row.gone})
+        # Apart from those of agents: an agent may have any name.
+        erased = dict(found[count:]).get(ERASED)
+        logs = dict(found[:count])
+        write_json({"logs": logs, "erased_agents": erased, "failed": row.failed, "gone": row.gone})
     else:
         for name, one in found:
             _tell(name, one)
