@@ -9,9 +9,9 @@ Some jobs are cheaper together: what several callers bring can be stored in one 
 for all of them. `run_together` says so. Those that stand next to each other begin as one, in their order, up to
 a bound; whatever stands between two of them keeps its place, and each still gets an outcome of its own.
 
-The way to a thread and back takes 70 µs, a fifth of what a recall in a small memory takes. So jobs that wait side by side
-go there in one trip, one after the other, until TRIP_S is over; each outcome is told as soon as it is there, and what
-there was no time for keeps its place at the head.
+The way to a thread and back takes 70 µs, a fifth of what a recall in a small memory takes. So jobs that wait side by
+side go there in one trip, one after the other, until TRIP_S is over; each outcome is told as soon as it is there, and
+what there was no time for keeps its place at the head. Until its own beginning each may still be given up.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_WEIGHT_TOGETHER = 256 << 10
 """Most bytes that jobs which run as one may bring: a few milliseconds' work, so that the next one waits no longer."""
 
 TRIP_S = 0.002
-"""After so long no further job begins in the same trip: a caller may still give up those behind."""
+"""After so long no further job begins in the same trip: nobody else's thread is kept longer."""
 
 MOST_IN_A_TRIP = 16
 """Most jobs that are taken along: that many short ones fit into the time."""
@@ -49,17 +49,7 @@ Outcome = Any
 class _Job:
     """What a caller wants done: `many` over the things that such jobs bring; alone, a function of nothing."""
 
-    __slots__ = (
-        "asked_s",
-        "begun",
-        "begun_s",
-        "context",
-        "future",
-        "late_after_s",
-        "many",
-        "thing",
-        "weight",
-    )
+    __slots__ = ("asked_s", "begun_s", "context", "future", "many", "thing", "unclaimed", "weight")
 
     def __init__(
         self, many: Callable[[Sequence[Any]], Sequence[Any]] | None, thing: Any, weight: int
@@ -68,18 +58,35 @@ class _Job:
         self.thing = thing
         self.weight = weight
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.begun = False
-        """Whether it runs, or was taken along to where it soon will."""
-        self.late_after_s: float | None = None
-        """Once its turn has not come in time: within how much time."""
+        self.unclaimed = [True]
         self.context = contextvars.copy_context()
         """Of whoever asks: what is logged and traced in the job is told under its request."""
         self.asked_s = self.begun_s = 0.0
+
+    def claim(self) -> bool:
+        """Whether it is for whoever asks this to begin it, or to give it up: one of them only, on whatever thread."""
+        try:
+            self.unclaimed.pop()
+        except IndexError:
+            return False
+        return True
+
+    def begin(self) -> bool:
+        """Whether to do it now: nobody has given it up."""
+        if self.future.done() or not self.claim():
+            return False
+        self.begun_s = time.monotonic()
+        return True
 
     def end(self, outcome: Outcome) -> None:
         """Hand the outcome to the one who asked, who may be gone."""
         if self.future.done():
             return
+        if isinstance(outcome, StopIteration):
+            # No future takes it.
+            error = RuntimeError("a job raised StopIteration")
+            error.__cause__ = outcome
+            outcome = error
         if isinstance(outcome, BaseException):
             self.future.set_exception(outcome)
             # Nobody may be there to take it; that is no reason for a warning.
@@ -88,9 +95,8 @@ class _Job:
             self.future.set_result(outcome)
 
     def give_up(self, timeout_s: float) -> None:
-        """Its turn did not come in time: give up, or once it is known that it has not begun after all."""
-        self.late_after_s = timeout_s
-        if not self.begun:
+        """Its turn did not come in time. What has begun is waited for."""
+        if self.claim():
             said = f"the agent's turn did not come within {timeout_s:g} s"
             self.end(Deadline(said, reason="REQUEST_TIMED_OUT"))
 
@@ -197,8 +203,9 @@ class Mailbox:
                         outcomes = await loop.run_in_executor(self._pool, _as_one, jobs)
                 except BaseException as error:
                     outcomes = [error] * len(jobs)
-                self._busy = False
-                self._put_back(jobs[begun:])
+                self._busy, self._along = False, 0
+                # What was taken along and has not begun keeps its place.
+                self._waiting.extendleft(reversed(jobs[begun:]))
                 for job, outcome in zip(jobs[begun - len(outcomes) : begun], outcomes, strict=True):
                     job.end(outcome)
             if self._closed:
@@ -215,22 +222,13 @@ class Mailbox:
             if not job.future.done():
                 if jobs and not _goes_along(job, jobs, weight):
                     break
-                jobs.append(job)
-                weight += job.weight
-                job.begun = self._busy = True
-                job.begun_s = time.monotonic()
+                if job.many is None or job.begin():
+                    jobs.append(job)
+                    weight += job.weight
+                    self._busy = True
             self._waiting.popleft()
         self._along = len(jobs) - 1 if jobs and jobs[0].many is None else 0
         return jobs
-
-    def _put_back(self, jobs: Sequence[_Job]) -> None:
-        """Jobs that were taken along and have not begun keep their place."""
-        self._along = 0
-        for job in reversed(jobs):
-            job.begun, job.begun_s = False, 0.0
-            if job.late_after_s is not None:
-                job.give_up(job.late_after_s)
-            self._waiting.appendleft(job)
 
     async def close(self) -> None:
         """Take no more jobs, finish those that wait, end the worker. Idempotent."""
@@ -262,8 +260,7 @@ def _in_turn(jobs: Sequence[_Job], loop: asyncio.AbstractEventLoop) -> tuple[int
     ends_s = time.monotonic() + TRIP_S
     for number, job in enumerate(jobs, 1):
         outcome: Outcome = None
-        # Who gave up while it was under way is not worked for.
-        if not job.future.done():
+        if job.begin():
             try:
                 outcome = job.context.run(job.thing)
             except BaseException as error:
@@ -278,6 +275,9 @@ def _as_one(jobs: Sequence[_Job]) -> Sequence[Outcome]:
     """Do what the jobs want as one."""
     many = jobs[0].many
     assert many is not None, "jobs that run as one say how"
-    outcomes = jobs[0].context.run(many, [job.thing for job in jobs])
-    assert len(outcomes) == len(jobs), "an outcome for each"
+    try:
+        outcomes = jobs[0].context.run(many, [job.thing for job in jobs])
+        assert len(outcomes) == len(jobs), "an outcome for each"
+    except BaseException as error:
+        return [error] * len(jobs)
     return outcomes

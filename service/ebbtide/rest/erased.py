@@ -48,4 +48,3 @@ async def verify_erased_agents(request: Request) -> Response:
 def add_erased(app: FastAPI) -> None:
     """Put every route on the app."""
     add_to(app, router)
-    app.state.verb_routes = [*app.state.verb_routes, *router.routes]

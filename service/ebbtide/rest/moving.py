@@ -94,4 +94,3 @@ async def restore(
 def add_moving(app: FastAPI) -> None:
     """Put every route on the app."""
     add_to(app, router)
-    app.state.verb_routes = [*app.state.verb_routes, *router.routes]

@@ -129,9 +129,7 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
 
 def _methods_at(request: Request) -> set[str]:
     """The methods that the path of a request takes."""
-    # An included router hides its routes from the app.
-    routes = [*request.app.routes, *request.app.state.verb_routes]
-    found = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    found = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
     return {method for route in found for method in getattr(route, "methods", None) or ()}
 
 

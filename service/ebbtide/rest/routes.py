@@ -404,4 +404,3 @@ async def get_scheduler(request: Request) -> Response:
 def add_routes(app: FastAPI) -> None:
     """Put every route on the app."""
     add_to(app, router)
-    app.state.verb_routes = router.routes

@@ -143,10 +143,7 @@ class DataDirectory:
         self._turnover.finish_all()
         cut_off = list(os.scandir(self.transfers))
         if cut_off:
-            try:
-                self.keys.settle(lambda directory: (self.agents / directory).exists())
-            except EbbtideError as error:
-                get_log("store").warning("keys not removed", exc_info=error)
+            self.keys.drop_staged()
         for entry in cut_off:
             self.end_transfer(Path(entry.path))
             if os.path.lexists(entry.path):

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from ebbtide.errors import Corrupted, Precondition
+from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store.codec import make_known
 from ebbtide.store.durable import overwrite_and_remove, replace_file, sync_directory
 from ebbtide.store.translation import translated
+from ebbtide.telemetry import get_log
 
 if TYPE_CHECKING:
     from ebbtide.settings import EncryptionSettings
@@ -40,7 +41,7 @@ class WrappedKey(msgspec.Struct, frozen=True, omit_defaults=True):
     id: int
     wrapped: bytes
     staged: bool = False
-    """Whether its store was on its way when this was written: at a start nothing is any more."""
+    """Whether its store is on its way. It is not from before it takes its place on."""
 
 
 class WrappedKeys(msgspec.Struct, frozen=True):
@@ -162,6 +163,18 @@ class DataKeys:
             self._staged[directory, seal.fingerprint] = store
             return seal
 
+    def arrive(self, directory: str, fingerprint: str) -> None:
+        """The store of a key is about to take its place: after a kill it may have, so no start drops the key."""
+        with self._changing:
+            if (directory, fingerprint) in self._staged:
+                file = self._file(directory)
+                seals = zip(file.keys, self._seals(file, directory), strict=True)
+                keys = [
+                    replace(key, staged=False) if seal.fingerprint == fingerprint else key
+                    for key, seal in seals
+                ]
+                self._keep(directory, WrappedKeys(file.master, keys))
+
     def take_up(self, directory: str, fingerprint: str) -> None:
         """The store of a key has taken its place: the key goes when no store needs it any more, and not before."""
         with self._changing:
@@ -177,20 +190,18 @@ class DataKeys:
                     if fingerprint in own:
                         self._drop_but(directory, set(own) - {fingerprint})
 
-    def settle(self, has_place: Callable[[str], bool]) -> None:
-        """At a start: keys of stores that were on their way go. Needs no master key.
-
-        Where an agent has its place, one of them may be its own; the others go when it is opened.
-        """
+    def drop_staged(self) -> None:
+        """At a start: keys of stores that were on their way go, since nothing is any more. Needs no master key."""
         for directory in self.directories():
-            file = self._file(directory)
-            if any(key.staged for key in file.keys):
-                settled = has_place(directory)
-                kept = [replace(key, staged=False) for key in file.keys if settled or not key.staged]
-                if kept:
+            try:
+                file = self._file(directory)
+                kept = [key for key in file.keys if not key.staged]
+                if kept and len(kept) < len(file.keys):
                     self._keep(directory, WrappedKeys(file.master, kept))
-                else:
+                elif len(kept) < len(file.keys):
                     self.destroy(directory)
+            except EbbtideError as error:
+                get_log("store").warning("key not removed", directory=directory, exc_info=error)
 
     def add(self, directory: str, *, staged: bool = False) -> Seal:
         """One more key for an agent, kept durably before this returns."""
@@ -223,15 +234,11 @@ class DataKeys:
         file = self._file(directory)
         staged = {own for owner, own in self._staged if owner == directory}
         seals = zip(file.keys, self._seals(file, directory), strict=True)
-        kept = [
-            replace(key, staged=seal.fingerprint in staged)
-            for key, seal in seals
-            if seal.fingerprint in fingerprints | staged
-        ]
+        kept = [key for key, seal in seals if seal.fingerprint in fingerprints | staged]
         assert kept or not fingerprints, "the key in use is among them"
         if not kept:
             self.destroy(directory)
-        elif kept != file.keys:
+        elif len(kept) < len(file.keys):
             self._keep(directory, WrappedKeys(file.master, kept))
 
     def destroy(self, directory: str) -> bool:

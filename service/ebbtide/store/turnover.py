@@ -210,6 +210,7 @@ class Turnover:
                 self._settle_replacement(name)
             self._settle_beginning(name, staged, entry)
             sync_directory(staged)
+            self._keys.arrive(name, fingerprint)
             if place.exists():
                 self._put_aside(place, aside, agent_id, entry)
             try:

@@ -54,6 +54,26 @@ async def test_an_error_reaches_who_asked_and_the_next_job_runs(pool: ThreadPool
     await box.close()
 
 
+async def test_a_job_that_runs_out_of_an_iterator_hangs_nobody(pool: ThreadPoolExecutor) -> None:
+    """StopIteration fits into no future: alone, with a neighbour, and as one of many it is a RuntimeError."""
+    box, empty = Mailbox(pool, size=10), iter(())
+    gate, blocker = await blocked(box)
+
+    def many(_: Sequence[int]) -> Sequence[int]:
+        return next(empty)
+
+    asked = [box.run(lambda: next(empty)), box.run(lambda: 1), box.run(lambda: next(empty))]
+    asked.append(box.run_together(many, 1, weight=1))
+    tasks = [asyncio.create_task(one) for one in asked]
+    await asyncio.sleep(0)
+    gate.set()
+    outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+    assert [type(one) for one in outcomes] == [RuntimeError, int, RuntimeError, RuntimeError]
+    assert await box.run(lambda: 7) == 7
+    await blocker
+    await box.close()
+
+
 async def test_a_full_box_refuses(pool: ThreadPoolExecutor) -> None:
     """Beyond its size a job is AGENT_BUSY at once, and what waits still runs."""
     box, gate = Mailbox(pool, size=2), threading.Event()
@@ -85,14 +105,15 @@ async def test_a_turn_that_does_not_come_in_time_is_given_up(pool: ThreadPoolExe
 
 async def test_a_caller_that_goes_away_takes_its_waiting_job_along(pool: ThreadPoolExecutor) -> None:
     """Cancelled before it has begun, a job does not run; a begun one finishes."""
-    box, gate, ran = Mailbox(pool, size=5), threading.Event(), []
+    box, gate, runs, ran = Mailbox(pool, size=5), threading.Event(), threading.Event(), []
 
     def begun() -> None:
+        runs.set()
         gate.wait()
         ran.append("begun")
 
     first = asyncio.create_task(box.run(begun))
-    await has_begun(box)
+    await asyncio.get_running_loop().run_in_executor(None, runs.wait)
     second = asyncio.create_task(box.run(lambda: ran.append("waiting")))
     await asyncio.sleep(0)
     for task in (first, second):
@@ -354,17 +375,17 @@ async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: Coun
 
     longer = asyncio.create_task(box.run(long))
     gone = asyncio.create_task(box.run(lambda: ran.append("gone")))
-    late = asyncio.create_task(box.run(lambda: ran.append("late"), timeout_s=0.05))
+    late = asyncio.create_task(box.run(lambda: ran.append("late"), timeout_s=0.5))
     last = asyncio.create_task(box.run(lambda: ran.append("last"), timeout_s=60))
     await asyncio.sleep(0)
     gate.set()
     await asyncio.get_running_loop().run_in_executor(None, begun.wait)
     assert box.waiting_count == 3
     gone.cancel()
-    await asyncio.sleep(0.1)
-    long_gate.set()
     with pytest.raises(Deadline):
         await late
+    assert not longer.done(), "its time is up when it is, not when the long one is through"
+    long_gate.set()
     await asyncio.gather(blocker, longer, last)
     assert ran == ["last"]
     assert gone.cancelled()

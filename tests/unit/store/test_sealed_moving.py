@@ -207,23 +207,40 @@ def test_a_start_lets_keys_go_of_what_was_on_its_way(data: DataDirectory, has_ma
         after.release()
 
 
-def test_a_kill_just_after_an_agent_took_its_place_leaves_it_its_key(
-    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_agent_that_took_its_place_keeps_its_key_whatever_failed_then(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
-    """Also when its directory is then moved away, and back after a start."""
-    staged = received_in(data, data.make_transfer(), form_of(data, "export"), BEA)
+    """Also when its directory is then moved away, and back after a start that finds something on its way."""
+    folder = data.make_transfer()
+    staged = received_in(data, folder, form_of(data, "export"), BEA)
     monkeypatch.setattr(data.keys, "keep_only", lambda *_: None)
     data.install(BEA, staged.path)
-    monkeypatch.undo()
+    if ends:
+        data.end_transfer(folder)
     data.release()
-    data.acquire()
     elsewhere = data.root / "elsewhere"
     (data.agents / "bea").rename(elsewhere)
-    data.make_transfer()
-    data.release()
-    data.acquire()
+    after = DataDirectory(data.root, master_key=MasterKey(bytes(range(32))), **MAPS)
+    after.make_transfer()
+    after.acquire()
     elsewhere.rename(data.agents / "bea")
-    assert told(data, BEA)
+    assert told(after, BEA)
+    after.release()
+    data.acquire()
+
+
+def test_a_file_of_keys_that_cannot_be_read_keeps_no_other_from_going(data: DataDirectory) -> None:
+    """Whatever lies there, the key of what was on its way goes."""
+    received_in(data, data.make_transfer(), form_of(data, "export"), BEA)
+    data.release()
+    (data.root / "keys" / "aaa").write_bytes(b"garbage")
+    (data.root / "keys" / "aab").mkdir()
+    after = DataDirectory(data.root, master_key=MasterKey(bytes(range(32))), **MAPS)
+    after.acquire()
+    assert not after.keys.has_keys("bea") and after.keys.has_keys("aaa")
+    after.release()
+    data.acquire()
 
 
 def received_in(data: DataDirectory, folder: Path, content: bytes, wanted: AgentId) -> Staged:
