@@ -33,7 +33,13 @@ AGENTS = ("ann", "Böb", "记忆", "dora")
 """Agents with one client each."""
 CROWDED, CROWD = "eve", 6
 """An agent with several clients at once, whose batches share commits."""
-NOTHING_FORGOTTEN = {"MEMORY__DECAY_RATE": "1.0", "MEMORY__MAX_OWED_PASSES": "100000", "LOG__LEVEL": "info"}
+NOTHING_FORGOTTEN = {
+    "MEMORY__DECAY_RATE": "1.0",
+    "MEMORY__MAX_OWED_PASSES": "100000",
+    # Lives are short: over two hundred of them more is accepted than there is time to digest.
+    "MEMORY__MAX_QUEUE_SIZE": "100000",
+    "LOG__LEVEL": "info",
+}
 TOLERATED = {"AGENT_CLOSING", "AGENT_NOT_FOUND", "TOO_MANY_PASSES"}
 TOKEN = re.compile(r"zq[0-9]+x[0-9]+zq")
 

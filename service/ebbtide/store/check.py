@@ -10,6 +10,7 @@ It changes nothing. What can be made anew is said to be repairable, and mended b
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from ebbtide.store import layout
 from ebbtide.store.chain import AuditRecord, Verification
 from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbReading
 from ebbtide.vocabulary import (
     Batch,
@@ -44,16 +46,17 @@ class Finding:
     is_repairable: bool = False
 
 
-def check_store(store: LmdbStore) -> list[Finding]:
-    """Everything that does not hold together in one agent's store."""
-    return store.read(lambda txn: _Check(txn).findings())  # type: ignore[arg-type]
+def check_store(store: LmdbStore, rest: Rest = lambda: None) -> list[Finding]:
+    """Everything that does not hold together in one agent's store; `rest` is called now and then."""
+    return store.read(lambda txn: _Check(txn, rest).findings())  # type: ignore[arg-type]
 
 
 class _Check:
     """One walk over one transaction."""
 
-    def __init__(self, txn: LmdbReading) -> None:
+    def __init__(self, txn: LmdbReading, rest: Rest) -> None:
         self._txn = txn
+        self._rest = rest
         self.found: list[Finding] = []
         self.nodes: dict[int, Node] = {}
         self.messages: dict[int, MessageRecord] = {}
@@ -83,6 +86,9 @@ class _Check:
         self._check_events()
         return self.found
 
+    def _items(self, table: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return resting(self._txn.items(table), self._rest)
+
     def _note(self, table: bytes, key: str, problem: str, *, is_repairable: bool = False) -> None:
         self.found.append(Finding(table.decode(), key, problem, is_repairable))
 
@@ -104,7 +110,7 @@ class _Check:
     # --- reading, with what each entry says of itself --------------------------------------------------
 
     def _read_chunks(self) -> None:
-        for key, value in self._txn.items(layout.CHUNKS):
+        for key, value in self._items(layout.CHUNKS):
             try:
                 text = zstandard.ZstdDecompressor().decompress(value).decode()
             except (zstandard.ZstdError, UnicodeDecodeError):
@@ -115,7 +121,7 @@ class _Check:
             self.texts[bytes(key)] = text
 
     def _read_messages(self) -> None:
-        for key, value in self._txn.items(layout.MESSAGES):
+        for key, value in self._items(layout.MESSAGES):
             record = self._decoded(layout.MESSAGES, key, value, MessageRecord)
             if record is None:
                 continue
@@ -126,7 +132,7 @@ class _Check:
                 self._note(layout.MESSAGES, str(record.number), "its text is gone")
 
     def _read_passages(self) -> None:
-        for key, value in self._txn.items(layout.PASSAGES):
+        for key, value in self._items(layout.PASSAGES):
             number = layout.from_u64(key)
             record = self.messages.get(number)
             if record is None:
@@ -141,7 +147,7 @@ class _Check:
 
     def _read_vectors(self) -> None:
         newest = self._txn.embedding_state().stamp
-        for key, value in self._txn.items(layout.VECTORS):
+        for key, value in self._items(layout.VECTORS):
             number = layout.from_u64(key)
             if number not in self.messages:
                 self._note(layout.VECTORS, str(number), "their message is gone", is_repairable=True)
@@ -149,7 +155,7 @@ class _Check:
                 self._note(layout.VECTORS, str(number), "are not those of their message", is_repairable=True)
 
     def _read_batches(self) -> None:
-        for key, value in self._txn.items(layout.BATCHES):
+        for key, value in self._items(layout.BATCHES):
             batch = self._decoded(layout.BATCHES, key, value, Batch)
             if batch is not None:
                 self.batches[batch.number] = batch
@@ -157,7 +163,7 @@ class _Check:
                     self._note(layout.BATCHES, batch_text_id(batch.number), "stands under another key")
 
     def _read_nodes(self) -> None:
-        for key, value in self._txn.items(layout.NODES):
+        for key, value in self._items(layout.NODES):
             node = self._decoded(layout.NODES, key, value, Node)
             if node is None:
                 continue
@@ -231,7 +237,7 @@ class _Check:
         highest = self._txn.next_node_id()
         scans = dict(self._txn.scans())
         expected: set[tuple[bytes, bytes]] = set()
-        for key, value in self._txn.items(layout.LINKS):
+        for key, value in self._items(layout.LINKS):
             source = layout.from_u64(key)
             target, relation, strength, anchor = layout.from_link_value(value)
             name = f"{node_text_id(source)} to {node_text_id(target)}"
@@ -247,7 +253,7 @@ class _Check:
             if self._txn.get(layout.RELATIONS, layout.u32(relation)) is None:
                 self._note(layout.LINKS, name, "its relation has no name")
             expected.add((layout.u64(target), layout.backlink_value(source, relation)))
-        present = {(bytes(key), bytes(value)) for key, value in self._txn.items(layout.BACKLINKS)}
+        present = {(bytes(key), bytes(value)) for key, value in self._items(layout.BACKLINKS)}
         for _ in expected - present:
             self._note(layout.BACKLINKS, "", "a link has no backlink", is_repairable=True)
         for _ in present - expected:
@@ -267,7 +273,7 @@ class _Check:
     def _check_references(self) -> None:
         counted = references(self.messages.values(), self.nodes.values())
         expected = {self._txn.placed(layout.CHUNKS, key): count for key, count in counted.items()}
-        present = {bytes(k): layout.from_u32(v) for k, v in self._txn.items(layout.CHUNK_REFERENCES)}
+        present = {bytes(k): layout.from_u32(v) for k, v in self._items(layout.CHUNK_REFERENCES)}
         for key in expected.keys() | present.keys() | self.texts.keys():
             if expected.get(key, 0) != present.get(key, 0):
                 self._note(layout.CHUNK_REFERENCES, key.hex(), "is counted wrongly", is_repairable=True)
@@ -275,9 +281,9 @@ class _Check:
                 self._note(layout.CHUNKS, key.hex(), "is referred to by nothing", is_repairable=True)
 
     def _check_queues(self) -> None:
-        waiting = {layout.from_u64(v): layout.from_u64(k) for k, v in self._txn.items(layout.INBOX)}
-        parked = {layout.from_u64(k) for k, _ in self._txn.items(layout.PARKED)}
-        digested = Counter(layout.from_u64(v) for _, v in self._txn.items(layout.DIGESTED))
+        waiting = {layout.from_u64(v): layout.from_u64(k) for k, v in self._items(layout.INBOX)}
+        parked = {layout.from_u64(k) for k, _ in self._items(layout.PARKED)}
+        digested = Counter(layout.from_u64(v) for _, v in self._items(layout.DIGESTED))
         places = {
             BatchState.WAITING.value: waiting.keys(),
             BatchState.PARKED.value: parked,
@@ -304,7 +310,7 @@ class _Check:
             self._note(layout.BATCHES, batch_text_id(batch.number), "has lost a message before its digest")
 
     def _check_receipts(self) -> None:
-        for key, value in self._txn.items(layout.RECEIPTS):
+        for key, value in self._items(layout.RECEIPTS):
             receipt = self._decoded(layout.RECEIPTS, key, value, Receipt)
             if receipt is not None and receipt.batch not in self.batches:
                 self._note(layout.RECEIPTS, key.hex(), "names a batch that is gone")
@@ -312,7 +318,7 @@ class _Check:
     def _check_audit(self) -> None:
         identity = self._txn.identity()
         chain = Verification(None if identity is None else identity.agent_id)
-        for key, value in self._txn.items(layout.AUDIT):
+        for key, value in self._items(layout.AUDIT):
             record = self._decoded(layout.AUDIT, key, value, AuditRecord)
             if record is None:
                 return
@@ -326,7 +332,7 @@ class _Check:
     def _check_events(self) -> None:
         """Records follow each other without a gap, up to the number that the next event gets."""
         expected: int | None = None
-        for key, value in self._txn.items(layout.EVENTS):
+        for key, value in self._items(layout.EVENTS):
             first = layout.from_u64(key)
             record = self._decoded(layout.EVENTS, key, value, EventRecord)
             if record is None or not fits(record):

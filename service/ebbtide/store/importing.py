@@ -34,6 +34,7 @@ from ebbtide.store.export_lines import (
 )
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbWriting
 from ebbtide.vocabulary import (
     Batch,
@@ -166,7 +167,7 @@ class Lines:
         return line
 
 
-def read_export(source: BinaryIO, make: MakesStore) -> LmdbStore:
+def read_export(source: BinaryIO, make: MakesStore, rest: Rest = lambda: None) -> LmdbStore:
     """The store of the agent that an export tells of, made by `make`; closed and refused unless all of it was read."""
     lines = Lines(source)
     lines.header()
@@ -178,7 +179,7 @@ def read_export(source: BinaryIO, make: MakesStore) -> LmdbStore:
     store = make(identity)
     try:
         store.write(lambda txn: _guarded(lines.number, lambda: _put_agent(txn, agent)))
-        while _write_some(store, lines):
+        while _write_some(store, lines, rest):
             pass
     except BaseException:
         store.close()
@@ -186,12 +187,12 @@ def read_export(source: BinaryIO, make: MakesStore) -> LmdbStore:
     return store
 
 
-def _write_some(store: LmdbStore, lines: Lines) -> bool:
+def _write_some(store: LmdbStore, lines: Lines, rest: Rest) -> bool:
     """One transaction; whether there was something to write."""
     # Read before it is written: a write may be tried again.
     some: list[tuple[int, AnyLine]] = []
     size, is_more = 0, False
-    for line in lines.rest():
+    for line in resting(lines.rest(), rest):
         some.append((lines.number, line))
         size += lines.size
         is_more = len(some) == LINES_TOGETHER or size >= BYTES_TOGETHER
@@ -199,7 +200,7 @@ def _write_some(store: LmdbStore, lines: Lines) -> bool:
             break
 
     def write(txn: Any) -> None:
-        for number, line in some:
+        for number, line in resting(some, rest):
             _guarded(number, lambda line=line: _put(txn, line))  # type: ignore[misc]
 
     store.write(write)

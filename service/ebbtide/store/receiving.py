@@ -33,6 +33,7 @@ from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.store.probe import is_sound
+from ebbtide.store.resting import Rest
 from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
@@ -60,12 +61,13 @@ def receive(
     now_ms: int = 0,
     asker: str = NOBODY,
     covers: Callable[[str], bool] = lambda _: True,
+    rest: Rest = lambda: None,
 ) -> Staged:
     """Make the agent of a backup or an export in an empty folder, and verify it.
 
     `wanted` is whose it must be, or, with `rename`, becomes, which its audit log tells; `covers` says whose keys may be
-    used for that. Raises BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW, INVALID_PARAMETERS, STORE_FULL,
-    and of what is sealed DATA_KEY_MISSING, MASTER_KEY_REFUSED or KEY_NOT_FOR_AGENT.
+    used for that; `rest` is called now and then. Raises BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW,
+    INVALID_PARAMETERS, STORE_FULL, and of what is sealed DATA_KEY_MISSING, MASTER_KEY_REFUSED or KEY_NOT_FOR_AGENT.
     """
     path = folder / "agent"
     try:
@@ -73,14 +75,14 @@ def receive(
         data.keys.admit()
         form = "export" if _is_export(source) else "backup"
         path.mkdir(mode=0o700)
-        store, whose_keys = _store(data, source, path, wanted, _Meant(wanted, rename, covers))
+        store, whose_keys = _store(data, source, path, wanted, _Meant(wanted, rename, covers), rest)
         try:
             identity = _identity(store, wanted, now_ms, asker)
-            _verify(store, defaults)
+            _verify(store, defaults, rest)
             counts, sealed_with = store.read(lambda txn: txn.counts()), store.sealed_with
             owner = AgentId(identity.agent_id)
             if data.keys.seals_new_agents and (not sealed_with or owner != whose_keys):
-                sealed_with = seal_staged(data, store, owner)
+                sealed_with = seal_staged(data, store, owner, rest)
         finally:
             store.close()
         with (path / "data.mdb").open("rb") as file:
@@ -139,14 +141,14 @@ class _Meant:
 
 
 def _store(
-    data: DataDirectory, source: BinaryIO, path: Path, wanted: AgentId | None, meant: _Meant
+    data: DataDirectory, source: BinaryIO, path: Path, wanted: AgentId | None, meant: _Meant, rest: Rest
 ) -> tuple[LmdbStore, AgentId]:
     """The store that came in, and with whose keys it is sealed if it is."""
     if _is_export(source):
         told = read_agent(source).agent_id
         meant.refuse_another(told)
         owner = wanted or AgentId(told)
-        return read_export(source, lambda identity: data.create_copy(path, identity, owner)), owner
+        return read_export(source, lambda identity: data.create_copy(path, identity, owner), rest), owner
 
     def check(manifest: Manifest) -> None:
         meant.refuse_another(manifest.agent_id)
@@ -184,9 +186,9 @@ def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str)
     return renamed
 
 
-def _verify(store: LmdbStore, defaults: AgentParameters) -> None:
+def _verify(store: LmdbStore, defaults: AgentParameters, rest: Rest) -> None:
     try:
-        findings = check_store(store)
+        findings = check_store(store, rest)
         overrides = store.read(lambda txn: txn.overrides())
     except Exception as error:
         # Whatever a forged file makes the code below us raise.

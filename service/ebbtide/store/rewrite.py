@@ -14,7 +14,7 @@ refers to nothing would be lost without a word.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from ebbtide.store.durable import fresh_file, sync_directory
 from ebbtide.store.index_file import INDEX_FILE
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbReading
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId
@@ -56,14 +57,14 @@ def seal_agent(data: DataDirectory, agent_id: AgentId) -> str:
     return seal.fingerprint
 
 
-def seal_staged(data: DataDirectory, store: LmdbStore, owner: AgentId) -> str:
+def seal_staged(data: DataDirectory, store: LmdbStore, owner: AgentId, rest: Rest = lambda: None) -> str:
     """Rewrite a store that has no place yet under a new key of whom it is to be, and close it; the key's fingerprint.
 
     It was checked before. What it was in before is gone afterwards.
     """
     seal = data.keys.stage(directory_name(owner), store.path)
     try:
-        _write_beside(data, store, seal)
+        _write_beside(data, store, seal, rest)
     finally:
         store.close()
     try:
@@ -102,7 +103,9 @@ def _refuse_unsound(store: LmdbStore) -> None:
         )
 
 
-def _write_beside(data: DataDirectory, store: LmdbStore, seal: Seal | None) -> Identity:
+def _write_beside(
+    data: DataDirectory, store: LmdbStore, seal: Seal | None, rest: Rest = lambda: None
+) -> Identity:
     """Write the new store, whole and checked, into a directory within the old one's."""
     place = store.path / REWRITTEN
     identity = store.read(lambda txn: txn.identity())
@@ -114,8 +117,8 @@ def _write_beside(data: DataDirectory, store: LmdbStore, seal: Seal | None) -> I
     try:
         fresh = data.create_beside(place, identity, seal)
         try:
-            store.read(lambda txn: _copy(txn, fresh))  # type: ignore[arg-type]
-            _refuse_incomplete(store, fresh)
+            store.read(lambda txn: _copy(txn, fresh, rest))  # type: ignore[arg-type]
+            _refuse_incomplete(store, fresh, rest)
         finally:
             fresh.close()
     except BaseException:
@@ -125,13 +128,13 @@ def _write_beside(data: DataDirectory, store: LmdbStore, seal: Seal | None) -> I
     return identity
 
 
-def _copy(txn: LmdbReading, fresh: LmdbStore) -> None:
-    entries = _entries(txn)
+def _copy(txn: LmdbReading, fresh: LmdbStore, rest: Rest) -> None:
+    entries = resting(_entries(txn), rest)
     while portion := list(islice(entries, ENTRIES_PER_COMMIT)):
-        fresh.write(lambda writing, portion=portion: _put_all(writing, portion))  # type: ignore[misc]
+        fresh.write(lambda writing, portion=portion: _put_all(writing, resting(portion, rest)))  # type: ignore[misc]
 
 
-def _put_all(txn: Any, entries: list[Entry]) -> None:
+def _put_all(txn: Any, entries: Iterable[Entry]) -> None:
     for table, key, value in entries:
         txn.put(table, key, value)
 
@@ -161,10 +164,10 @@ def _chunks(txn: LmdbReading) -> Iterator[Entry]:
         yield layout.CHUNK_REFERENCES, key, references
 
 
-def _refuse_incomplete(store: LmdbStore, fresh: LmdbStore) -> None:
+def _refuse_incomplete(store: LmdbStore, fresh: LmdbStore, rest: Rest) -> None:
     """Hold the new store against the old one before it takes its place."""
     before, after = store.read(_sizes), fresh.read(_sizes)  # type: ignore[arg-type]
-    if before != after or check_store(fresh):
+    if before != after or check_store(fresh, rest):
         differing = ", ".join(sorted(table.decode() for table in before if before[table] != after[table]))
         raise Corrupted(
             f"the store could not be written anew as it was ({differing or 'it does not hold together'}) "

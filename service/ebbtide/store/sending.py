@@ -18,11 +18,11 @@ from ebbtide.store.backup_file import Manifest, pack, write_backup
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.exporting import write_export
 from ebbtide.store.port import Identity, Store
+from ebbtide.store.resting import Rest
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentId
 
 GivenUp = Callable[[], bool]
-Rest = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,7 @@ async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack
                 now_ms=now_ms,
                 asker=wish.asker,
                 covers=wish.covers,
+                rest=service.fleet.needs.courtesy.give_way,
             )
 
     with held:

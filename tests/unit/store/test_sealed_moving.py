@@ -12,9 +12,11 @@ import pytest
 
 from ebbtide.errors import EbbtideError, Precondition
 from ebbtide.parameters import AgentParameters
+from ebbtide.store import resting
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import Identity
 from ebbtide.store.receiving import Staged, receive
+from ebbtide.store.resting import Rest
 from ebbtide.store.seal import MasterKey
 from ebbtide.vocabulary import AgentId
 from tests.support.encrypted import SAID, everything, fill, found_in
@@ -243,6 +245,35 @@ def test_a_file_of_keys_that_cannot_be_read_keeps_no_other_from_going(data: Data
     data.acquire()
 
 
-def received_in(data: DataDirectory, folder: Path, content: bytes, wanted: AgentId) -> Staged:
+def test_whoever_takes_an_agent_in_rests_all_along(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it reads lines, checks, seals and checks again: an agent of any size lets requests pass."""
+    monkeypatch.setattr(resting, "ITEMS_BETWEEN", 1)
+    rests: dict[str, int] = dict.fromkeys(("backup", "export", "another id"), 0)
+    backup, export = form_of(data, "backup"), form_of(data, "export")
+    for name, content, wanted in (
+        ("backup", backup, ANN),
+        ("export", export, ANN),
+        ("another id", backup, BEA),
+    ):
+
+        def rest(name: str = name) -> None:
+            rests[name] += 1
+
+        folder = data.make_transfer()
+        received_in(data, folder, content, wanted, rest)
+        data.end_transfer(folder)
+    checked = rests["backup"]
+    assert checked > 20, "every entry that is checked"
+    lines = export.count(b"\n")
+    assert rests["export"] >= checked + 2 * (lines - 4), "lines are read, then written"
+    assert rests["another id"] > 3 * checked, "checked, copied, written and checked"
+
+
+def received_in(
+    data: DataDirectory, folder: Path, content: bytes, wanted: AgentId, rest: Rest = lambda: None
+) -> Staged:
     """The agent of an export, ready to take its place."""
-    return receive(data, io.BytesIO(content), folder, wanted=wanted, rename=True, defaults=AgentParameters())
+    source, defaults = io.BytesIO(content), AgentParameters()
+    return receive(data, source, folder, wanted=wanted, rename=True, defaults=defaults, rest=rest)
