@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+from benchmarks.measuring import timed
 from benchmarks.stores import open_store
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.parameters import AgentParameters
@@ -29,11 +29,9 @@ def _main(path: Path, state: str) -> None:
     with_parameters = AgentParameters()
     if state == "killed":
         note_use(path)
-    begun_s = time.perf_counter()
-    store = open_store(path)
-    Workspace(store, with_parameters)
-    print((time.perf_counter() - begun_s) * 1000)
-    store.close()
+    workspace, took_ms = timed(lambda: Workspace(open_store(path), with_parameters))
+    print(took_ms)
+    workspace.store.close()
 
 
 if __name__ == "__main__":

@@ -82,35 +82,35 @@ def verify(
         for name in row:
             with row.trying(name):
                 found.append((name, where.verify_audit(name, texts)))
-        count = len(found)
+        erased = None
         if agent is None and not row.is_over:
             with row.trying(ERASED):
-                found += _erased(where, texts)
+                erased = _erased(where, texts)
+    told = found if erased is None else [*found, (ERASED, erased)]
     if as_json:
         # Apart from those of agents: an agent may have any name.
-        erased = dict(found[count:]).get(ERASED)
-        logs = dict(found[:count])
+        logs = dict(found)
         write_json({"logs": logs, "erased_agents": erased, "failed": row.failed, "gone": row.gone})
     else:
-        for name, one in found:
+        for name, one in told:
             _tell(name, one)
-    broken = [name for name, one in found if not one["intact"]]
+    broken = [name for name, one in told if not one["intact"]]
     if broken:
         raise Failure(f"The audit log is broken: {', '.join(broken)}.", ExitCode.DAMAGED)
     row.end("of the audit logs could not be read")
-    if text is not None and not any(one["texts"][0]["erased"] for _, one in found):
+    if text is not None and not any(one["texts"][0]["erased"] for _, one in told):
         raise Failure(f"No record says that the text of {text} was erased.", ExitCode.NOT_FOUND)
 
 
-def _erased(where: Source, texts: list[str]) -> list[tuple[str, dict[str, Any]]]:
+def _erased(where: Source, texts: list[str]) -> dict[str, Any] | None:
     try:
-        return [(ERASED, where.verify_erased(texts))]
+        return where.verify_erased(texts)
     except Failure as failure:
         if failure.reason != "KEY_NOT_FOR_AGENT":
             raise
     # Who may ask for some agents has asked for all of those; the log of the others is not theirs.
     say("The log of erased agents is not told to a key that is bound to agents.", "dim")
-    return []
+    return None
 
 
 def _read(path: Path) -> str:

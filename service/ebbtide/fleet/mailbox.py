@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, TypeVar
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
@@ -152,12 +153,10 @@ class Mailbox:
         return result
 
     async def _told(self, many: Any, thing: Any, weight: int, timeout_s: float | None) -> Any:
-        job = _Job(many, thing, weight)
         if not is_traced():
-            return await self._outcome(job, timeout_s)
+            return await self._outcome(_Job(many, thing, weight), timeout_s)
         with span("job") as told:
-            # Within the span, so that what the job tells of is told below it.
-            job.context = contextvars.copy_context()
+            job = _Job(many, thing, weight)
             job.asked_s = time.monotonic()
             try:
                 return await self._outcome(job, timeout_s)
@@ -194,19 +193,15 @@ class Mailbox:
         outcomes: Sequence[Outcome]
         while True:
             while jobs := self._begin():
-                begun = len(jobs)
+                do = partial(_in_turn, loop) if jobs[0].many is None else _as_one
                 try:
-                    if jobs[0].many is None:
-                        begun, last = await loop.run_in_executor(self._pool, _in_turn, jobs, loop)
-                        outcomes = [last]
-                    else:
-                        outcomes = await loop.run_in_executor(self._pool, _as_one, jobs)
+                    outcomes = await loop.run_in_executor(self._pool, do, jobs)
                 except BaseException as error:
                     outcomes = [error] * len(jobs)
                 self._busy, self._along = False, 0
                 # What was taken along and has not begun keeps its place.
-                self._waiting.extendleft(reversed(jobs[begun:]))
-                for job, outcome in zip(jobs[begun - len(outcomes) : begun], outcomes, strict=True):
+                self._waiting.extendleft(reversed(jobs[len(outcomes) :]))
+                for job, outcome in zip(jobs, outcomes, strict=False):
                     job.end(outcome)
             if self._closed:
                 return
@@ -252,23 +247,22 @@ def _goes_along(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
 # --- on the pool -------------------------------------------------------------------------------------------
 
 
-def _in_turn(jobs: Sequence[_Job], loop: asyncio.AbstractEventLoop) -> tuple[int, Outcome]:
-    """Do one job after another; how many there was time for, and the outcome of the last of them.
-
-    The outcomes before it are told already.
-    """
+def _in_turn(loop: asyncio.AbstractEventLoop, jobs: Sequence[_Job]) -> Sequence[Outcome]:
+    """Do one job after another; the outcomes of those there was time for, all but the last told already."""
     ends_s = time.monotonic() + TRIP_S
-    for number, job in enumerate(jobs, 1):
+    outcomes: list[Outcome] = []
+    for job in jobs:
         outcome: Outcome = None
         if job.begin():
             try:
                 outcome = job.context.run(job.thing)
             except BaseException as error:
                 outcome = error
-        if number == len(jobs) or time.monotonic() >= ends_s:
-            return number, outcome
+        outcomes.append(outcome)
+        if len(outcomes) == len(jobs) or time.monotonic() >= ends_s:
+            break
         loop.call_soon_threadsafe(job.end, outcome)
-    raise AssertionError("a trip has jobs")
+    return outcomes
 
 
 def _as_one(jobs: Sequence[_Job]) -> Sequence[Outcome]:

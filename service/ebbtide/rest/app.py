@@ -11,12 +11,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ebbtide import __version__
 from ebbtide.errors import EbbtideError
-from ebbtide.rest import problems
+from ebbtide.rest import erased, moving, problems, routes
 from ebbtide.rest.documents import add_documents
-from ebbtide.rest.erased import add_erased
 from ebbtide.rest.guard import Guard
-from ebbtide.rest.moving import add_moving, is_file
-from ebbtide.rest.routes import add_routes
 from ebbtide.verbs.service import Service
 
 COMPRESSED_FROM_BYTES = 1024
@@ -30,7 +27,7 @@ class _Compression(GZipMiddleware):
     """Compresses answers, but for files: they are packed already, or too large to be packed on the event loop."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self.app if is_file(scope) else super().__call__)(scope, receive, send)
+        await (self.app if moving.is_file(scope) else super().__call__)(scope, receive, send)
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -58,8 +55,8 @@ def create_app(service: Service) -> ASGIApp:
             allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
             expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
         )
-    add_routes(app)
-    add_moving(app)
-    add_erased(app)
+    for part in (routes, moving, erased):
+        # Not included: routes of an included router are looked for in more time than they take.
+        app.router.routes.extend(part.router.routes)
     add_documents(app)
     return Guard(app, service.settings, service.entrance, service.metrics)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ebbtide.rest.documents import body_of
 from ebbtide.rest.routes import PageSize, PageToken
-from ebbtide.rest.routing import ERRORS, VerbRoute, add_to, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
 from ebbtide.verbs import erased
 from ebbtide.verbs.audit import AuditVerified
 from ebbtide.verbs.forms import Answer, read_form
@@ -43,8 +43,3 @@ async def verify_erased_agents(request: Request) -> Response:
     service, body = service_of(request), await request.body() or b"{}"
     command = await service.at_desk(len(body), partial(read_form, erased.VerifyErasedAgentsCommand, body))
     return _json(await erased.verify_erased_agents(service, command))
-
-
-def add_erased(app: FastAPI) -> None:
-    """Put every route on the app."""
-    add_to(app, router)

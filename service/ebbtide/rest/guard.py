@@ -16,6 +16,7 @@ import asyncio
 import ipaddress
 import re
 import time
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import structlog
@@ -267,9 +268,9 @@ def _check_upload_type(headers: Headers) -> None:
 class _Watch:
     """Looks out for a caller who goes away while a request is worked on, and cancels the work then."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, work: asyncio.Task[Any]) -> None:
         self._receive = receive
-        self._work = asyncio.current_task()
+        self._work: asyncio.Task[Any] | None = work
         self._watching: asyncio.Task[Message] | None = None
         self.is_gone = False
 
@@ -294,7 +295,9 @@ class _Watch:
 
 async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
     """Run the app on a body that has arrived; cancel it when the caller goes away."""
-    watch = _Watch(receive)
+    work = asyncio.current_task()
+    assert work is not None, "a request is a task"
+    watch = _Watch(receive, work)
     is_read = False
 
     async def replay() -> Message:
@@ -309,8 +312,7 @@ async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive,
     try:
         await app(scope, replay, send)
     except asyncio.CancelledError:
-        work = asyncio.current_task()
-        if not watch.is_gone or work is None:
+        if not watch.is_gone:
             raise
         work.uncancel()
     finally:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ebbtide.rest.routing import ERRORS, VerbRoute, add_to, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
 from ebbtide.verbs import moving
 from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE, Leaving
 
@@ -89,8 +89,3 @@ async def restore(
         # It broke off; there is nobody to be told.
         return Response(status_code=400)
     return Response(done.as_json(), media_type="application/json")
-
-
-def add_moving(app: FastAPI) -> None:
-    """Put every route on the app."""
-    add_to(app, router)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
@@ -15,7 +15,7 @@ from ebbtide.errors import InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of, stream_of
-from ebbtide.rest.routing import ERRORS, VerbRoute, add_to, service_of
+from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
 from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.verbs import (
     agents,
@@ -399,8 +399,3 @@ async def get_model(request: Request) -> Response:
 async def get_scheduler(request: Request) -> Response:
     """Who compresses now and who waits for a turn."""
     return _json(await service.get_scheduler(service_of(request)))
-
-
-def add_routes(app: FastAPI) -> None:
-    """Put every route on the app."""
-    add_to(app, router)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 from starlette.routing import request_response
@@ -85,8 +85,3 @@ def _is_plain(route: APIRoute) -> bool:
         and not (wanted.dependencies or wanted.query_params or wanted.header_params or wanted.cookie_params)
         and not (wanted.body_params or wanted.response_param_name or wanted.background_tasks_param_name)
     )
-
-
-def add_to(app: FastAPI, router: APIRouter) -> None:
-    """Add a router's routes to the app itself: those of an included one are looked for in more time than they take."""
-    app.router.routes.extend(router.routes)

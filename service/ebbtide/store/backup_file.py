@@ -24,6 +24,7 @@ import zstandard
 
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.store.codec import make_known
+from ebbtide.store.resting import Rest
 
 FORM: Final = "ebbtide-backup"
 VERSION: Final = 1
@@ -71,7 +72,7 @@ def damaged(what: str) -> NoReturn:
     raise InvalidRequest(f"not a sound backup: {what}; nothing was changed", reason="BACKUP_UNREADABLE")
 
 
-def pack(data: Path, into: BinaryIO, between: Callable[[], None]) -> int:
+def pack(data: Path, into: BinaryIO, rest: Rest) -> int:
     """Compress an LMDB file, which is the second member; the size it has unpacked."""
     compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
     size = 0
@@ -79,7 +80,7 @@ def pack(data: Path, into: BinaryIO, between: Callable[[], None]) -> int:
         while piece := file.read(PIECE_BYTES):
             size += len(piece)
             into.write(compressor.compress(piece))
-            between()
+            rest()
     into.write(compressor.flush())
     return size
 

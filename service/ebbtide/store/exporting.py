@@ -7,7 +7,7 @@ whose status is kept. Each line is for others to keep; what they mean is said in
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -37,27 +37,21 @@ from ebbtide.store.export_lines import (
     raw_json,
 )
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbReading
 from ebbtide.vocabulary import Batch, BatchState, MessageRecord, Node
 
-LINES_AT_ONCE = 64
-"""Lines written before somebody else may pass: about a millisecond."""
 
-
-def write_export(
-    into: BinaryIO, store: LmdbStore, ebbtide_version: str, now_ms: int, between: Callable[[], None]
-) -> int:
-    """Write every line of an agent; how many. `between` is called all the while, and may rest or raise."""
+def write_export(into: BinaryIO, store: LmdbStore, ebbtide_version: str, now_ms: int, rest: Rest) -> int:
+    """Write every line of an agent; how many. `rest` is called all the while, and may raise."""
 
     def write(txn: Any) -> int:
         digest, count = hashlib.sha256(), 0
-        for line in _lines(txn, ebbtide_version, now_ms):
+        for line in resting(_lines(txn, ebbtide_version, now_ms), rest):
             content = encoded(line)
             digest.update(content)
             into.write(content)
             count += 1
-            if count % LINES_AT_ONCE == 0:
-                between()
         into.write(encoded(EndLine(lines=count, sha256=digest.hexdigest())))
         return count + 1
 

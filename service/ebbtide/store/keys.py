@@ -195,11 +195,8 @@ class DataKeys:
         for directory in self.directories():
             try:
                 file = self._file(directory)
-                kept = [key for key in file.keys if not key.staged]
-                if kept and len(kept) < len(file.keys):
-                    self._keep(directory, WrappedKeys(file.master, kept))
-                elif len(kept) < len(file.keys):
-                    self.destroy(directory)
+                if any(key.staged for key in file.keys):
+                    self._cut(directory, file, [key for key in file.keys if not key.staged])
             except EbbtideError as error:
                 get_log("store").warning("key not removed", directory=directory, exc_info=error)
 
@@ -236,6 +233,9 @@ class DataKeys:
         seals = zip(file.keys, self._seals(file, directory), strict=True)
         kept = [key for key, seal in seals if seal.fingerprint in fingerprints | staged]
         assert kept or not fingerprints, "the key in use is among them"
+        self._cut(directory, file, kept)
+
+    def _cut(self, directory: str, file: WrappedKeys, kept: list[WrappedKey]) -> None:
         if not kept:
             self.destroy(directory)
         elif len(kept) < len(file.keys):

@@ -33,6 +33,7 @@ from ebbtide.store.environment import (
 from ebbtide.store.hot_copy import CopyGate, copy_tables
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
 from ebbtide.store.probe import is_in_doubt, is_sound, note_closed, note_use
+from ebbtide.store.resting import Rest
 from ebbtide.store.sealed import SealedReading, SealedWriting
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 from ebbtide.store.translation import FOREIGN, translated
@@ -281,7 +282,7 @@ class LmdbStore:
                 raise translated(error, self.path) from error
             self._map_bytes = larger
 
-    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Rest) -> bool:
         """Copy the store as it is now into an empty directory, beside whatever else is done with it.
 
         False when it was given up. It begins anew when the map had to grow meanwhile, or to be written to its last

@@ -18,6 +18,7 @@ import msgspec
 
 from ebbtide.events import Event, EventRun
 from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead
+from ebbtide.store.resting import Rest
 from ebbtide.vocabulary import (
     AgentCounts,
     Batch,
@@ -161,7 +162,7 @@ class Store(Protocol):
     def compact(self) -> None:
         """Leave no byte in the files that the store does not refer to."""
 
-    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Callable[[], None]) -> bool:
+    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Rest) -> bool:
         """Copy the store as it is now into an empty directory, beside whatever else is done with it.
 
         False when it was given up; `rest` is called between two small pieces of work.
