@@ -1,7 +1,8 @@
 """A topic: words that name something, and where a text names it.
 
 A text names a topic where the whole of it occurs, in any case, in traditional or simplified characters, composed or
-not, with straight or curly marks, with any white space between its words, and whatever is not seen between its letters.
+not, with straight or curly marks, with any white space between its words (a space without width, too), and whatever is
+not seen between its letters.
 Where its ends are letters or digits of an alphabet they stand at the ends of words: “art” is not in “party”. Chinese,
 Japanese, Korean, Thai and their neighbours have no such ends, or put particles behind them: any occurrence counts.
 What a text says about a topic is the sentences that name it. The rule guarded here: what is found is a stretch of the
@@ -30,6 +31,8 @@ _NO_ENDS = (
 )
 """Characters of writings that put no space between a word and what follows it."""
 
+_NO_WIDTH = "\u200b"
+
 _IN_WORDS = rf"[^\W{_NO_ENDS}]"
 
 _ALIKE = str.maketrans(
@@ -46,22 +49,18 @@ class Topic:
     """Words that name something."""
 
     def __init__(self, words: str) -> None:
-        folded, _ = _folded(words.strip())
-        parts = [re.escape(part) for part in folded.split()]
-        if not parts:
+        readings = {_folded(reading)[0].strip() for reading in _readings(words)}
+        if "" in readings:
             raise ValueError("a topic has words")
-        begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
-        end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
-        self._pattern = re.compile(begin + r"\s+".join(parts) + end)
+        self._pattern = re.compile("|".join(map(_as_pattern, sorted(readings))))
 
     def is_named_in(self, text: str) -> bool:
         """Whether a text names it."""
-        return self._pattern.search(_folded(text)[0]) is not None
+        return any(self._pattern.search(_folded(reading)[0]) is not None for reading in _readings(text))
 
     def stretches(self, text: str) -> list[Span]:
         """The sentences of a text that name it, in UTF-8 bytes, in order; neighbours as one."""
-        folded, places = _folded(text)
-        named = [(places[m.start()][0], places[m.end() - 1][1]) for m in self._pattern.finditer(folded)]
+        named = [span for reading in _readings(text) for span in self._named(reading)]
         if not named:
             return []
         found: list[Span] = []
@@ -75,6 +74,23 @@ class Topic:
                     found.append((place, place + size))
             begin, place = end, place + size
         return found
+
+    def _named(self, text: str) -> list[Span]:
+        """Where a text names it, in characters."""
+        folded, places = _folded(text)
+        return [(places[m.start()][0], places[m.end() - 1][1]) for m in self._pattern.finditer(folded)]
+
+
+def _readings(text: str) -> list[str]:
+    """A text as it can be read: a space without width is within a word, or parts two."""
+    return [text, text.replace(_NO_WIDTH, " ")] if _NO_WIDTH in text else [text]
+
+
+def _as_pattern(folded: str) -> str:
+    """What finds the words of a topic."""
+    begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
+    end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
+    return begin + r"\s+".join(map(re.escape, folded.split())) + end
 
 
 def _ends_words(character: str) -> bool:

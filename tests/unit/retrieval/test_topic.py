@@ -26,6 +26,11 @@ NAMED = [
     ("redhouse", "The red\u200bhouse.", True),
     ("red house", "The r\u00aded\u2060 hou\ufeffse.", True),
     ("red\u200b house", "The red house.", True),
+    ("red house", "The red\u200bhouse.", True),
+    ("house", "The\u200bred\u200bhouse.", True),
+    ("red\u200bhouse", "The red house.", True),
+    ("red\u200bhouse", "The redhouse.", True),
+    ("hous", "The\u200bred\u200bhouse.", False),
     ("ann's boat", "It was Ann’s boat.", True),
     ("ann’s boat", "It was Ann's boat.", True),
     ('"blue" team', "The “Blue” team.", True),
@@ -59,6 +64,10 @@ def test_stretches_are_whole_sentences_in_bytes() -> None:
     found = [raw[begin:end].decode() for begin, end in Topic("小雯").stretches(text)]
     assert found == ["小雯说她喜欢茶。", "小雯也来了。小雯走了。"]
     assert Topic("nobody").stretches(text) == []
+    parted = "It rains. The red\u200bboat sails. Red boats do. The red boat, and a r\u200bed boat."
+    raw = parted.encode()
+    found = [raw[begin:end].decode() for begin, end in Topic("red boat").stretches(parted)]
+    assert found == ["The red\u200bboat sails. ", "The red boat, and a r\u200bed boat."]
 
 
 def test_stretches_are_in_the_bytes_of_the_very_text() -> None:
@@ -72,5 +81,6 @@ def test_stretches_are_in_the_bytes_of_the_very_text() -> None:
 
 def test_a_topic_has_words() -> None:
     """White space alone names nothing."""
-    with pytest.raises(ValueError, match="words"):
-        Topic(" \t")
+    for nothing in (" \t", "\u200b", " \u200b\u00ad "):
+        with pytest.raises(ValueError, match="words"):
+            Topic(nothing)
