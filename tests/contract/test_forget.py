@@ -223,6 +223,28 @@ async def test_other_names_stay(tmp_path: Path, caller_in: CallerIn) -> None:
         assert [one for one in before if "n3" not in (one["source"], one["target"])] == left
 
 
+@pytest.mark.parametrize("selection", [{"messages": ["m1"]}, {"messages": ["m2"]}], ids=["target", "source"])
+async def test_a_corrected_memory_keeps_no_name_of_what_it_said_before(
+    tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
+) -> None:
+    """Its links stay, at either end, without the name that a model made of the words that are forgotten."""
+    async with caller_in(tmp_path, naming(HARD)) as call:
+        await call("PUT", AGENT, {"segment_max_chars": 200})
+        await told(call, QUITO)
+        await told(call, "My cat Miso sleeps on the warm windowsill every single afternoon, as cats do.")
+        node = f"{AGENT}/nodes/{'n1' if selection['messages'] == ['m1'] else 'n2'}"
+        corrected = await call("PATCH", node, {"content": "All is well, and was all the time, thank you."})
+        assert corrected.status_code == 200 and await dangling(call) == [HARD]
+        named = sum(one["relation"] != "" for one in (await call("GET", f"{AGENT}/links")).json()["links"])
+        assert (await forgotten(call, **selection, dry_run=True))["counts"]["relations"] == named
+        gone = await forgotten(call, **selection)
+        assert (gone["counts"]["relations"], gone["counts"]["nodes"], gone["nodes"]) == (named, 0, [])
+        assert {one["relation"] for one in (await call("GET", f"{AGENT}/links")).json()["links"]} == {""}
+        assert len(await nodes(call)) == 2
+        assert (await forgotten(call, **selection))["counts"]["relations"] == 0
+    assert not Traces([HARD, "Quitoitis"]).found_in(tmp_path / "agents" / "ann")
+
+
 async def test_names_go_also_where_it_is_not_known_any_more_what_a_memory_came_from(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:

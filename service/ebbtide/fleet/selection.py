@@ -20,7 +20,7 @@ from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
 from ebbtide.store.port import ReadTransaction
 from ebbtide.store.texts import is_tombstone
-from ebbtide.vocabulary import MessageRecord, Node, NodeId
+from ebbtide.vocabulary import Batch, MessageRecord, Node, NodeId
 
 MOST_LOOKED_AT = 1000
 """Messages or nodes looked at in one step, unless its time is over sooner."""
@@ -128,6 +128,8 @@ class Look:
     """Whether the status of one of these is not kept any more: nobody knows which memories came from it."""
     made_elsewhere: set[NodeId] = field(default_factory=set)
     """Memories that came from other batches, where that matters."""
+    corrected: set[NodeId] = field(default_factory=set)
+    """Memories that came from these and stay, since they say something else by now."""
     also: list[str] = field(default_factory=list)
     also_count: int = 0
     redacted_count: int = 0
@@ -242,7 +244,15 @@ class Look:
                 self.is_unsure = True
             else:
                 self.once_made.update(batch.node_ids)
+                self.corrected.update(self._corrected_of(txn, batch))
             yield number
+
+    def _corrected_of(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
+        said = range(batch.first_message, batch.first_message + batch.message_count)
+        living = [node for node in map(txn.node, batch.node_ids) if node is not None]
+        for node in living:
+            if node.id not in self.nodes and all(source.message not in said for source in node.sources):
+                yield node.id
 
     def _other_batches(self, txn: ReadTransaction) -> Iterator[int]:
         for batch in txn.batches(self._begin) if self.is_unsure else ():

@@ -3,7 +3,8 @@
 A link to a memory that faded stays in its source and dangles, with the name of its relation, and a language model made
 that name from what the memory said: “diagnosed with …”. Where what it was made from is erased, the name goes and the
 link stays without one: that there was something is the living memory's own, what it was is not. The same holds of every
-link whose name names the topic that is erased.
+link whose name names the topic that is erased, and of the links of a memory that was corrected, at both of its ends:
+they were named for what it said before.
 
 A memory that faded has left nothing but its number, so what it came from is known by the status of its batch. The rules
 guarded here: **any memory of a batch of which something is erased counts**, since nobody knows which message it came
@@ -46,10 +47,13 @@ def telling_links(txn: ReadTransaction, network: Network, look: Look) -> list[Li
     rows = np.flatnonzero(alive[table["source"]] & tells[table["relation"]])
     slots = table["target"][rows]
     is_gone = _among(look.nodes)(ids[slots]) | (~alive[slots] & _came_from(look, ids[slots]))
+    is_corrected = _among(look.corrected)
+    is_gone |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
     rows = rows[is_gone | is_about[table["relation"][rows]]]
 
     def is_told(link: Link) -> bool:
-        if link.target in look.nodes or not look.wanted.is_filtering:
+        goes = link.target in look.nodes or not look.corrected.isdisjoint((link.source, link.target))
+        if goes or not look.wanted.is_filtering:
             return True
         is_gone = link.target not in network and bool(_came_from(look, np.array([link.target]))[0])
         return is_gone or _is_picked(txn, look, link)
