@@ -4,7 +4,7 @@ A link to a memory that faded stays in its source and dangles, with the name of 
 that name from what the memory said: “diagnosed with …”. Where what it was made from is erased, the name goes and the
 link stays without one: that there was something is the living memory's own, what it was is not. The same holds of every
 link whose name names the topic that is erased, and of the links of a memory that was corrected, at both of its ends:
-they were named for what it said before.
+they may have been named for what it said before.
 
 A memory that faded has left nothing but its number, so what it came from is known by the status of its batch. The rules
 guarded here: **any memory of a batch of which something is erased counts**, since nobody knows which message it came
