@@ -55,50 +55,39 @@ class Topic:
         folded = re.sub(rf"\A{_GAP}+|{_GAP}+\Z", "", _folded(words)[0])
         if not folded:
             raise ValueError("a topic has words")
-        self._pattern = _pattern(folded, "")
-        self._parted_pattern = _pattern(folded, f"{_NO_WIDTH}*")
+        self._pattern = _pattern(folded)
 
     def is_named_in(self, text: str) -> bool:
         """Whether a text names it."""
-        folded, _ = _folded(text)
-        return self._pattern_for(folded).search(folded) is not None
+        return self._pattern.search(_folded(text)[0]) is not None
 
     def stretches(self, text: str) -> list[Span]:
         """The sentences of a text that name it, in UTF-8 bytes, in order; neighbours as one."""
         folded, places = _folded(text)
-        found = self._pattern_for(folded).finditer(folded)
-        named = [(places[match.start()][0], places[match.end() - 1][1]) for match in found]
+        named = [(places[m.start()][0], places[m.end() - 1][1]) for m in self._pattern.finditer(folded)]
         if not named:
             return []
-        stretches: list[Span] = []
+        found: list[Span] = []
         begin = place = 0
         for sentence in sentences_of(text):
             end, size = begin + len(sentence), len(sentence.encode())
             if any(first < end and last > begin for first, last in named):
-                if stretches and stretches[-1][1] == place:
-                    stretches[-1] = (stretches[-1][0], place + size)
+                if found and found[-1][1] == place:
+                    found[-1] = (found[-1][0], place + size)
                 else:
-                    stretches.append((place, place + size))
+                    found.append((place, place + size))
             begin, place = end, place + size
-        return stretches
-
-    def _pattern_for(self, folded: str) -> re.Pattern[str]:
-        """The simpler one where it will do: it is faster."""
-        return self._parted_pattern if _NO_WIDTH in folded else self._pattern
+        return found
 
 
-def _pattern(folded: str, between_letters: str) -> re.Pattern[str]:
-    """What finds the words of a topic; a space without width in it may part two words or stand within one."""
-    words_and_gaps = re.split(f"({_GAP}+)", folded)
-    found = ""
-    for place, part in enumerate(words_and_gaps):
-        if place % 2 == 0:
-            found += between_letters.join(map(re.escape, part))
-        else:
-            found += _GAP + ("+" if part.strip(_NO_WIDTH) else "*")
+def _pattern(folded: str) -> re.Pattern[str]:
+    """What finds the words of a topic; a space without width in them may part two words or stand within one."""
+    parts = re.split(f"({_GAP}+)", folded)
+    parts[::2] = [f"{_NO_WIDTH}*".join(map(re.escape, word)) for word in parts[::2]]
+    parts[1::2] = [_GAP + ("+" if gap.strip(_NO_WIDTH) else "*") for gap in parts[1::2]]
     begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
     end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
-    return re.compile(begin + found + end)
+    return re.compile(begin + "".join(parts) + end)
 
 
 def _ends_words(character: str) -> bool:
