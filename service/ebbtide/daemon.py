@@ -46,6 +46,7 @@ from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking, Patience
 from ebbtide.metrics import Metrics
+from ebbtide.offload.pool import TextWorkers
 from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
@@ -85,7 +86,7 @@ def make_model(settings: Settings, builtin: BuiltinModel) -> LanguageModel:
     # Only who has a model server pays for an HTTP client.
     from ebbtide.language.server import server_model
 
-    return server_model(language)
+    return server_model(language, builtin.texts)
 
 
 def refuse_insecure_bind(settings: Settings) -> None:
@@ -157,10 +158,12 @@ async def opened(
         life.callback(_careful("embedding pool", embedding_pool.shutdown))
         desk = ThreadPoolExecutor(1, "desk")
         life.callback(_careful("desk", desk.shutdown))
+        texts = TextWorkers(settings.limits.text_timeout_ms / 1000)
+        life.callback(_careful("text workers", texts.close))
         transfers = Transfers()
         life.callback(_careful("transfers", transfers.shutdown))
         courtesy = Courtesy()
-        builtin = BuiltinModel(language_pool, courtesy.give_way)
+        builtin = BuiltinModel(language_pool, courtesy.give_way, texts)
         model = make(settings, builtin)
         life.push_async_callback(model.close)
         embedder = make_embedder(settings.embedding, settings.language, embedding_pool, courtesy.give_way)
@@ -184,7 +187,7 @@ async def opened(
         life.push_async_callback(_ended, watching_loop)
         entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
         life.push_async_callback(transfers.finish)
-        service = Service(fleet, asking, settings, clock, desk, entrance, transfers, metrics)
+        service = Service(fleet, asking, settings, clock, desk, entrance, transfers, metrics, texts)
         try:
             yield service
         finally:
@@ -258,6 +261,7 @@ def _needs(
         events_keep=settings.store.events_keep,
         metrics=asking.metrics,
         embedder=embedder,
+        texts=builtin.texts,
     )
 
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,9 @@ REASONS: dict[str, Reason] = {
     "TOO_MANY_MESSAGES": _invalid("`messages` holds more messages than a batch may have."),
     "TEXT_TOO_LONG": _invalid("A text is longer than its limit."),
     "TOO_MANY_ITEMS": _invalid("A list holds more items than it may."),
+    "TEXT_TOO_COMPLEX": _invalid(
+        "Processing the text exceeds `limits.text_timeout_ms` or the memory of a worker process."
+    ),
     "METADATA_TOO_LARGE": _invalid("`metadata` is larger than its limit when written as JSON."),
     "INVALID_DEPTH": _invalid("`depth` is outside 0-8."),
     "INVALID_PARAMETERS": _invalid("Agent parameters that contradict each other."),
@@ -258,6 +262,16 @@ class EbbtideError(Exception):
         self.violations = tuple(violations)
         self.retry_after_s = retry_after_s
         assert REASONS[self.reason].family == type(self).__name__, (self.reason, type(self).__name__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle every field, so that an error raised in a worker process arrives whole."""
+        fields: dict[str, Any] = {
+            "reason": self.reason,
+            "metadata": self.metadata,
+            "violations": self.violations,
+            "retry_after_s": self.retry_after_s,
+        }
+        return partial(type(self), **fields), (self.message,)
 
     @property
     def http(self) -> int:

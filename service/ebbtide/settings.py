@@ -332,6 +332,11 @@ class LimitSettings(_Section):
         64, description="Most relations in a recall."
     )
     max_relation_chars: Annotated[int, Field(ge=1, le=1000)] = Field(32, description="Longest relation name.")
+    text_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
+        10_000,
+        description="Longest that a worker process may take for a text, for each 100 000 characters of it; "
+        "beyond it: TEXT_TOO_COMPLEX.",
+    )
     max_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         600_000, description="Longest `timeout_ms` of a flush."
     )

@@ -1,6 +1,7 @@
 """What takes as long as something is large is done beside the event loop, and no more of it than is needed.
 
-Nothing here is timed: the thread that does the work is looked at, or how often something is done.
+Nothing here is timed: the tests look at the thread that does the work, at what is sent to worker processes, or at how
+often something is done.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.verbs.forms import MOST_VIOLATIONS
 from ebbtide.verbs.remember import MessageForm, RememberCommand, body_hash
 from ebbtide.verbs.service import LARGE_BYTES
@@ -48,53 +50,77 @@ def threads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], list[str
     return watch
 
 
+@pytest.fixture
+def offloaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the functions that are sent to worker processes from now on."""
+    found: list[str] = []
+    inner = TextWorkers._submit
+
+    def noted(self: TextWorkers, size: int, function: Any, arguments: tuple[Any, ...]) -> Any:
+        inside = [one for one in arguments if callable(one) and not isinstance(one, type)]
+        found.append((inside or [function])[0].__name__)
+        return inner(self, size, function, arguments)
+
+    monkeypatch.setattr(TextWorkers, "_submit", noted)
+    return found
+
+
 def at_desk(names: list[str]) -> set[bool]:
     """Whether things were done at the desk, and not on the event loop."""
     return {name.startswith("desk") for name in names}
 
 
 @pytest.mark.parametrize(
-    ("body", "read_beside", "prepared_beside"),
-    [(SMALL, False, False), (LARGE, True, True), (NUMEROUS, False, True)],
+    ("body", "decoded_by", "prepared_by", "sent"),
+    [
+        (SMALL, {False}, {False}, []),
+        (LARGE, set(), set(), ["read_form", "screen", "arrival_of"]),
+        (NUMEROUS, {False}, {True}, []),
+    ],
     ids=["small", "large", "numerous"],
 )
-async def test_large_body_is_read_beside_the_loop(
+async def test_large_body_is_read_in_a_worker_process(
     tmp_path: Path,
     threads_of: Callable[[str, str], list[str]],
+    offloaded: list[str],
     body: Any,
-    read_beside: bool,
-    prepared_beside: bool,
+    decoded_by: set[bool],
+    prepared_by: set[bool],
+    sent: list[str],
 ) -> None:
-    """A body from LARGE_BYTES on is decoded and validated at the desk, and so are many messages prepared."""
+    """A worker process parses a body of LARGE_BYTES and prepares long texts; a thread prepares many short ones."""
     decoding = threads_of("ebbtide.verbs.forms", "from_json")
     preparing = threads_of("ebbtide.verbs.remember", "text_key")
     async with rest_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", body)).status_code == 202
-        assert at_desk(decoding) == {read_beside}
-        assert at_desk(preparing) == {prepared_beside}
+        assert at_desk(decoding) == decoded_by
+        assert at_desk(preparing) == prepared_by
+        assert offloaded[: len(sent)] == sent
 
 
-async def test_large_body_that_is_refused_is_read_beside_the_loop_too(
-    tmp_path: Path, threads_of: Callable[[str, str], list[str]]
+async def test_large_body_that_is_refused_is_read_in_a_worker_process_too(
+    tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:
-    """What is wrong with a large body is found at the desk, and is told as of a small one."""
+    """A worker process finds what is wrong with a large body; the error is that of a small one."""
     decoding = threads_of("ebbtide.verbs.forms", "from_json")
     async with rest_in(tmp_path) as call:
         body = {"messages": [*LARGE["messages"], {"role": "nobody", "content": "x"}]}
         assert await call.refused("POST", f"{AGENT}/remember", body) == "INVALID_VALUE"
         assert await call.refused("PUT", AGENT, {"x" * LARGE_BYTES: 1}) == "UNKNOWN_FIELD"
-        assert at_desk(decoding) == {True}
+        assert decoding == []
+        assert offloaded == ["read_form", "read_parameters"]
 
 
 async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_loop(
-    tmp_path: Path, threads_of: Callable[[str, str], list[str]]
+    tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:
-    """A request from LARGE_BYTES on is read at the desk; so is a listing of many written; a small one is not."""
+    """A worker process reads a large request, a thread writes a long listing; small ones stay on the event loop."""
     reading = threads_of("ebbtide.rpc.servicer", "decoded")
     writing = threads_of("ebbtide.rpc.servicer", "answered")
     async with grpc_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", LARGE)).status_code == 202
-        assert (at_desk(reading), at_desk(writing)) == ({True}, {False})
+        assert offloaded[0] == "fields_of"
+        assert (reading, at_desk(writing)) == ([], {False})
         lines = {"messages": [{"role": "user", "content": f"Fact number {n} is known."} for n in range(300)]}
         assert (await call("POST", f"{AGENT}/remember", lines)).status_code == 202
         assert (await call("POST", f"{AGENT}/flush", {})).status_code == 200
@@ -191,6 +217,8 @@ async def test_no_more_faults_are_looked_for_than_are_told(
         return inner(error, form)
 
     monkeypatch.setattr(forms, "refusal", counted)
+    # The pool processes everything here, so that faults are counted.
+    monkeypatch.setattr(TextWorkers, "_submit", type(INLINE)._submit)
     async with rest_in(tmp_path) as call:
         response = await call("POST", f"{AGENT}/{verb}", body)
     error = response.json()["error"]
@@ -224,15 +252,20 @@ async def test_metadata_is_written_no_further_than_it_may_go(tmp_path: Path) -> 
         assert await call.refused("POST", f"{AGENT}/remember", {**SMALL, "metadata": exact})
 
 
-async def test_only_a_key_costs_a_hash(tmp_path: Path, threads_of: Callable[[str, str], list[str]]) -> None:
-    """The hash of a body stands beside an idempotency key; without a key it is not taken."""
+async def test_only_a_key_costs_a_hash(
+    tmp_path: Path, threads_of: Callable[[str, str], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hash of a body belongs to an idempotency key; without a key it is not taken."""
+    monkeypatch.setattr(TextWorkers, "_submit", type(INLINE)._submit)
     hashing = threads_of("ebbtide.verbs.remember", "body_hash")
     async with rest_in(tmp_path) as call:
         await call("POST", f"{AGENT}/remember", SMALL)
         assert hashing == []
         await call("POST", f"{AGENT}/remember", {**SMALL, "idempotency_key": "k"})
+        await call("POST", f"{AGENT}/remember", LARGE)
+        assert len(hashing) == 1
         await call("POST", f"{AGENT}/remember", LARGE, headers={"Idempotency-Key": "l"})
-        assert [at_desk([name]) for name in hashing] == [{False}, {True}]
+        assert len(hashing) == 2
 
 
 def test_hash_of_a_body_stays_as_it_is() -> None:

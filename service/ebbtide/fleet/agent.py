@@ -43,6 +43,7 @@ from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking
 from ebbtide.metrics import Metrics
+from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import ReadTransaction
@@ -69,6 +70,7 @@ class AgentNeeds:
     events_keep: int = EVENTS_KEEP
     metrics: Metrics = field(default_factory=Metrics)
     embedder: Embedder | None = None
+    texts: TextWorkers = INLINE
     embedding_gate: Gate = field(default_factory=lambda: Gate(1))
 
 

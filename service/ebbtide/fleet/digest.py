@@ -30,6 +30,7 @@ from ebbtide.language.port import (
     ModelUnavailable,
     Processed,
     Segment,
+    TextTooComplex,
     TextToProcess,
     Utterance,
 )
@@ -190,6 +191,9 @@ class Digest:
             count = await self._turn_into_memories(task)
         except (ModelUnavailable, EbbtideError):
             raise
+        except TextTooComplex as error:
+            # Every further round would take as long and end in the same way.
+            await self._put_off(task, str(error), park_after=1)
         except BadReply as error:
             await self._put_off(task, str(error))
         except BatchChanged:
@@ -313,7 +317,7 @@ class Digest:
         except BadReply:
             return [[""] * len(others)]
 
-    async def _put_off(self, task: DigestTask, error: str) -> None:
+    async def _put_off(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
         attempts = task.batch.attempts + 1
         pause_ms = round(self._asking.patience.pause_s(attempts) * 1000)
         job: Any = partial(
@@ -321,7 +325,7 @@ class Digest:
             task.batch,
             error,
             self._clock.now_ms() + pause_ms,
-            self._policy.park_after_attempts,
+            self._policy.park_after_attempts if park_after is None else park_after,
         )
         self._progress = None
         try:

@@ -58,7 +58,7 @@ class Loading:
         with fresh_pages():
             store = self._store(agent_id, exists)
         try:
-            workspace = Workspace(store, self._defaults, self._log_of(agent_id))
+            workspace = Workspace(store, self._defaults, self._log_of(agent_id), self._needs.texts)
             if not exists:
                 told: dict[str, object] = {"parameters": dict(coming.overrides)}
                 entry = AuditEntry(self._needs.clock.now_ms(), coming.asker, "created", told)

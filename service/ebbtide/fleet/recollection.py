@@ -34,6 +34,7 @@ from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.pagerank import closeness
 from ebbtide.memory.wording import word_answer
+from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
@@ -77,6 +78,7 @@ class Recollector:
     now_ms: int
     locale: str
     count_tokens: Callable[[str], int]
+    texts: TextWorkers = INLINE
     _batches: dict[int, bool] = field(default_factory=dict)
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
     _messages: dict[int, Heard | None] = field(default_factory=dict)
@@ -137,7 +139,8 @@ class Recollector:
     def _understood(self, query: str) -> Question:
         shelf = self.archive.shelf
         known = shelf.speakers_saying(map(term_of, words_of(query)))
-        question = understand(query, speakers=known, reference_ms=self._reference_ms())
+        read = partial(understand, speakers=known, reference_ms=self._reference_ms())
+        question = self.texts.call(len(query), read, query)
         named = tuple(name for name in known if name.casefold() in question.speakers)
         return replace(question, speakers=named)
 

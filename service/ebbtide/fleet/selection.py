@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ebbtide.fleet.withdrawal import own_words, said_bytes, without
+from ebbtide.offload.pool import TextWorkers
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
 from ebbtide.store.port import ReadTransaction
@@ -31,8 +32,25 @@ LEAST_TOLD_BYTES = 12
 MOST_TOLD = 1000
 """Places named where the same words were said; further ones are counted."""
 
+
 Span = tuple[int, int]
 """(begin, end) of a stretch of a message, in UTF-8 bytes."""
+
+
+class OffloadedTopic(Topic):
+    """A topic that is looked for in worker processes where a text is long. For threads that may block."""
+
+    def __init__(self, topic: Topic, texts: TextWorkers) -> None:
+        self._topic = topic
+        self._texts = texts
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether a text names it. TEXT_TOO_COMPLEX where that takes too long."""
+        return self._texts.call(len(text), self._topic.is_named_in, text)
+
+    def stretches(self, text: str) -> list[Span]:
+        """The sentences of a text that name it. TEXT_TOO_COMPLEX where that takes too long."""
+        return self._texts.call(len(text), self._topic.stretches, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,14 @@ from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.visits import Shortened, ShorteningTask
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.gate import Priority
-from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Processed, TextToProcess
+from ebbtide.language.port import (
+    BadReply,
+    LanguageModel,
+    ModelUnavailable,
+    Processed,
+    TextTooComplex,
+    TextToProcess,
+)
 from ebbtide.language.retry import Asking
 from ebbtide.vocabulary import NodeId
 
@@ -96,9 +103,13 @@ class Compressor:
             shortened.append(Shortened(task, await self._by_the_fallback(task), "builtin"))
         return shortened
 
-    async def _by_the_fallback(self, task: ShorteningTask) -> Processed:
+    async def _by_the_fallback(self, task: ShorteningTask) -> Processed | None:
+        """The text shortened by rules; None where that takes too long, and the content stays."""
         target = task.shortening.target
-        return await self.fallback.process(task.text, prefix=task.prefix, target_length=target)
+        try:
+            return await self.fallback.process(task.text, prefix=task.prefix, target_length=target)
+        except TextTooComplex:
+            return None
 
     async def _shorten(self, task: ShorteningTask, deadline_s: float) -> Shortened | None:
         """How the shortening went; None when the slice's time cut it off."""

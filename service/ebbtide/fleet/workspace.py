@@ -22,6 +22,7 @@ from ebbtide.fleet.unembedded import Unembedded, Vector, keep_vectors, next_unem
 from ebbtide.fleet.unnaming import staying, telling_links
 from ebbtide.memory import association
 from ebbtide.memory.association import Answer
+from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction, Store
@@ -31,8 +32,15 @@ from ebbtide.vocabulary import AgentCounts, Cue, Link, NodeId
 class Workspace(State):
     """One agent's store and network, and every job on them."""
 
-    def __init__(self, store: Store, defaults: AgentParameters, log: EventLog | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        defaults: AgentParameters,
+        log: EventLog | None = None,
+        texts: TextWorkers = INLINE,
+    ) -> None:
         super().__init__(store, defaults, log)
+        self.texts = texts
         self.inbox = Inbox(self)
         self.passes = Passes(self)
         self._sweep: Sweep | None = None
@@ -139,7 +147,7 @@ class Workspace(State):
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
-            recollector = Recollector(txn, archive, self.network, now_ms, locale, count_tokens)
+            recollector = Recollector(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
             return recollector.answer(wanted), txn.counts()
 
         return self.store.read(read)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from ebbtide.errors import InvalidRequest
 from ebbtide.language.breaker import Breaker, BreakerPolicy
 from ebbtide.language.dialects import Ladder
 from ebbtide.language.parsing import object_of
@@ -18,6 +19,7 @@ from ebbtide.language.port import BadReply, ModelState, ModelUnavailable, attemp
 from ebbtide.language.questions import Question
 from ebbtide.language.served import Overflow
 from ebbtide.language.wire import Broken, Refused, Wire
+from ebbtide.offload.pool import INLINE, TextWorkers
 
 WARMER = 0.3
 """Added to the temperature for every further try of a question."""
@@ -44,6 +46,8 @@ class ServerOptions:
     keep_alive: str = "30m"
     connections: int = 8
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+    texts: TextWorkers = field(default=INLINE, repr=False)
+    """Where long replies are parsed."""
 
 
 @dataclass(slots=True)
@@ -93,8 +97,7 @@ class ServerChat:
         """The object that the model replied."""
         self._must_fit(question)
         with self.breaker.passing():
-            reply = await self._put(question)
-        return object_of(reply, question.key)
+            return await self._put(question)
 
     async def state(self) -> ModelState:
         """Whether the server is there and has the model; a look is good for a few seconds."""
@@ -135,7 +138,7 @@ class ServerChat:
 
     # --- what all have in common -----------------------------------------------------------------------
 
-    async def _put(self, question: Question) -> str:
+    async def _put(self, question: Question) -> dict[str, Any]:
         await self._learn_model()
         self._must_fit(question)
         unproven: list[str] = []
@@ -154,10 +157,21 @@ class ServerChat:
                 last = error
             else:
                 self._ladder.settled(way, unproven, isinstance(last, Broken))
-                self._ladder.read(way, is_json=_is_json(reply, question))
-                return reply
+                return await self._read(way, reply, question)
         assert last is not None
         raise last
+
+    async def _read(self, way: str, reply: str, question: Question) -> dict[str, Any]:
+        """The object in a reply; note whether this way of asking leads to JSON."""
+        try:
+            found = await self.options.texts.run(len(reply), object_of, reply, question.key)
+        except BadReply as error:
+            self._ladder.read(way, is_json="not JSON" not in str(error))
+            raise
+        except InvalidRequest as error:
+            raise BadReply(f"the reply cannot be parsed: {error.reason}") from None
+        self._ladder.read(way, is_json=True)
+        return found
 
     async def _post(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
         """POST a request, again without each optional word that the server refuses by name."""
@@ -201,11 +215,3 @@ class ServerChat:
     def _strange(self, what: str) -> ModelUnavailable:
         """An answer that is none of the protocol: this is not the server we take it for."""
         return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")
-
-
-def _is_json(reply: str, question: Question) -> bool:
-    try:
-        object_of(reply, question.key)
-    except BadReply as error:
-        return "not JSON" not in str(error)
-    return True

@@ -37,6 +37,10 @@ class BadReply(Exception):
     """The server answered, but not with what was asked: unparseable, empty, garbled, out of range."""
 
 
+class TextTooComplex(BadReply):
+    """Processing the text takes too long or too much memory. Another try would fail in the same way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """One message as the model sees it.

@@ -32,6 +32,7 @@ from ebbtide.language.port import (
     ModelUnavailable,
     Processed,
     Segment,
+    TextTooComplex,
     TextToProcess,
     Utterance,
     attempt,
@@ -191,11 +192,11 @@ class Asking:
                 if failures > retries:
                     raise
                 await asyncio.sleep(error.retry_after_s or self.patience.pause_s(failures))
-            except BadReply:
+            except BadReply as error:
                 self.troubled = False
                 tally.bad_replies += 1
                 bad_replies += 1
-                if bad_replies >= self.patience.max_bad_replies:
+                if bad_replies >= self.patience.max_bad_replies or isinstance(error, TextTooComplex):
                     raise
             else:
                 self.troubled = False

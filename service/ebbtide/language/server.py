@@ -7,6 +7,7 @@ from ebbtide.language.chat import ServerChat, ServerOptions
 from ebbtide.language.ollama import OllamaChat
 from ebbtide.language.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.served import ServedModel
+from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import LanguageSettings
 
 KINDS: dict[str, type[ServerChat]] = {"ollama": OllamaChat, "openai": OpenAICompatibleChat}
@@ -14,7 +15,7 @@ KINDS: dict[str, type[ServerChat]] = {"ollama": OllamaChat, "openai": OpenAIComp
 DEFAULT_URLS = {"ollama": "http://127.0.0.1:11434", "openai": "http://127.0.0.1:8080"}
 
 
-def server_options(language: LanguageSettings) -> ServerOptions:
+def server_options(language: LanguageSettings, texts: TextWorkers = INLINE) -> ServerOptions:
     """What the settings say of a server. A trailing `/v1` (or Ollama's `/api`) belongs to the interface."""
     base_url = (language.base_url or DEFAULT_URLS[language.model]).rstrip("/")
     base_url = base_url.removesuffix("/v1" if language.model == "openai" else "/api")
@@ -32,9 +33,10 @@ def server_options(language: LanguageSettings) -> ServerOptions:
         breaker=BreakerPolicy(
             language.breaker_failures, language.breaker_open_ms / 1000, language.breaker_cap_ms / 1000
         ),
+        texts=texts,
     )
 
 
-def server_model(language: LanguageSettings) -> ServedModel:
+def server_model(language: LanguageSettings, texts: TextWorkers = INLINE) -> ServedModel:
     """The model that the settings name, on its server. Nothing is asked of the server yet."""
-    return ServedModel(KINDS[language.model](server_options(language)))
+    return ServedModel(KINDS[language.model](server_options(language, texts)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -41,5 +40,5 @@ async def list_erased_agents(
 async def verify_erased_agents(request: Request) -> Response:
     """Whether the log of erased agents is whole, and whether texts were among what they held."""
     service, body = service_of(request), await request.body() or b"{}"
-    command = await service.at_desk(len(body), partial(read_form, erased.VerifyErasedAgentsCommand, body))
+    command = await service.read_request(len(body), read_form, erased.VerifyErasedAgentsCommand, body)
     return _json(await erased.verify_erased_agents(service, command))

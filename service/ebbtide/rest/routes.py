@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, TypeVar
 from urllib.parse import quote
 
@@ -43,12 +42,12 @@ PageToken = Annotated[str, Query(description="next_page_token of the page before
 
 async def _form(request: Request, form: type[F], default: bytes = b"") -> F:
     body = await request.body() or default
-    return await service_of(request).at_desk(len(body), partial(read_form, form, body))
+    return await service_of(request).read_request(len(body), read_form, form, body)
 
 
 async def _parameters(request: Request) -> dict[str, object]:
     body = await request.body()
-    return await service_of(request).at_desk(len(body), partial(agents.read_parameters, body))
+    return await service_of(request).read_request(len(body), agents.read_parameters, body)
 
 
 def _json(answer: Answer, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -21,7 +21,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from pydantic import BaseModel, ValidationError
 
 from ebbtide.errors import FieldViolation, InvalidRequest
-from ebbtide.verbs.forms import refusal, refuse
+from ebbtide.verbs.forms import check_count, refusal, refuse
 
 F = TypeVar("F", bound=BaseModel)
 M = TypeVar("M", bound=Message)
@@ -32,6 +32,9 @@ Enum = Any
 
 NANOS_PER_MS = 1_000_000
 NANOS_PER_S = 1_000_000_000
+MAX_LIST_ITEMS = 100_000
+"""Items of one list that are converted; no limit on a list can be set higher."""
+
 LARGEST_EXACT = 1 << 53
 """Whole numbers up to this one are the same in JSON and in a Struct, which only has doubles."""
 
@@ -57,6 +60,7 @@ def given(message: Message, path: str = "") -> dict[str, Any]:
     for field, value in message.ListFields():
         place = f"{path}{field.name}"
         if field.is_repeated:
+            check_count(place, len(value), MAX_LIST_ITEMS)
             found[field.name] = [_taken(field, item, f"{place}[{i}]") for i, item in enumerate(value)]
         elif not _is_unspecified(field, value):
             found[field.name] = _taken(field, value, place)

@@ -44,6 +44,9 @@ VERBS = {
 }
 """What a verb is called in metrics, over each transport alike."""
 
+LARGE_MESSAGE_BYTES = 16 << 10
+"""A message of this size or more is converted in a worker process: two bytes of it may be a message within."""
+
 ITEM_BYTES = 512
 """What an item of a listing takes to write, as so many bytes of a request take to read."""
 
@@ -87,7 +90,7 @@ class Servicer:
 
         async def handle(body: bytes, context: Context) -> bytes:
             async def work() -> bytes:
-                return await self._work(method.name, call, request_kind, answer_kind, body)
+                return await self._work(method.name, call, answer_kind, body)
 
             return await self.answer(method.name, context, work)
 
@@ -153,14 +156,13 @@ class Servicer:
         """Refuse who may not do this to this agent."""
         self._service.entrance.permit(CALLER.get(), OPERATIONS.get(method, UNLISTED), agent_id)
 
-    async def _work(
-        self, name: str, call: Call, request_kind: type[Message], answer_kind: type[Message], body: bytes
-    ) -> bytes:
-        at_desk = self._service.at_desk
-        fields = await at_desk(len(body), lambda: given(decoded(request_kind, body)))
+    async def _work(self, name: str, call: Call, answer_kind: type[Message], body: bytes) -> bytes:
+        fields = await self._service.read_request(
+            len(body), fields_of, name, body, large_bytes=LARGE_MESSAGE_BYTES
+        )
         self._permit(name, fields.get("agent_id"))
         answer, beside = await call(self._service, fields)
-        return await at_desk(
+        return await self._service.at_desk(
             _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
         )
 
@@ -236,6 +238,11 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
             await self._servicer.answer("", context, refuse)
 
         return grpc.stream_stream_rpc_method_handler(handle)
+
+
+def fields_of(method: str, body: bytes) -> dict[str, Any]:
+    """What the bytes of a request name, by field. INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS."""
+    return given(decoded(GetMessageClass(SERVICE.methods_by_name[method].input_type), body))
 
 
 def _bulk(answer: BaseModel) -> int:

@@ -13,7 +13,7 @@ from ebbtide.fleet.agent import Agent
 from ebbtide.parameters import AgentParameters
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, read_json, refusal, without_surplus
+from ebbtide.verbs.forms import Answer, read_json, refusal, unnamed, without_surplus
 from ebbtide.verbs.paging import check_page_size, from_token, to_token
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import AgentCounts, node_text_id, parse_agent_id
@@ -81,7 +81,10 @@ def read_parameters(body: bytes) -> dict[str, object]:
     if not isinstance(given, dict):
         raise InvalidRequest("the body: not a JSON object", reason="INVALID_JSON")
     known: dict[str, object] = without_surplus(given, AgentParameters)
-    return known
+    # No parameter is a list or an object: of one that is refused, only as much is kept as the error shows.
+    return {
+        name: unnamed(value) if isinstance(value, dict | list) else value for name, value in known.items()
+    }
 
 
 def _checked(base: AgentParameters, given: Mapping[str, object]) -> AgentParameters:

@@ -22,7 +22,7 @@ from ebbtide.actor import actor
 from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.erasure import Erasure, Tally
-from ebbtide.fleet.selection import Look, Selection
+from ebbtide.fleet.selection import Look, OffloadedTopic, Selection
 from ebbtide.fleet.slice import JOB_BUDGET_S, Budget
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.privacy.spans import redacted
@@ -197,8 +197,11 @@ def _as_stored(workspace: Workspace, selection: Selection, command: ForgetComman
     return replace(
         selection,
         conversations=frozenset(form for one in command.conversations for form in door.forms(one)),
+        topic=selection.topic and OffloadedTopic(selection.topic, workspace.texts),
         redacted_speakers=speakers,
-        redacted_topic=None if topic is None or topic == command.topic else Topic(topic),
+        redacted_topic=None
+        if topic is None or topic == command.topic
+        else OffloadedTopic(Topic(topic), workspace.texts),
     )
 
 

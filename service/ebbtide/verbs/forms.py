@@ -9,6 +9,7 @@ that can be configured are checked by the verbs, with `refuse`.
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable
 from itertools import islice
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
@@ -17,12 +18,16 @@ from pydantic_core import ErrorDetails, from_json
 
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.privacy.spans import redacted
+from ebbtide.settings import LimitSettings
 
 
 class Form(BaseModel):
     """A command as it arrives."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def check(self, limits: LimitSettings) -> None:
+        """Refuse values outside limits that can be configured. The verb does so too; here it is for large requests."""
 
     @model_validator(mode="before")
     @classmethod
@@ -41,10 +46,15 @@ class Answer(BaseModel):
 
 
 F = TypeVar("F", bound=BaseModel)
+T = TypeVar("T")
 Item = TypeVar("Item")
 
 SHOWN_CHARS = 40
 """Characters of a refused value that are echoed."""
+
+MAX_VALUES = 50_000
+VALUES_PER_MESSAGE = 20
+"""Values that a large request may contain: so many, or so many for each message that a batch may have."""
 
 SHOWN_ITEMS = 8
 """Items of a refused list or object that are echoed."""
@@ -73,6 +83,33 @@ def without_surplus(given: Any, form: type[BaseModel]) -> Any:
         return given
     unknown = islice((name for name in given if name not in form.model_fields), MOST_VIOLATIONS)
     return {name: given[name] for name in (*(given.keys() & form.model_fields.keys()), *unknown)}
+
+
+def read_bounded(limits: LimitSettings, read: Callable[..., T], *arguments: Any) -> T:
+    """Read a large request in a worker process. TOO_MANY_ITEMS for more values than can be handed over quickly."""
+    found = read(*arguments)
+    max_values = max(MAX_VALUES, VALUES_PER_MESSAGE * limits.max_messages)
+    if count_values(found, max_values) > max_values:
+        if isinstance(found, Form):
+            # It may say more precisely what is too large.
+            found.check(limits)
+        raise InvalidRequest(
+            f"the body: more than {max_values} values; send fewer at a time", reason="TOO_MANY_ITEMS"
+        )
+    return found
+
+
+def count_values(value: Any, most: int) -> int:
+    """Count the values in a request, all the way down, until there are more than `most`."""
+    count, waiting = 0, [value]
+    while waiting and count <= most:
+        one = waiting.pop()
+        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        if isinstance(one, BaseModel):
+            inside = one.__dict__.values()
+        count += 1 + len(inside)
+        waiting += [item for item in inside if isinstance(item, (dict, list, BaseModel))]
+    return count
 
 
 def read_form(form: type[F], body: bytes) -> F:

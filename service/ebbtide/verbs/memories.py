@@ -28,6 +28,8 @@ from ebbtide.fleet.arrivals import PolicyChanged
 from ebbtide.fleet.correction import Corrected, Correction
 from ebbtide.fleet.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.port import TextTooComplex
+from ebbtide.offload.pool import text_too_complex
 from ebbtide.parameters import AgentParameters
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
@@ -68,6 +70,10 @@ class UpdateNodeCommand(Form):
     metadata: dict[str, Any] | None = Field(
         None, description="What it is kept with from now on, in place of all it had; flat, at most 4 KiB."
     )
+
+    def check(self, limits: LimitSettings) -> None:
+        """Refuse what is outside the limits."""
+        check_update(self, limits)
 
 
 class DeleteNodesCommand(Form):
@@ -134,12 +140,12 @@ async def _worked_out(
     agent: Agent, node_id: NodeId, command: UpdateNodeCommand, parameters: AgentParameters
 ) -> Correction:
     """The correction with all that follows from its content."""
-    store = agent.workspace.store
+    store, texts = agent.workspace.store, agent.workspace.texts
     node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
     door = Door(parameters, agent.workspace.identity)
     command = command.model_copy(
         update={
-            "content": command.content and door.words(command.content),
+            "content": command.content and await texts.run(len(command.content), door.words, command.content),
             "metadata": door.metadata(command.metadata),
         }
     )
@@ -148,8 +154,12 @@ async def _worked_out(
     if command.content is None:
         return Correction(node_id, keywords=keywords, metadata=metadata)
     prefix = correction.kept_prefix(node, command.content)
-    by_rules = await agent.rules.process(command.content, prefix=prefix)
-    personal = door.tagged(command.content.removeprefix(prefix))
+    try:
+        by_rules = await agent.rules.process(command.content, prefix=prefix)
+    except TextTooComplex:
+        raise text_too_complex() from None
+    said = command.content.removeprefix(prefix)
+    personal = await texts.run(len(said), door.tagged, said)
     return Correction(
         node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
     )

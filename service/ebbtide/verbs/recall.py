@@ -130,6 +130,10 @@ class RecallCommand(Form):
         None, description="Longest wait for batches accepted before, 0-30000; default: the daemon's."
     )
 
+    def check(self, limits: LimitSettings) -> None:
+        """Refuse what is outside the limits."""
+        check_command(self, limits)
+
 
 class CitedSource(SourceInfo):
     """Where a memory came from, with the key of the whole text and the words themselves."""
@@ -186,7 +190,7 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         await caught_up(service, agent, command.patience_ms)
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
-            wanted = await with_meaning(service, wanted_by(agent, command))
+            wanted = await with_meaning(service, await wanted_by(agent, command))
             return await agent.ask(partial(_recollected, agent.workspace, wanted, command, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
 
@@ -233,13 +237,15 @@ def _cue(agent: Agent, command: RecallCommand) -> Cue:
 # --- hybrid ----------------------------------------------------------------------------------------------
 
 
-def wanted_by(agent: Agent, command: RecallCommand) -> Wanted:
+async def wanted_by(agent: Agent, command: RecallCommand) -> Wanted:
     """The question that a command asks of an agent."""
     parameters = agent.workspace.parameters
     span = command.time_range or TimeRange()
     door = Door(parameters, agent.workspace.identity)
+    texts = [command.query or "", *command.keywords]
+    texts = await agent.workspace.texts.run(len(texts[0]), asked, door, texts)
     return Wanted(
-        query=" ".join(asked(door, [command.query or "", *command.keywords])).strip(),
+        query=" ".join(texts).strip(),
         max_results=parameters.limit_results(command.max_results),
         depth=parameters.default_search_depth if command.depth is None else command.depth,
         start_nodes=[parse_node_id(node_id) for node_id in command.start_nodes],

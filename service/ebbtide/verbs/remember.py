@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -24,8 +24,11 @@ from ebbtide.fleet.archive import passages_of
 from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
 from ebbtide.fleet.echoes import Echoes
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.offload.pool import MAX_INLINE_CHARS
+from ebbtide.parameters import AgentParameters
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
+from ebbtide.store.port import Identity
 from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.metadata import check_flat, merged_json, metadata_json
@@ -71,6 +74,10 @@ class RememberCommand(Form):
     idempotency_key: str | None = Field(
         None, description="The same key with the same body does the work once."
     )
+
+    def check(self, limits: LimitSettings) -> None:
+        """Refuse what is outside the limits."""
+        check_command(self, limits)
 
 
 class Remembered(Answer):
@@ -121,29 +128,66 @@ async def _through_door(
     parameters = workspace.parameters
     is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.echoes.are_known)
     weight = size * READING_COST if is_read else size
-    return await service.at_desk(weight, partial(prepared, command, workspace, now_ms, service.quota))
+    stamp = Stamp(parameters, workspace.identity, now_ms, service.quota)
+    if all(len(message.content) <= MAX_INLINE_CHARS for message in command.messages):
+        return await service.at_desk(weight, partial(prepared, command, stamp, workspace.echoes))
+    # What depends on the texts alone is done in a worker process; what recalls told is known here only.
+    screened = await service.texts.run(size, screen, command, stamp)
+    filtered = await service.at_desk(weight, partial(without_recalled, screened, stamp, workspace.echoes))
+    return await service.texts.run(size, arrival_of, filtered, stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What of its agent, and of the moment, a batch depends on."""
+
+    parameters: AgentParameters
+    identity: Identity
+    now_ms: int
+    quota: Quota = UNBOUNDED
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A message on its way in: where it stood in its batch, and what is personal in it."""
+    """A message of a batch: its index there, and the personal data in it; None where that is to be found again."""
 
     index: int
     message: MessageForm
-    personal: tuple[PersonalSpan, ...] = ()
+    personal: tuple[PersonalSpan, ...] | None = ()
 
 
-def prepared(
-    command: RememberCommand, workspace: Workspace, now_ms: int, quota: Quota = UNBOUNDED
-) -> Arrival:
-    """A command as it goes to its agent, through the door; its limits were checked before."""
-    parameters = workspace.parameters
-    door = Door(parameters, workspace.identity)
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A command under the agent's policy on personal data, and what was found and left out."""
+
+    command: RememberCommand
+    spoken: Sequence[Spoken]
+    counts: Mapping[str, int]
+    body_hash: bytes
+    dropped: int = 0
+
+
+def prepared(command: RememberCommand, stamp: Stamp, echoes: Echoes) -> Arrival:
+    """A command as it goes to its agent; its limits were checked before."""
+    return arrival_of(without_recalled(screen(command, stamp), stamp, echoes), stamp)
+
+
+def screen(command: RememberCommand, stamp: Stamp) -> Screened:
+    """Redact or tag personal data, as the agent's policy says."""
+    door = Door(stamp.parameters, stamp.identity)
     command, spoken = _guarded(command, door)
     hashed = body_hash(command) if command.idempotency_key else b""
-    dropped = 0
-    if parameters.drop_recalled:
-        spoken, dropped = _without_recalled(spoken, workspace.echoes, door)
+    return Screened(command, spoken, dict(door.counts), hashed)
+
+
+def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
+    """The batch with its passages, ready to be stored."""
+    parameters, command, now_ms = stamp.parameters, screened.command, stamp.now_ms
+    door = Door(parameters, stamp.identity)
+    spoken = [
+        replace(one, personal=door.tagged(one.message.content)) if one.personal is None else one
+        for one in screened.spoken
+    ]
     kept = _without_repeats(spoken) if parameters.collapse_repeats else spoken
     batch = Batch(
         number=0,
@@ -153,8 +197,8 @@ def prepared(
         conversation_id=command.conversation_id or "",
         metadata=metadata_json("metadata", command.metadata, NO_BOUND),
         idempotency_key=command.idempotency_key or "",
-        personal=dict(door.counts),
-        dropped_recalled=dropped,
+        personal=dict(screened.counts),
+        dropped_recalled=screened.dropped,
         collapsed=len(spoken) - len(kept),
     )
     held = [merged_json(command.metadata, one.message.metadata) for one in kept]
@@ -165,7 +209,7 @@ def prepared(
     by_key = {text_key(text): text for text in set(held) if text}
     texts = [one.message.content for one in kept]
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
-    return Arrival(batch, records, texts, hashed, passages, by_key, quota, parameters.pii)
+    return Arrival(batch, records, texts, screened.body_hash, passages, by_key, stamp.quota, parameters.pii)
 
 
 def _guarded(command: RememberCommand, door: Door) -> tuple[RememberCommand, list[Spoken]]:
@@ -191,18 +235,20 @@ def _guarded(command: RememberCommand, door: Door) -> tuple[RememberCommand, lis
     return command.model_copy(update=guarded), spoken
 
 
-def _without_recalled(spoken: Sequence[Spoken], echoes: Echoes, door: Door) -> tuple[list[Spoken], int]:
-    """The messages without what a recall has just told, and how many lines that was; empty ones are left out."""
+def without_recalled(screened: Screened, stamp: Stamp, echoes: Echoes) -> Screened:
+    """The batch without lines that a recall has just returned; messages of nothing else are left out."""
+    if not stamp.parameters.drop_recalled:
+        return screened
     kept, dropped = [], 0
-    for one in spoken:
+    for one in screened.spoken:
         text, count = echoes.without(one.message.content, one.message.role)
         dropped += count
         if count and text:
-            # Places have moved: what is left is looked at again.
-            one = Spoken(one.index, one.message.model_copy(update={"content": text}), door.tagged(text))
+            # The offsets of personal data have changed.
+            one = Spoken(one.index, one.message.model_copy(update={"content": text}), None)
         if text or not count:
             kept.append(one)
-    return kept, dropped
+    return replace(screened, spoken=kept, dropped=dropped)
 
 
 def _without_repeats(spoken: Sequence[Spoken]) -> list[Spoken]:
@@ -245,7 +291,7 @@ def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> Me
         conversation_id=conversation_id,
         text_key=text_key(message.content),
         metadata_key=text_key(metadata) if metadata else b"",
-        personal=one.personal,
+        personal=one.personal or (),
     )
 
 

@@ -75,6 +75,10 @@ class SearchCommand(Form):
         None, description="Longest wait for batches accepted before, 0-30000; default: the daemon's."
     )
 
+    def check(self, limits: LimitSettings) -> None:
+        """Refuse what is outside the limits."""
+        _as_question(self, limits)
+
 
 class FoundMemory(RecalledMemory):
     """A memory that was found."""
@@ -99,12 +103,12 @@ async def search(service: Service, agent_id: str, command: SearchCommand) -> Fou
     asked = _as_question(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
         await caught_up(service, agent, command.patience_ms)
-        wanted = await _wanted(service, _by_text(agent, asked, command), command)
+        wanted = await _wanted(service, await _by_text(agent, asked, command), command)
         return await agent.ask(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
 
 
-def _by_text(agent: Agent, asked: RecallCommand, command: SearchCommand) -> Wanted:
-    wanted = wanted_by(agent, asked)
+async def _by_text(agent: Agent, asked: RecallCommand, command: SearchCommand) -> Wanted:
+    wanted = await wanted_by(agent, asked)
     return replace(wanted, query=wanted.query if command.text else "")
 
 

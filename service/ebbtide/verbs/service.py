@@ -21,14 +21,15 @@ from ebbtide.fleet.embedding import Embedding
 from ebbtide.fleet.fleet import Fleet
 from ebbtide.language.retry import Asking
 from ebbtide.metrics import Metrics
+from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import Settings
-from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.forms import Answer, read_bounded
 from ebbtide.verbs.transfers import Transfers
 
 T = TypeVar("T")
 
 LARGE_BYTES = 64 << 10
-"""From this size on a request is read beside the event loop; below, the way there and back takes longer than that."""
+"""A request of this size or more is parsed in a worker process; a smaller one takes less time than the way there."""
 
 
 @dataclass(slots=True)
@@ -40,12 +41,14 @@ class Service:
     settings: Settings
     clock: Clock
     desk: Executor
-    """One thread, for what grows with the size of a request: reading it, and writing what is as large."""
+    """One thread, for what grows with the size of a request or a response, but for parsing."""
     entrance: Entrance
     """Who may ask for what."""
     transfers: Transfers
     """Threads of their own, for what grows with the size of an agent: its way in and out."""
     metrics: Metrics = field(default_factory=Metrics)
+    texts: TextWorkers = INLINE
+    """Worker processes, for large requests and long texts."""
     renewal: Renewal | None = None
     """The certificates of both ports; None without TLS."""
     is_accepting: bool = True
@@ -62,6 +65,18 @@ class Service:
         """How many agents whoever asks may have; None: as many as they like."""
         caller = CALLER.get()
         return Allowance(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
+
+    async def read_request(
+        self, size: int, read: Callable[..., T], *arguments: Any, large_bytes: int = LARGE_BYTES
+    ) -> T:
+        """Parse and validate a request of `size` bytes: here, or in a worker process from `large_bytes` on.
+
+        `read` and its arguments must be picklable. Raise what it raises, TOO_MANY_ITEMS, or TEXT_TOO_COMPLEX.
+        """
+        if size < large_bytes:
+            return read(*arguments)
+        # Parsing is fast: every request gets the time limit of one text.
+        return await self.texts.run(LARGE_BYTES, read_bounded, self.settings.limits, read, *arguments)
 
     async def at_desk(self, size: int, work: Callable[[], T]) -> T:
         """Do work that takes as long as something is large: here and now, or beside the event loop from LARGE_BYTES on.

@@ -1,7 +1,7 @@
 """The built-in model behind the language port.
 
-Plain functions on the daemon's own threads; it never fails and needs no server. What it does not do: resolve
-pronouns, rephrase, know anything about the world.
+Plain functions on the daemon's own threads, or in a worker process where a text is long. The model needs no server and
+fails only for a text that takes too long to process. It does not resolve pronouns, rephrase, or know about the world.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from itertools import accumulate, takewhile
+from itertools import accumulate, groupby, takewhile
 from typing import TypeVar
 
+from ebbtide.errors import InvalidRequest
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.relations import relate, relate_many
 from ebbtide.language.builtin.segmentation import segment
-from ebbtide.language.port import ModelState, Processed, Segment, TextToProcess, Utterance
+from ebbtide.language.port import ModelState, Processed, Segment, TextTooComplex, TextToProcess, Utterance
+from ebbtide.offload.pool import INLINE, MAX_INLINE_CHARS, TextWorkers
 
 T = TypeVar("T")
 
@@ -29,31 +31,59 @@ class BuiltinModel:
 
     name = "builtin"
 
-    def __init__(self, pool: Executor, give_way: Callable[[], None] = lambda: None) -> None:
-        """Work on `pool`; `give_way` is called between two small pieces of work, and may rest."""
+    def __init__(
+        self,
+        pool: Executor,
+        give_way: Callable[[], None] = lambda: None,
+        texts: TextWorkers = INLINE,
+    ) -> None:
+        """Work on `pool`, on long texts in worker processes. `give_way` is called between two small pieces of work."""
         self.pool = pool
         self.give_way = give_way
+        self.texts = texts
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Sentences, or a few short ones, of one message."""
-        return await self._run(lambda: segment(self._politely(messages), max_chars))
+        found: list[Segment] = []
+        place = 0
+        # No segment spans two messages, so a long one can be processed by itself.
+        for is_long, group in groupby(messages, lambda message: len(message.text) > MAX_INLINE_CHARS):
+            some = list(group)
+            if is_long:
+                parts = [await self._offloaded(len(one.text), segment, [one], max_chars) for one in some]
+                segments = [_moved(one, at) for at, part in enumerate(parts) for one in part]
+            else:
+                segments = await self._run(partial(segment, self._politely(some), max_chars))
+            found += [_moved(one, place) for one in segments]
+            place += len(some)
+        return found
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
         """The text as it stands, or its most telling clauses."""
+        if len(text) > MAX_INLINE_CHARS:
+            return await self._offloaded(len(text), process, text, prefix, target_length)
         return await self._run(partial(process, text, prefix, target_length))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """What two texts both speak of, or nothing."""
+        if (longest := max(map(len, (node, *focuses)))) > MAX_INLINE_CHARS:
+            return await self._offloaded(longest, relate, node, focuses)
         return await self._run(partial(relate, node, focuses))
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         """What `process` answers to the first of the texts."""
         first = texts[: _at_once(text for text, _, _ in texts)]
+        if len(first[0][0]) > MAX_INLINE_CHARS:
+            text, prefix, target_length = first[0]
+            return [await self.process(text, prefix=prefix, target_length=target_length)]
         return await self._run(lambda: [process(*asked) for asked in self._politely(first)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """What `relate` answers to the first of the questions, each a node with its focuses."""
         first = questions[: _at_once(node for node, _ in questions)]
+        longest = max(len(text) for node, focuses in first for text in (node, *focuses))
+        if longest > MAX_INLINE_CHARS:
+            return await self._offloaded(longest, relate_many, first)
         return await self._run(lambda: relate_many(self._politely(first)))
 
     async def state(self) -> ModelState:
@@ -70,6 +100,17 @@ class BuiltinModel:
 
     async def _run(self, fn: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.pool, fn)
+
+    async def _offloaded(self, size: int, function: Callable[..., T], *arguments: object) -> T:
+        try:
+            return await self.texts.run(size, function, *arguments)
+        except InvalidRequest as error:
+            raise TextTooComplex(f"{error.reason}: {error.message}") from None
+
+
+def _moved(one: Segment, by: int) -> Segment:
+    """A segment whose messages are counted from further ahead."""
+    return Segment(one.text, tuple(index + by for index in one.messages), one.start) if by else one
 
 
 def _at_once(texts: Iterable[str]) -> int:

@@ -1,0 +1,285 @@
+"""Long text is processed in worker processes, where it cannot hold the daemon's interpreter lock.
+
+Every function that reads text takes time in proportion to its length, and most texts are short: a text of at most
+MAX_INLINE_CHARS characters is processed where the caller runs. A longer one goes to a worker process. While one C
+function (a regular expression, a JSON parser, Unicode normalisation) works on it, the threads of the daemon continue.
+This is the second line of defence: if a function takes much longer than it should, its worker is killed at the deadline
+and the caller gets TEXT_TOO_COMPLEX.
+
+There are at most MAX_WORKERS processes. Each is started when it is first needed and led by a thread that waits for it.
+Calls are made in the order in which they came. A worker that was killed or crashed is replaced at the next call; a
+worker without work for IDLE_S is ended. Functions are sent by name, arguments and results as pickles: a function must
+be importable and must not depend on the state of the daemon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, TypeVar, cast
+
+from ebbtide.errors import InvalidRequest, Unavailable
+from ebbtide.offload.worker import FAILURE, SECONDS, read_frame, write_frame
+from ebbtide.telemetry import get_log
+
+T = TypeVar("T")
+
+MAX_INLINE_CHARS: Final = 4096
+"""Longest text that is processed where its caller runs."""
+
+MAX_WORKERS: Final = 2
+"""Worker processes at a time."""
+
+IDLE_S: Final = 300.0
+"""A worker without work for this long is ended, so that its memory is free again."""
+
+START_TIMEOUT_S: Final = 60.0
+"""How long a worker may take to start and to import a function: a second, unless the machine is very busy."""
+
+CHARS_PER_DEADLINE: Final = 100_000
+"""A longer text gets the time limit once more for each so many characters of it."""
+
+MAX_TRIES: Final = 2
+"""A call whose worker ended before the deadline is tried once more: the worker may have been killed from outside."""
+
+
+class _WorkerEnded(Exception):
+    """The worker ended without a reply."""
+
+
+class _Worker:
+    """One worker process, used by one thread."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "ebbtide.offload.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.is_late = False
+        """Whether it was killed at a deadline."""
+
+    def call(self, function: bytes, arguments: bytes, time_limit_s: float) -> bytes:
+        """Make a call and return the reply: its status and the pickled outcome. Raise _WorkerEnded."""
+        requests, replies = cast(BinaryIO, self._process.stdin), cast(BinaryIO, self._process.stdout)
+        try:
+            with self._alarm(START_TIMEOUT_S):
+                write_frame(requests, function)
+                read_frame(replies)
+            with self._alarm(time_limit_s):
+                write_frame(requests, SECONDS.pack(time_limit_s))
+                write_frame(requests, arguments)
+                return read_frame(replies)
+        except (EOFError, OSError):
+            raise _WorkerEnded from None
+
+    @contextlib.contextmanager
+    def _alarm(self, seconds: float) -> Iterator[None]:
+        alarm = threading.Timer(seconds, self._too_late)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            yield
+        finally:
+            alarm.cancel()
+
+    def _too_late(self) -> None:
+        self.is_late = True
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once. Any thread may do so; idempotent."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """Kill the process and release what it holds. Idempotent."""
+        self.kill()
+        for file in (self._process.stdin, self._process.stdout):
+            # Closing writes what is left in the buffer, to a process that is gone.
+            with contextlib.suppress(OSError):
+                cast(BinaryIO, file).close()
+        self._process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    time_limit_s: float
+    outcome: Future[Any]
+
+
+class TextWorkers:
+    """The worker processes of one daemon. Any thread may use them."""
+
+    def __init__(self, time_limit_s: float = 10.0, max_workers: int = MAX_WORKERS) -> None:
+        """Start nothing yet. `time_limit_s` is the longest that a call may take for CHARS_PER_DEADLINE characters."""
+        self._time_limit_s = time_limit_s
+        self._max_workers = max_workers
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._workers: set[_Worker] = set()
+        self._open_calls = 0
+        self._closed = False
+        self._lock = threading.Lock()
+        self._log = get_log("text")
+
+    async def run(self, size: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function returns for a text of `size` characters; see `call`. Await it on the event loop."""
+        if size <= MAX_INLINE_CHARS:
+            return function(*arguments)
+        return cast(T, await asyncio.wrap_future(self._submit(size, function, arguments)))
+
+    def call(self, size: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function returns for a text of `size` characters. Block; not for the event loop.
+
+        Raise what the function raises, or InvalidRequest with TEXT_TOO_COMPLEX when it exceeds its time limit or
+        MAX_MEMORY_BYTES.
+        """
+        if size <= MAX_INLINE_CHARS:
+            return function(*arguments)
+        return cast(T, self._submit(size, function, arguments).result())
+
+    def close(self) -> None:
+        """End every worker. Calls that wait or are under way fail with SHUTTING_DOWN. Idempotent."""
+        with self._lock:
+            self._closed = True
+            workers, threads = list(self._workers), list(self._threads)
+        for worker in workers:
+            worker.kill()
+        for _ in threads:
+            self._calls.put(None)
+        for thread in threads:
+            thread.join()
+
+    def _submit(self, size: int, function: Callable[..., T], arguments: tuple[Any, ...]) -> Future[Any]:
+        call = _Call(function, arguments, self._time_limit_s * (1 + size // CHARS_PER_DEADLINE), Future())
+        with self._lock:
+            if self._closed:
+                raise _stopping()
+            self._open_calls += 1
+            if len(self._threads) < min(self._open_calls, self._max_workers):
+                thread = threading.Thread(target=self._lead, name=f"text_{len(self._threads)}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._calls.put(call)
+        return call.outcome
+
+    # --- on the threads -----------------------------------------------------------------------------
+
+    def _lead(self) -> None:
+        """Make calls with a worker of this thread until the pool is closed."""
+        worker: _Worker | None = None
+        while True:
+            try:
+                call = self._calls.get(timeout=IDLE_S if worker is not None else None)
+            except queue.Empty:
+                self._end(worker)
+                worker = None
+                continue
+            if call is None:
+                self._end(worker)
+                return
+            if call.outcome.set_running_or_notify_cancel():
+                worker = self._make(call, worker)
+            with self._lock:
+                self._open_calls -= 1
+
+    def _make(self, call: _Call, worker: _Worker | None) -> _Worker | None:
+        """Make one call; return the worker for the next one."""
+        try:
+            function = pickle.dumps(call.function)
+            arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
+        except Exception as error:
+            call.outcome.set_exception(error)
+            return worker
+        for _ in range(MAX_TRIES):
+            if self._closed:
+                break
+            try:
+                worker = worker or self._started()
+            except OSError as error:
+                # Without a process the text is processed here: that it may hold others up is the lesser harm.
+                self._log.warning("no worker process could be started", exc_info=error)
+                self._make_here(call)
+                return None
+            try:
+                self._deliver(call, worker.call(function, arguments, call.time_limit_s))
+                return worker
+            except _WorkerEnded:
+                is_late = worker.is_late
+                self._end(worker)
+                worker = None
+                if is_late:
+                    break
+        if self._closed:
+            call.outcome.set_exception(_stopping())
+            return worker
+        task = getattr(call.function, "__qualname__", "partial")
+        self._log.warning("text worker ended without a result", task=task)
+        call.outcome.set_exception(text_too_complex())
+        return None
+
+    def _started(self) -> _Worker:
+        worker = _Worker()
+        with self._lock:
+            self._workers.add(worker)
+            if self._closed:
+                worker.kill()
+        return worker
+
+    def _end(self, worker: _Worker | None) -> None:
+        if worker is not None:
+            with self._lock:
+                self._workers.discard(worker)
+            worker.end()
+
+    def _deliver(self, call: _Call, reply: bytes) -> None:
+        try:
+            outcome = pickle.loads(memoryview(reply)[1:])
+        except Exception as error:
+            call.outcome.set_exception(error)
+            return
+        if reply[:1] != FAILURE:
+            call.outcome.set_result(outcome)
+        else:
+            call.outcome.set_exception(text_too_complex() if isinstance(outcome, MemoryError) else outcome)
+
+    def _make_here(self, call: _Call) -> None:
+        try:
+            call.outcome.set_result(call.function(*call.arguments))
+        except BaseException as error:
+            call.outcome.set_exception(error)
+
+
+def _stopping() -> Unavailable:
+    return Unavailable("the daemon is stopping", reason="SHUTTING_DOWN")
+
+
+def text_too_complex() -> InvalidRequest:
+    """The error of a text whose processing exceeds the time limit, or the memory of a worker process."""
+    return InvalidRequest(
+        "the text takes too long to process; split it into shorter texts, or leave out long runs of repeated "
+        "characters",
+        reason="TEXT_TOO_COMPLEX",
+    )
+
+
+class _Inline(TextWorkers):
+    def _submit(self, size: int, function: Callable[..., T], arguments: tuple[Any, ...]) -> Future[Any]:
+        outcome: Future[Any] = Future()
+        try:
+            outcome.set_result(function(*arguments))
+        except Exception as error:
+            outcome.set_exception(error)
+        return outcome
+
+
+INLINE: Final = _Inline()
+"""No worker processes: every text is processed where its caller runs. For work on agents without a daemon."""
