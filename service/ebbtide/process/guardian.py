@@ -37,7 +37,10 @@ KILLED = 137
 """Exit code of a process killed by SIGKILL, as shells and containers report it."""
 
 REPLY_S = 0.5
-"""How long the guardian waits for stacks."""
+"""How long the guardian waits for stacks from a thread, and at most for those from C."""
+
+RESERVE_S = 0.7
+"""How long before the end of the grace the guardian asks for stacks, so that the kill comes in time."""
 
 PARENT_CHECK_S = 5.0
 """How often the guardian checks that its parent is still the daemon."""
@@ -46,35 +49,37 @@ MAX_THREADS = 8
 MAX_FRAMES = 12
 """Most threads, and innermost frames of each, in a log line."""
 
+START_OF_THREADS = "threading.py:"
+"""How every thread begins; a thread that waits for an event is idle, too."""
+
 Stacks = dict[str, list[str]]
 
 
-def is_idle(frames: list[str]) -> bool:
-    """Return whether a stack is that of a pool thread without work."""
-    return bool(frames) and frames[0].startswith("thread.py:") and frames[0].endswith(" _worker")
-
-
 def parse_dump(dump: str) -> Stacks:
-    """Return the stacks that faulthandler wrote, innermost frame first, without idle pool threads."""
+    """Return the stacks that faulthandler wrote, innermost frame first."""
     stacks: Stacks = {}
     frames: list[str] = []
     for line in dump.splitlines():
         if line.endswith("(most recent call first):"):
             name = line.partition(" (")[0]
-            # faulthandler calls the thread that received the signal current: that is always the main thread.
+            # The current thread is the one that received the signal: always the main thread.
             frames = stacks.setdefault(name.lower() if name.startswith("Thread") else "MainThread", [])
-        elif line.startswith('  File "') and len(frames) < MAX_FRAMES:
+        elif line.startswith('  File "'):
             file, _, rest = line.removeprefix('  File "').partition('", line ')
             number, _, function = rest.partition(" in ")
             frames.append(f"{file.rpartition('/')[2]}:{number} {function}")
-    return first_threads(stacks)
+    return bounded(stacks)
 
 
-def first_threads(stacks: Stacks) -> Stacks:
-    """Return the main thread and then others, up to the bound, without idle pool threads."""
-    names = [name for name, frames in stacks.items() if frames and not is_idle(frames)]
-    names.sort(key=lambda name: name != "MainThread")
-    return {name: stacks[name] for name in names[:MAX_THREADS]}
+def bounded(stacks: Stacks) -> Stacks:
+    """Return what a log line shows of stacks: the main thread first, no idle threads, and not too much."""
+    shown: Stacks = {}
+    for name in sorted(stacks, key=lambda name: name != "MainThread"):
+        frames = [frame for frame in stacks[name] if not frame.startswith(START_OF_THREADS)]
+        is_idle = not frames or (frames[0].startswith("thread.py:") and frames[0].endswith(" _worker"))
+        if not is_idle and len(shown) < MAX_THREADS:
+            shown[name] = frames[:MAX_FRAMES]
+    return shown
 
 
 class Guardian:
@@ -116,7 +121,7 @@ class Guardian:
     def _left_s(self) -> float:
         if self._begun_s is None:
             return PARENT_CHECK_S
-        allowed_s = self._grace_s - REPLY_S
+        allowed_s = self._grace_s - RESERVE_S
         if self._is_acknowledged:
             allowed_s = self._grace_s + self._closing_s
         return self._begun_s + allowed_s - time.monotonic()

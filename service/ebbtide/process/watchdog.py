@@ -22,7 +22,7 @@ import threading
 import time
 from types import FrameType
 
-from ebbtide.process.guardian import MAX_FRAMES, Stacks, first_threads, parse_dump
+from ebbtide.process.guardian import Stacks, bounded, parse_dump
 from ebbtide.telemetry import get_log
 
 BEAT_S = 0.25
@@ -62,6 +62,7 @@ class Watchdog:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         faulthandler.register(signal.SIGALRM, file=self._dumps_in, all_threads=False)
         self._is_on = True
+        signal.setitimer(signal.ITIMER_REAL, LATE_S)
 
     def end(self) -> None:
         """Watch no more. Idempotent."""
@@ -111,7 +112,7 @@ class Watchdog:
             "event loop stalled",
             late_s=round(late_s, 2),
             interpreter_held=held,
-            stacks=first_threads(stacks),
+            stacks=bounded(stacks),
             not_logged=self._unlogged_count,
         )
         self._logged_s, self._unlogged_count = now_s, 0
@@ -126,9 +127,9 @@ def stacks_of_threads() -> Stacks:
             continue
         frame: FrameType | None = innermost
         frames: list[str] = []
-        while frame is not None and len(frames) < MAX_FRAMES:
+        while frame is not None:
             code = frame.f_code
             frames.append(f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}")
             frame = frame.f_back
         stacks[names.get(ident, f"thread {ident:#x}")] = frames
-    return first_threads(stacks)
+    return bounded(stacks)
