@@ -1,14 +1,16 @@
-"""`ebbtide serve` whose event loop or job threads can be made to stall.
+"""`ebbtide serve` whose event loop or job threads can be made to stall, while a file exists.
 
-A remembered text `stall HOW SECONDS` stalls the event loop, a recall with that keyword stalls a job thread. HOW is the
-name of one of the functions below. Run as `python -m tests.support.stalling_daemon serve …`.
+The file is `<data directory>.stall`. A remembered text `stall HOW SECONDS` stalls the event loop, a recall with that
+keyword stalls a job thread. HOW is the name of one of the functions below. Run as `python -m tests.support.stalling_daemon serve …`.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ebbtide.cli.app import main
@@ -17,6 +19,11 @@ from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import Segment, Utterance
 
 MODULE = "tests.support.stalling_daemon"
+
+
+def stall_file(data_dir: Path) -> Path:
+    """While this exists, texts that ask for a stall get one."""
+    return data_dir.with_name(f"{data_dir.name}.stall")
 
 
 def backtrack(_: float) -> None:
@@ -44,24 +51,25 @@ def nap(seconds: float) -> None:
 WAYS = {stall.__name__: stall for stall in (backtrack, hold, spin, nap)}
 
 
-def stall_if_asked(text: str) -> None:
+def stall_if_asked(sign: Path, text: str) -> None:
     """Stall as a text asks for."""
     asked = re.fullmatch(r"stall (\w+) ([\d.]+)", text)
-    if asked:
+    if asked and sign.exists():
         WAYS[asked[1]](float(asked[2]))
 
 
 if __name__ == "__main__":
+    sign = stall_file(Path(sys.argv[sys.argv.index("--data-dir") + 1]))
     plain_segment, plain_recall = BuiltinModel.segment, Workspace.recall
 
     async def segment(self: BuiltinModel, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         for message in messages:
-            stall_if_asked(message.text)
+            stall_if_asked(sign, message.text)
         return await plain_segment(self, messages, max_chars=max_chars)
 
     def recall(self: Workspace, cue: Any) -> Any:
         for keyword in cue.keywords:
-            stall_if_asked(keyword)
+            stall_if_asked(sign, keyword)
         return plain_recall(self, cue)
 
     BuiltinModel.segment = segment  # type: ignore[method-assign]

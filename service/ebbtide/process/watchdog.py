@@ -112,7 +112,7 @@ class Watchdog:
             "event loop stalled",
             late_s=round(late_s, 2),
             interpreter_held=held,
-            stacks=bounded(stacks),
+            stacks=stacks,
             not_logged=self._unlogged_count,
         )
         self._logged_s, self._unlogged_count = now_s, 0
