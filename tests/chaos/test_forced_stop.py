@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from ebbtide.process.stop_guard import closing_time_s
-from tests.support.process import Daemon, running_daemon
+from tests.support.process import Daemon, check_data_directory
 from tests.support.stalling_daemon import MODULE, stall_file
 from tests.support.waiting import Stopwatch, wait_until
 
@@ -31,18 +31,29 @@ GRACE_S = 2
 SLACK_S = 1.5
 """What a loaded machine may take on top."""
 
+EACH_WAY = ["backtrack", "nap"] if int(os.environ.get("EBBTIDE_KILL_ROUNDS", "20")) > 100 else ["backtrack"]
+"""Ways to block as process 1 of a container: all of them in `make chaos`."""
+
 UNSHARE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 @contextlib.contextmanager
-def stalling(data_dir: Path, prefix: tuple[str, ...] = (), **settings: Any) -> Iterator[Daemon]:
+def stalling(
+    data_dir: Path, prefix: tuple[str, ...] = (), flags: tuple[str, ...] = (), **settings: Any
+) -> Iterator[Daemon]:
     """A daemon that stalls on demand."""
     stall_file(data_dir).touch()
     settings = {"SERVER__SHUTDOWN_GRACE_S": GRACE_S, **settings}
-    with running_daemon(data_dir, settings, prefix, MODULE) as daemon:
+    daemon = Daemon(data_dir, settings, prefix, MODULE)
+    daemon.flags = flags or daemon.flags
+    try:
+        daemon.start()
         daemon.remember("ann", "The kettle is blue.")
         daemon.flush("ann")
         yield daemon
+    finally:
+        daemon.close()
+    check_data_directory(data_dir)
 
 
 def lines(daemon: Daemon, event: str) -> list[dict[str, Any]]:
@@ -75,9 +86,9 @@ def is_running(process_id: int) -> bool:
         return False
 
 
-def stall_loop(daemon: Daemon, how: str, seconds: float = 1000) -> None:
+def stall_loop(daemon: Daemon, how: str) -> None:
     """Block the event loop, and wait until it is blocked."""
-    daemon.remember("ben", f"stall {how} {seconds}")
+    daemon.remember("ben", f"stall {how} 1000")
     with contextlib.suppress(httpx.TransportError):
         while True:
             daemon.client.get("/healthz", timeout=0.3)
@@ -114,7 +125,7 @@ def assert_forced(daemon: Daemon, limit_s: float, culprit: str) -> None:
     assert "kettle" not in json.dumps(line)
 
 
-@pytest.mark.parametrize("how", ["backtrack", "spin", "nap"])
+@pytest.mark.parametrize("how", ["backtrack", "spin"])
 def test_blocked_event_loop_does_not_outlast_the_grace(tmp_path: Path, how: str) -> None:
     """SIGTERM ends a daemon whose event loop is blocked within the grace, with or without the interpreter lock.
 
@@ -124,6 +135,9 @@ def test_blocked_event_loop_does_not_outlast_the_grace(tmp_path: Path, how: str)
     with stalling(data_dir) as daemon:
         stall_loop(daemon, how)
         assert_forced(daemon, GRACE_S, how)
+        if how == "spin":
+            (stall,) = lines(daemon, "event loop stalled")
+            assert how in json.dumps(stall["stacks"]["MainThread"]) and not stall["interpreter_held"]
         stall_file(data_dir).unlink()
         daemon.start()
         assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."
@@ -132,30 +146,28 @@ def test_blocked_event_loop_does_not_outlast_the_grace(tmp_path: Path, how: str)
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize(
-    ("how", "limit_s"), [("nap", GRACE_S + closing_time_s(GRACE_S)), ("backtrack", GRACE_S)]
-)
-def test_job_that_never_ends_does_not_keep_the_daemon(tmp_path: Path, how: str, limit_s: float) -> None:
-    """SIGTERM ends a daemon with a job that never returns: when closing took too long, or with the lock held at once."""
-    with stalling(tmp_path / "data") as daemon:
+def test_forced_stop_is_logged_in_the_format_of_the_log(tmp_path: Path) -> None:
+    """A loop that blocks in a system call is ended as well; with console lines the guardian writes one, too."""
+    with stalling(tmp_path / "data", flags=("--log-format", "console")) as daemon:
+        stall_loop(daemon, "nap")
+        watch = Stopwatch()
+        assert daemon.stop() == -signal.SIGKILL
+        assert watch.s < GRACE_S + SLACK_S
+        (line,) = [line for line in daemon.log.splitlines() if "event='stop forced'" in line]
+        assert line.startswith("timestamp='") and "nap" in line
+
+
+@pytest.mark.parametrize(("how", "grace_s"), [("nap", 1), ("backtrack", GRACE_S)])
+def test_job_that_never_ends_does_not_keep_the_daemon(tmp_path: Path, how: str, grace_s: int) -> None:
+    """SIGTERM ends a daemon with a job that never returns.
+
+    It has the grace and the time for closing agents; the grace alone if the job holds the interpreter lock.
+    """
+    limit_s = grace_s + (closing_time_s(grace_s) if how == "nap" else 0)
+    with stalling(tmp_path / "data", SERVER__SHUTDOWN_GRACE_S=grace_s) as daemon:
         asking = stall_job(daemon, how)
         assert_forced(daemon, limit_s, how)
         asking.join()
-        daemon.start()
-        assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."
-        assert daemon.stop() == 0
-
-
-def test_forced_stop_is_logged_in_the_format_of_the_log(tmp_path: Path) -> None:
-    """With console lines the guardian writes one, too."""
-    with stalling(tmp_path / "data") as daemon:
-        assert daemon.stop() == 0
-        daemon.flags = ("--log-format", "console")
-        daemon.start()
-        stall_loop(daemon, "nap")
-        assert daemon.stop() == -signal.SIGKILL
-        (line,) = [line for line in daemon.log.splitlines() if "event='stop forced'" in line]
-        assert line.startswith("timestamp='") and "nap" in line
 
 
 def test_ordinary_life_logs_nothing_of_it(tmp_path: Path) -> None:
@@ -205,22 +217,11 @@ def test_daemon_does_not_need_its_guardian(tmp_path: Path) -> None:
         assert lines(daemon, "stopped")
 
 
-@pytest.mark.parametrize("how", ["hold", "nap"])
-def test_stall_is_logged_once_with_its_place(tmp_path: Path, how: str) -> None:
-    """An event loop that is late by more than a second is logged once, with the function, not with content."""
-    with stalling(tmp_path / "data") as daemon:
-        stall_loop(daemon, how, 2.2)
-        daemon.flush("ben")
-        time.sleep(0.6)
-        (line,) = lines(daemon, "event loop stalled")
-        assert how in json.dumps(line["stacks"]["MainThread"])
-        assert line["interpreter_held"] == (how == "hold")
-        assert 1 < line["late_s"] < 20
-        assert daemon.stop() == 0
+def test_stall_is_logged_once_with_its_place(tmp_path: Path) -> None:
+    """A stall of two seconds is logged once, with its function, also while a C call holds the interpreter lock.
 
-
-def test_stopped_process_is_not_a_stall(tmp_path: Path) -> None:
-    """A process that was stopped and goes on has not stalled."""
+    A process that was stopped and continued has not stalled.
+    """
     with stalling(tmp_path / "data") as daemon:
         time.sleep(0.5)
         daemon.process.send_signal(signal.SIGSTOP)
@@ -228,6 +229,13 @@ def test_stopped_process_is_not_a_stall(tmp_path: Path) -> None:
         daemon.process.send_signal(signal.SIGCONT)
         time.sleep(0.8)
         assert lines(daemon, "event loop stalled") == []
+        daemon.remember("ben", "stall hold 2.2")
+        daemon.flush("ben")
+        time.sleep(0.6)
+        (line,) = lines(daemon, "event loop stalled")
+        assert "hold" in json.dumps(line["stacks"]["MainThread"])
+        assert line["interpreter_held"]
+        assert 1 < line["late_s"] < 20
         assert daemon.stop() == 0
 
 
@@ -239,13 +247,14 @@ def may_unshare() -> bool:
 
 
 @pytest.mark.skipif(not may_unshare(), reason="needs the right to make a PID namespace")
-@pytest.mark.parametrize("how", ["backtrack", "nap"])
+@pytest.mark.parametrize("how", EACH_WAY)
 def test_first_process_of_a_container_is_ended_too(tmp_path: Path, how: str) -> None:
     """As process 1 of a PID namespace, where SIGKILL from inside has no effect, a blocked daemon ends as well."""
     with stalling(tmp_path / "data", UNSHARE) as daemon:
         (inside,) = children(daemon.process.pid)
         stall_loop(daemon, how)
         os.kill(inside, signal.SIGTERM)
-        assert daemon.process.wait(GRACE_S + 20) in (137, -signal.SIGKILL)
+        assert daemon.process.wait(GRACE_S + 20) != 0
+        assert not is_running(inside)
         (line,) = lines(daemon, "stop forced")
         assert how in json.dumps(line["stacks"])

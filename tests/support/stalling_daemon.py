@@ -1,7 +1,8 @@
 """`ebbtide serve` whose event loop or job threads can be made to stall, while a file exists.
 
 The file is `<data directory>.stall`. A remembered text `stall HOW SECONDS` stalls the event loop, a recall with that
-keyword stalls a job thread. HOW is the name of one of the functions below. Run as `python -m tests.support.stalling_daemon serve …`.
+keyword stalls a job thread. HOW is the name of one of the functions below. Run as
+`python -m tests.support.stalling_daemon serve …`.
 """
 
 from __future__ import annotations
