@@ -9,7 +9,7 @@ and close their environments while threads still run; then the model and the poo
 of ours touches the directory any more. What waits in inboxes stays there. A step that fails is logged and the
 next one runs.
 
-The daemon owns the signals; the servers do not.
+The daemon owns the signals (`process/`); the servers do not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import contextlib
 import gc
 import ipaddress
 import resource
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +46,8 @@ from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking, Patience
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import TextWorkers
+from ebbtide.process.supervision import Supervision
+from ebbtide.process.watchdog import BEAT_S
 from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
@@ -71,9 +72,6 @@ DESCRIPTORS_KEPT = 256
 """File descriptors for an open agent, and for everything else: sockets, logs, listings."""
 
 MOST_OPEN_BY_DEFAULT = 1000
-
-LOOP_LOOK_S = 0.5
-"""How often it is looked how late the event loop is."""
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
@@ -128,9 +126,16 @@ def open_agent_limit(configured: int) -> int:
 
 @contextlib.asynccontextmanager
 async def opened(
-    settings: Settings, *, clock: Clock | None = None, make: ModelMaker = make_model
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    make: ModelMaker = make_model,
+    on_beat: Callable[[float], None] | None = None,
 ) -> AsyncIterator[Service]:
-    """The daemon without servers: every verb works on the service it yields."""
+    """The daemon without servers: every verb works on the service it yields.
+
+    `on_beat` is called at each beat of the event loop with how late it is.
+    """
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     configure_heap()
@@ -183,7 +188,7 @@ async def opened(
         )
         fleet.start()
         life.push_async_callback(fleet.stop)
-        watching_loop = in_background(_watch_loop(metrics))
+        watching_loop = in_background(_watch_loop(metrics, on_beat))
         life.push_async_callback(_ended, watching_loop)
         entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
         life.push_async_callback(transfers.finish)
@@ -265,13 +270,16 @@ def _needs(
     )
 
 
-async def _watch_loop(metrics: Metrics) -> None:
-    """Look again and again how late the event loop comes to a task."""
+async def _watch_loop(metrics: Metrics, on_beat: Callable[[float], None] | None) -> None:
+    """Measure again and again how late the event loop comes to a task."""
     loop = asyncio.get_running_loop()
     while True:
-        due_s = loop.time() + LOOP_LOOK_S
-        await asyncio.sleep(LOOP_LOOK_S)
-        metrics.loop_lag.observe(max(0.0, loop.time() - due_s))
+        due_s = loop.time() + BEAT_S
+        await asyncio.sleep(BEAT_S)
+        late_s = max(0.0, loop.time() - due_s)
+        metrics.loop_lag.observe(late_s)
+        if on_beat is not None:
+            on_beat(late_s)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
@@ -321,16 +329,17 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     gc.collect()
     gc.freeze()
     log = get_log("daemon")
-    stop = asyncio.Event()
+    supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
     async with contextlib.AsyncExitStack() as ports:
         rest = RestServer(settings.server, renewal)
         ports.callback(rest.release)
         rpc = GrpcServer(settings, renewal)
         ports.push_async_callback(rpc.release)
-        async with opened(settings) as service, _renewing(renewal, service):
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, stop.set)
+        async with (
+            opened(settings, on_beat=supervision.beat) as service,
+            _renewing(renewal, service),
+            supervision.until_stopped() as stop,
+        ):
             log.info("settings in force", **_printable(settings))
             async with asyncio.TaskGroup() as servers:
                 serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]

@@ -88,7 +88,9 @@ class ServerSettings(_Section):
         30_000, description="Longest a request waits for its agent's turn."
     )
     shutdown_grace_s: Annotated[float, Field(ge=0, le=600)] = Field(
-        30.0, description="Longest a stop waits for requests in flight; at least 1 s."
+        30.0,
+        description="Longest a stop waits for requests in flight; at least 1 s. Closing may take half as long again, "
+        "at least 5 s; then the process is killed.",
     )
 
 

@@ -1,7 +1,7 @@
 """Texts made to be slow: however a caller writes, other agents are answered within a second and a stop succeeds.
 
-Each text is sent as a message, a question, a topic, a correction, a parameter and a whole body. Beside that another
-agent is asked again and again; its slowest answer is what counts. The short form sends some of the texts, `make chaos` all.
+Each text is sent as a message, a question, a topic, a correction, a parameter and a body. At the same time another
+agent is asked again and again; its slowest response counts. The short form sends some of the texts, `make chaos` all.
 """
 
 from __future__ import annotations
@@ -125,7 +125,11 @@ def requests_with(text: str) -> Iterator[tuple[str, str, Any]]:
     turns = [{"role": "user", "speaker": "Ann", "content": text[:2000]}] * 50
     yield "POST", f"{agent}/remember", {"messages": turns, "idempotency_key": text[:100]}
     yield "POST", f"{agent}/recall", {"query": text[:10_000], "citations": True, "token_budget": 500}
-    yield "POST", f"{agent}/recall", {"query": "kettle " + text[:9000], "key_sentences": True, "token_budget": 50}
+    yield (
+        "POST",
+        f"{agent}/recall",
+        {"query": "kettle " + text[:9000], "key_sentences": True, "token_budget": 50},
+    )
     yield "POST", f"{agent}/recall", {"keywords": [text[:200]] * 64}
     yield "POST", f"{agent}/search", {"text": text[-10_000:]}
     yield "PATCH", f"{agent}/nodes/n1", {"content": text}
@@ -184,7 +188,7 @@ def test_no_body_stalls_another_agent(daemon: Daemon, kind: str) -> None:
 
 
 def test_stop_succeeds_in_the_middle_of_it(tmp_path: Path) -> None:
-    """While slow texts are being processed a SIGTERM ends the daemon within its grace, in order, with no process left."""
+    """A SIGTERM while slow texts are being processed ends the daemon in order, within its grace."""
     with running_daemon(tmp_path / "data", {**QUIET, "SERVER__SHUTDOWN_GRACE_S": 10}) as daemon:
         daemon.client.put("/v1/agents/ann", json={"pii": "redact"})
         for family in SHORT_FORM:

@@ -31,13 +31,14 @@ from ebbtide import __version__
 from ebbtide.cli.app import app as command_line
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.daemon import refuse_insecure_bind
+from ebbtide.process.stop_guard import closing_time_s
 from ebbtide.rest.app import create_app
-from ebbtide.settings import Settings, load_settings
+from ebbtide.settings import ServerSettings, Settings, load_settings
 from tests.support.in_process import service_in
 from tests.tidy.pages import PACKAGE, ROOT, links, read
 
-DRAIN_S = 15.0
-"""What closing every agent may take after the grace time: two slow jobs and some thousand stores."""
+DRAIN_S = closing_time_s(ServerSettings().shutdown_grace_s)
+"""What closing every agent may take after the grace time."""
 
 OLLAMA_PORT = 11434
 KUBERNETES = ROOT / "deploy" / "kubernetes"

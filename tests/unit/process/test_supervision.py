@@ -1,0 +1,114 @@
+"""What supervises a daemon: stacks as a log line shows them, and a guardian that cannot be started or has ended."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from ebbtide.process import stop_guard
+from ebbtide.process.guardian import MAX_FRAMES, MAX_THREADS, bounded, parse_dump
+from ebbtide.process.stop_guard import StopGuard, closing_time_s
+from ebbtide.process.watchdog import stacks_of_threads
+from ebbtide.telemetry import configure_log
+
+DUMP = """Thread 0x00007f4c1ffff6c0 (most recent call first):
+  File "/usr/lib/python3.11/concurrent/futures/thread.py", line 81 in _worker
+  File "/usr/lib/python3.11/threading.py", line 982 in run
+
+Thread 0x00007f4c1eeee6c0 (most recent call first):
+  File "/opt/ebbtide/retrieval/sentences.py", line 12 in split
+  File "/usr/lib/python3.11/threading.py", line 982 in run
+
+Current thread 0x00007f4c2aaaa6c0 (most recent call first):
+  File "/opt/ebbtide/language/parsing.py", line 40 in parse
+  File "/opt/ebbtide/daemon.py", line 9 in serve
+"""
+
+
+def test_dump_of_c_becomes_stacks_of_busy_threads() -> None:
+    """A dump of faulthandler becomes file, line and function: the main thread first, idle threads not at all."""
+    assert list(parse_dump(DUMP).items()) == [
+        ("MainThread", ["parsing.py:40 parse", "daemon.py:9 serve"]),
+        ("thread 0x00007f4c1eeee6c0", ["sentences.py:12 split"]),
+    ]
+
+
+def test_half_a_dump_is_read_as_far_as_it_goes() -> None:
+    """A dump may break off anywhere: the process may be at its end."""
+    for end in range(len(DUMP)):
+        parse_dump(DUMP[:end])
+
+
+def test_stacks_of_a_log_line_are_bounded() -> None:
+    """However many threads there are and however deep they are, a log line stays short."""
+    stacks = bounded({f"job_{n}": [f"deep.py:{line} f" for line in range(900)] for n in range(90)})
+    assert len(stacks) == MAX_THREADS
+    assert {len(frames) for frames in stacks.values()} == {MAX_FRAMES}
+
+
+def test_stacks_of_this_process_name_threads_and_functions() -> None:
+    """The stacks that a thread takes of the others tell where each one is."""
+    goes_on = threading.Event()
+
+    def culprit() -> None:
+        goes_on.wait(10)
+
+    thread = threading.Thread(target=culprit, name="job_7")
+    thread.start()
+    try:
+        (frame,) = stacks_of_threads()["job_7"]
+        assert frame.startswith("test_supervision.py:") and frame.endswith(" culprit")
+    finally:
+        goes_on.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(("grace_s", "closing_s"), [(1, 5), (10, 5), (30, 15), (600, 300)])
+def test_closing_time_follows_the_grace(grace_s: float, closing_s: float) -> None:
+    """Closing may take half of the grace on top of it, and at least 5 s, as docs/operating.md says."""
+    assert closing_time_s(grace_s) == closing_s
+
+
+def test_daemon_goes_on_without_a_guardian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no process can be started the daemon warns and goes on."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    configure_log("info", "json")
+    with capture_logs() as log:
+        guard = StopGuard(1, "json")
+        guard._start()
+        guard.keep_guardian()
+        for _ in range(100_000):
+            guard.stopping()
+    assert [line["log_level"] for line in log] == ["warning"]
+
+
+def test_guardian_that_ended_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guardian that something killed is reaped and replaced, with a line in the log, but not again and again."""
+    configure_log("info", "json")
+    guard = StopGuard(1, "json")
+    guard._start()
+    first = guard._child
+    assert first is not None
+    try:
+        first.kill()
+        first.wait()
+        with capture_logs() as log:
+            guard.keep_guardian()
+            assert log == [] and guard._child is first, "not at once"
+            monkeypatch.setattr(stop_guard, "RESTART_S", 0)
+            guard.keep_guardian()
+        assert [line["exit_code"] for line in log] == [-9]
+        second = guard._child
+        assert second is not None and second.pid != first.pid and second.poll() is None
+    finally:
+        if guard._child is not None:
+            guard._child.kill()
+            guard._child.wait()
