@@ -155,14 +155,10 @@ async def opened(
         life.callback(_careful("lock", data.release))
         data.keys.admit()
         _warn_of_open_key(settings)
-        job_pool = ThreadPoolExecutor(settings.fleet.job_threads, "job")
-        life.callback(_careful("job pool", job_pool.shutdown))
-        language_pool = ThreadPoolExecutor(LANGUAGE_THREADS, "language")
-        life.callback(_careful("language pool", language_pool.shutdown))
-        embedding_pool = ThreadPoolExecutor(EMBEDDING_THREADS, "embedding")
-        life.callback(_careful("embedding pool", embedding_pool.shutdown))
-        desk = ThreadPoolExecutor(1, "desk")
-        life.callback(_careful("desk", desk.shutdown))
+        job_pool = _pool(life, settings.fleet.job_threads, "job")
+        language_pool = _pool(life, LANGUAGE_THREADS, "language")
+        embedding_pool = _pool(life, EMBEDDING_THREADS, "embedding")
+        desk = _pool(life, 1, "desk")
         texts = TextWorkers(settings.limits.text_timeout_ms / 1000)
         life.callback(_careful("text workers", texts.close))
         transfers = Transfers()
@@ -197,6 +193,13 @@ async def opened(
             yield service
         finally:
             service.is_accepting = False
+
+
+def _pool(life: contextlib.AsyncExitStack, thread_count: int, name: str) -> ThreadPoolExecutor:
+    """Threads that end with the daemon."""
+    pool = ThreadPoolExecutor(thread_count, name)
+    life.callback(_careful(f"{name} threads", pool.shutdown))
+    return pool
 
 
 def _warn_of_open_key(settings: Settings) -> None:

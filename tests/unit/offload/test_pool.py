@@ -92,20 +92,24 @@ def test_waiting_and_working_end_in_the_same_way(workers: TextWorkers) -> None:
         workers.call(len(LONG), worker_tasks.sleep, LONG, 60.0)
 
 
-def test_memory_of_a_worker_is_bounded(workers: TextWorkers) -> None:
+def test_memory_of_a_worker_is_bounded() -> None:
     """A call that allocates more than a worker may is refused; one that allocates less is made."""
+    workers = TextWorkers(time_limit_s=60.0)
     with pytest.raises(InvalidRequest) as caught:
         workers.call(len(LONG), worker_tasks.allocate, LONG, 2 << 30)
     assert caught.value.reason == "TEXT_TOO_COMPLEX"
     assert workers.call(len(LONG), worker_tasks.allocate, LONG, 64 << 20) == 64 << 20
+    workers.close()
 
 
-def test_worker_that_has_grown_is_replaced(workers: TextWorkers) -> None:
+def test_worker_that_has_grown_is_replaced() -> None:
     """A worker whose memory has grown beyond LARGE_BYTES ends after its call, and the next call gets a new one."""
+    workers = TextWorkers(time_limit_s=60.0)
     first = workers.call(len(LONG), worker_tasks.whose, LONG)
     workers.call(len(LONG), worker_tasks.allocate, LONG, 512 << 20)
     assert workers.call(len(LONG), worker_tasks.whose, LONG) != first
     assert not is_running(first)
+    workers.close()
 
 
 def test_error_arrives_with_all_its_fields(workers: TextWorkers) -> None:
