@@ -201,6 +201,7 @@ def test_guardian_ends_with_a_killed_daemon(tmp_path: Path) -> None:
         guardian = guardian_of(daemon)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             os.kill(guardian, number)
+        time.sleep(0.3)
         assert is_running(guardian), "what a terminal sends to a whole group does not end the guardian"
         daemon.kill()
         wait_until(lambda: not is_running(guardian))
