@@ -1,9 +1,11 @@
 """The guard: what is looked at before a request reaches a route.
 
 A web page must not drive a local daemon: `Host` must name this machine, the bound address or an allowed host
-(a page of a rebound DNS name fails here), a foreign `Origin` is refused unless CORS lists it, and bodies are
-JSON only (what a form cannot send). The body is read whole, within its limit, before anything else happens, so
-a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled. Where API
+(a page of a rebound DNS name fails here), a foreign `Origin` is refused unless CORS lists it, a request that the
+browser marks as coming from another site (`Sec-Fetch-Site`) is refused with or without an `Origin`, and bodies are
+JSON only (what a form cannot send). No other origin may embed a response (`Cross-Origin-Resource-Policy`).
+
+The body is read whole, within its limit, before anything else happens, so a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled. Where API
 keys are asked for, one is looked at before the body is read; what it may do is decided at the route.
 An upload is too large for that: its verb reads it, within a limit of its own, and a form cannot send its type either.
 
@@ -29,7 +31,7 @@ from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.actor import NOBODY, set_actor
 from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
 from ebbtide.metrics import Metrics
-from ebbtide.rest.problems import note_outcome, outcome_of, problem
+from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
 
@@ -38,6 +40,12 @@ BODY_TIMEOUT_S = 60.0
 
 WATCH_AFTER_S = 0.05
 """A request that takes longer than this is cancelled when its caller goes away."""
+
+PAGES = frozenset({"/docs"})
+"""Paths of pages that may be opened by a link on another site: they show nothing by themselves."""
+
+_OWN_SITE = frozenset({"none", "same-origin"})
+"""What `Sec-Fetch-Site` says of a request by the user or by a page of ours; any other value is refused."""
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -66,8 +74,8 @@ class Guard:
         """Look at one request, pass it on, log how it ended."""
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
-        request_id = request_id_from(headers.get("x-request-id"))
+        asked = Headers(scope=scope)
+        request_id = request_id_from(asked.get("x-request-id"))
         begun_s = time.monotonic()
         status = 0
 
@@ -75,15 +83,17 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                headers[RESOURCE_POLICY[0]] = RESOURCE_POLICY[1]
             await send(message)
 
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         nobody = CALLER.set(CALLER.get())
         try:
-            with span("rest.request", parent=headers.get("traceparent", ""), request_id=request_id) as told:
-                await self._serve(scope, headers, receive, answer)
+            with span("rest.request", parent=asked.get("traceparent", ""), request_id=request_id) as told:
+                await self._serve(scope, asked, receive, answer)
                 told.set("http.request.method", scope["method"])
                 told.set("http.route", _route(scope))
                 told.set("http.response.status_code", status)
@@ -110,6 +120,7 @@ class Guard:
         try:
             self._check_host(headers)
             self._check_origin(headers)
+            self._check_site(scope, headers)
             _check_path(scope)
             self._admit(scope, headers)
             if _is_upload(scope):
@@ -137,9 +148,12 @@ class Guard:
             reason="MISDIRECTED_REQUEST",
         )
 
+    def _is_listed(self, origin: str) -> bool:
+        return origin in self._origins or "*" in self._origins
+
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
-        if origin is None or origin in self._origins or "*" in self._origins:
+        if origin is None or self._is_listed(origin):
             return
         if origin.lower() in {
             f"{scheme}://{headers.get('host', '').lower()}" for scheme in ("http", "https")
@@ -147,6 +161,20 @@ class Guard:
             return
         raise Forbidden(
             "a web page of another origin may not call; see server.cors_origins",
+            reason="ORIGIN_NOT_ALLOWED",
+        )
+
+    def _check_site(self, scope: Scope, headers: Headers) -> None:
+        """Refuse what a browser sends for a page of another site; only this header marks a GET without an `Origin`."""
+        if _OWN_SITE.issuperset(headers.getlist("sec-fetch-site")):
+            return
+        origin = headers.get("origin")
+        if origin is not None and self._is_listed(origin):
+            return
+        if scope["method"] == "GET" and scope["path"] in PAGES and _opens_a_tab(headers):
+            return
+        raise Forbidden(
+            "a web page of another site may not call (Sec-Fetch-Site); see server.cors_origins",
             reason="ORIGIN_NOT_ALLOWED",
         )
 
@@ -207,6 +235,12 @@ def _route(scope: Scope) -> str:
 def _verb(scope: Scope) -> str:
     """The verb that was asked for, as both transports call it; `none` where there is no such route."""
     return getattr(getattr(scope.get("route"), "endpoint", None), "__name__", "none")
+
+
+def _opens_a_tab(headers: Headers) -> bool:
+    """Whether a browser loads a page of its own with this request, and not a frame, an image or a script."""
+    is_navigation = headers.getlist("sec-fetch-mode") == ["navigate"]
+    return is_navigation and headers.getlist("sec-fetch-dest") == ["document"]
 
 
 def _host_name(host: str) -> str:

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from ebbtide.access.renewal import Renewal
 from ebbtide.errors import InvalidRequest
 from ebbtide.rest.app import create_app
-from ebbtide.rest.problems import problem
+from ebbtide.rest.problems import RESOURCE_POLICY, problem
 from ebbtide.settings import ServerSettings
 from ebbtide.telemetry import in_background
 from ebbtide.verbs.service import Service
@@ -63,6 +63,7 @@ class _Protocol(HttpToolsProtocol):
         body = bytes(problem(error).body)
         head = (
             "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+            f"{RESOURCE_POLICY[0].lower()}: {RESOURCE_POLICY[1]}\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode() + body)
