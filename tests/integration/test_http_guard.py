@@ -21,7 +21,7 @@ from ebbtide.daemon import refuse_insecure_bind
 from ebbtide.errors import Precondition
 from ebbtide.rest import guard
 from ebbtide.rest.app import create_app
-from ebbtide.rest.server import _Protocol
+from ebbtide.rest.connections import Connection
 from ebbtide.telemetry import configure_log
 from ebbtide.verbs import recall as recall_verb
 from ebbtide.verbs.service import Service
@@ -526,14 +526,14 @@ async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
 async def test_answers_are_sent_without_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part of an answer waits for another part to be acknowledged, on whichever event loop."""
     delays: list[int] = []
-    inner = _Protocol.connection_made
+    inner = Connection.connection_made
 
-    def noted(self: _Protocol, transport: Any) -> None:
+    def noted(self: Connection, transport: Any) -> None:
         taken = transport.get_extra_info("socket")
         delays.append(taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         inner(self, transport)
 
-    monkeypatch.setattr(_Protocol, "connection_made", noted)
+    monkeypatch.setattr(Connection, "connection_made", noted)
     async with site_in(tmp_path) as site:
         assert (await site.client.get("/healthz")).status_code == 200
     assert delays

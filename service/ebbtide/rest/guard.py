@@ -5,9 +5,11 @@ A web page must not drive a local daemon: `Host` must name this machine, the bou
 browser marks as coming from another site (`Sec-Fetch-Site`) is refused with or without an `Origin`, and bodies are
 JSON only (what a form cannot send). No other origin may embed a response (`Cross-Origin-Resource-Policy`).
 
-The body is read whole, within its limit, before anything else happens, so a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled. Where API
-keys are asked for, one is looked at before the body is read; what it may do is decided at the route.
-An upload is too large for that: its verb reads it, within a limit of its own, and a form cannot send its type either.
+The body is read whole, within its limit, before anything else happens, so a half-sent one never reaches a verb;
+and when the caller goes away, work that has not begun is cancelled. Where API keys are asked for, one is looked at
+before the body is read; what it may do is decided at the route. An upload is too large for that: its verb reads it,
+within a limit of its own, and a form cannot send its type either. A response is sent in pieces, each when its client
+has read those before.
 
 Pure ASGI: no buffering of responses, no copies.
 """
@@ -29,8 +31,9 @@ from ebbtide.access.entrance import Entrance
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.actor import NOBODY, set_actor
-from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
+from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest
 from ebbtide.metrics import Metrics
+from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
@@ -77,6 +80,7 @@ class Guard:
         asked = Headers(scope=scope)
         request_id = request_id_from(asked.get("x-request-id"))
         begun_s = time.monotonic()
+        connection = connection_of(scope)
         status = 0
 
         async def answer(message: Message) -> None:
@@ -86,7 +90,10 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 headers[RESOURCE_POLICY[0]] = RESOURCE_POLICY[1]
-            await send(message)
+            if len(message.get("body", b"")) > PIECE_BYTES:
+                await _send_in_pieces(message, connection, send)
+            else:
+                await send(message)
 
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -104,6 +111,9 @@ class Guard:
                 self._log.error("request failed", reason="INTERNAL", exc_info=error)
                 await problem(Internal("unexpected"))(scope, receive, answer)
         finally:
+            if connection is not None:
+                # One request of a connection is in hand at a time.
+                connection.release(connection.held_bytes)
             CALLER.reset(nobody)
             set_actor(NOBODY)
             took_s = time.monotonic() - begun_s
@@ -199,16 +209,16 @@ class Guard:
             raise self._too_large()
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                body = await self._collect(receive)
+                body = await self._collect(connection_of(scope), receive)
         except TimeoutError:
             raise Deadline("the body did not arrive in time", reason="REQUEST_TIMED_OUT") from None
         if body and scope["method"] in _WITH_BODY:
             _check_media_type(headers)
         return body
 
-    async def _collect(self, receive: Receive) -> bytes:
+    async def _collect(self, connection: Connection | None, receive: Receive) -> bytes:
         parts: list[bytes] = []
-        size = 0
+        size = held = 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -217,6 +227,11 @@ class Guard:
             size += len(part)
             if size > self._max_body_bytes:
                 raise self._too_large()
+            if connection is not None and size > PIECE_BYTES:
+                if not connection.hold(size - held):
+                    busy = "too many bytes of requests and responses are in memory at once"
+                    raise Exhausted(busy, reason="SERVER_BUSY", retry_after_s=1.0)
+                held = size
             parts.append(part)
             if not message.get("more_body", False):
                 return b"".join(parts)
@@ -325,6 +340,19 @@ class _Watch:
         self._work = None
         if self._watching is not None:
             self._watching.cancel()
+
+
+async def _send_in_pieces(message: Message, connection: Connection | None, send: Send) -> None:
+    """Send a part of a body that is large: each piece waits until the client has read those before."""
+    body, more_body = message["body"], message.get("more_body", False)
+    if connection is not None:
+        connection.hold(len(body))
+    for start in range(0, len(body), PIECE_BYTES):
+        end = start + PIECE_BYTES
+        piece = {"type": message["type"], "body": body[start:end], "more_body": more_body or end < len(body)}
+        await send(piece)
+    if connection is not None:
+        connection.release(len(body))
 
 
 async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:

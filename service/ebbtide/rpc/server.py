@@ -46,7 +46,9 @@ def _wanted_port(server: ServerSettings) -> int:
 class GrpcServer:
     """Holds the port from construction on, so that a taken one is found before anything is opened."""
 
-    def __init__(self, settings: Settings, renewal: Renewal | None = None) -> None:
+    def __init__(
+        self, settings: Settings, renewal: Renewal | None = None, max_connections: int | None = None
+    ) -> None:
         server = settings.server
         self._renewal = renewal
         self._grace_s = server.shutdown_grace_s
