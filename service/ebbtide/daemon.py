@@ -70,6 +70,9 @@ DESCRIPTORS_KEPT = 64
 CONNECTIONS_SHARE = 8
 """File descriptors for an open agent, and for logs and listings; each port's connections get this part of the limit."""
 
+MOST_DESCRIPTORS = 1 << 20
+"""What counts as the limit where there is none."""
+
 MOST_OPEN_BY_DEFAULT = 1000
 
 LOOP_LOOK_S = 0.5
@@ -120,7 +123,7 @@ def _descriptor_limit() -> int:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
-    return soft
+    return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
 def connection_limit(configured: int) -> int:
