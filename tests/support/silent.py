@@ -91,8 +91,11 @@ class HalfCaller:
 
 def resident_bytes(daemon: Daemon) -> int:
     """Memory that a daemon has in use."""
-    with open(f"/proc/{daemon.process.pid}/statm") as file:
-        return int(file.read().split()[1]) * PAGE_BYTES
+    try:
+        with open(f"/proc/{daemon.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * PAGE_BYTES
+    except FileNotFoundError:
+        return 0
 
 
 class Cost:

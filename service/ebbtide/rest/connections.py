@@ -9,13 +9,19 @@ A connection whose request is being worked on is never closed for another one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import heapq
+import socket
+import struct
+import sys
+import termios
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ebbtide.errors import EbbtideError, InvalidRequest
 from ebbtide.metrics import Metrics
@@ -47,6 +53,9 @@ SETTLED_S = 1.0
 
 CLOSED_AT_ONCE = 50
 """One in this many connections is closed when there are too many, so that they are not searched for each new one."""
+
+AT_ONCE = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER by which a close is a reset."""
 
 _EXTENSION = "ebbtide.connection"
 
@@ -184,9 +193,11 @@ class Connection(HttpToolsProtocol):
         """Ends the connection during its handshake, when there is no transport."""
         self._head_bytes = 0
         self._is_message_complete = True
+        self._running: RequestResponseCycle | None = None
         self._takes_no_more = False
         self._is_lost = False
         self._unsent_bytes = 0
+        self._descriptor = -1
         self.is_in_head = True
         self.held_bytes = 0
         self.moved_s = self.loop.time()
@@ -197,7 +208,7 @@ class Connection(HttpToolsProtocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is in hand: its head has arrived, its response is not yet complete."""
-        return self.cycle is not None and not self.cycle.response_complete
+        return self._running is not None
 
     @property
     def is_closing(self) -> bool:
@@ -219,25 +230,31 @@ class Connection(HttpToolsProtocol):
         """Whether nothing goes on before the client sends or reads something."""
         if not self.is_busy:
             return True
-        # With requests queued, the latest is not the one that is worked on.
-        return self.flow.write_paused or (self.cycle.more_body and not self.pipeline)
+        return self.flow.write_paused or (self._running is not None and self._running.more_body)
 
     def look_at_output(self, now_s: float) -> int:
         """The bytes that the client has not taken; when they became fewer, it moved."""
         if self.transport is None:
             return 0
         unsent_bytes = self.transport.get_write_buffer_size()
+        if not self.is_closing:
+            unsent_bytes += _unsent_by_kernel(self._descriptor)
         if unsent_bytes < self._unsent_bytes or (unsent_bytes and not self._unsent_bytes):
             self.moved_s = now_s
         self._unsent_bytes = unsent_bytes
         return unsent_bytes
 
     def abort(self) -> None:
-        """Close it at once, whatever is unsent."""
+        """Close it at once, with a reset: what is unsent is dropped by the kernel too."""
         if self.transport is None:
             self.drop()
-        else:
-            self.transport.abort()
+            return
+        if not self.is_closing:
+            with contextlib.suppress(OSError):
+                self.transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE
+                )
+        self.transport.abort()
 
     def hold(self, size: int) -> bool:
         """Count bytes held for it; whether all that is held is within bounds."""
@@ -253,6 +270,7 @@ class Connection(HttpToolsProtocol):
         """Begin, after the TLS handshake if there is one."""
         transport.set_write_buffer_limits(high=PIECE_BYTES)
         super().connection_made(transport)
+        self._descriptor = transport.get_extra_info("socket").fileno()
         self.moved_s = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -260,6 +278,10 @@ class Connection(HttpToolsProtocol):
         self._is_lost = True
         self._table.discard(self)
         super().connection_lost(exc)
+        # uvicorn tells the request that came last; with others queued, it is not the one that is worked on.
+        if self._running is not None:
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     # --- what arrives ------------------------------------------------------------------------------
 
@@ -272,12 +294,9 @@ class Connection(HttpToolsProtocol):
             # Also where the parser sees no request yet: an idle connection was woken.
             self.is_in_head = self._is_message_complete and not self.is_busy
         super().data_received(data)
-        if self._takes_no_more:
-            # What is queued is answered; for the rest the client needs another connection.
-            self.pipeline[0][0].keep_alive = False
-        elif self.is_in_head and not self.transport.is_closing():
+        if self.is_in_head and not self.transport.is_closing():
             self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES or len(self.headers or ()) > MAX_HEADERS:
+            if self._head_bytes > MAX_HEAD_BYTES:
                 self.send_400_response("the head of the request is too large")
 
     def on_message_begin(self) -> None:
@@ -287,28 +306,30 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {_EXTENSION: {"connection": self}}
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header. Too many end the parsing, with an error that the parser makes of this one."""
+        if len(self.headers) >= MAX_HEADERS:
+            raise ValueError("too many headers")
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Begin to work on a request, or queue it behind the one that is worked on."""
         self.is_in_head = False
         self._head_bytes = 0
         self.moved_s = self.loop.time()
-        if len(self.headers) > MAX_HEADERS:
-            raise ValueError("too many headers")
         if len(self.pipeline) >= MAX_PIPELINED:
+            # What is queued is answered; for the rest the client needs another connection.
             self._takes_no_more = True
-        if not self._takes_no_more:
-            super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """Take a part of the body of the latest request."""
-        if not self._takes_no_more:
-            super().on_body(body)
+            self.pipeline[0][0].keep_alive = False
+            raise ValueError("too many requests at once")
+        super().on_headers_complete()
+        if self._running is None:
+            self._running = self.cycle
 
     def on_message_complete(self) -> None:
         """Note that the latest request has arrived."""
         self._is_message_complete = True
-        if not self._takes_no_more:
-            super().on_message_complete()
+        super().on_message_complete()
 
     # --- what is sent ------------------------------------------------------------------------------
 
@@ -325,10 +346,13 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, or begin with one that is queued."""
         self.moved_s = self.loop.time()
+        self._running = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, and close."""
+        """Answer what is not HTTP, and close; requests that are queued come first, and then their last one closes."""
+        if self._takes_no_more:
+            return
         error = InvalidRequest(f"this is no request: {msg}", reason="MALFORMED_REQUEST")
         self.transport.write(bare_response("400 Bad Request", error))
         self.transport.close()
@@ -338,6 +362,14 @@ def connection_of(scope: Scope) -> Connection | None:
     """The connection that a request came over; None where there is none, as in a test of the application alone."""
     found: Connection | None = scope.get("extensions", {}).get(_EXTENSION, {}).get("connection")
     return found
+
+
+def _unsent_by_kernel(descriptor: int) -> int:
+    """Bytes that the kernel has taken from us and the client's kernel has not; 0 where the system does not say."""
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0
 
 
 def bare_response(status: str, error: EbbtideError) -> bytes:

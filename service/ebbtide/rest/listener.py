@@ -19,6 +19,9 @@ from ebbtide.telemetry import get_log, in_background
 RETRY_S = 0.5
 """How long nothing is accepted after the system could not: it has no file descriptors or no memory left."""
 
+ACCEPTED_AT_ONCE = 100
+"""Most connections accepted before others get their turn."""
+
 
 class Listener:
     """Accepts connections from construction on."""
@@ -55,18 +58,26 @@ class Listener:
         while True:
             try:
                 client, _ = await loop.sock_accept(self._socket)
+                self._take(client, loop.time())
+                # On a busy loop it takes long to come here again: take others that wait at the same time.
+                with contextlib.suppress(BlockingIOError):
+                    for _ in range(ACCEPTED_AT_ONCE):
+                        client, _ = self._socket.accept()
+                        self._take(client, loop.time())
             except OSError as error:
                 get_log("rest").warning("no connection can be accepted", errno=error.errno)
                 await asyncio.sleep(RETRY_S)
-                continue
-            connection = self._make()
-            if self._connections.admit(connection, loop.time()):
-                task = in_background(self._begin(client, connection))
-                connection.drop = task.cancel
-                self._beginning.add(task)
-                task.add_done_callback(self._beginning.discard)
-            else:
-                self._turn_away(client)
+
+    def _take(self, client: socket.socket, now_s: float) -> None:
+        """Begin with a connection, or turn it away when there are too many."""
+        connection = self._make()
+        if not self._connections.admit(connection, now_s):
+            self._turn_away(client)
+            return
+        task = in_background(self._begin(client, connection))
+        connection.drop = task.cancel
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
 
     def _turn_away(self, client: socket.socket) -> None:
         with contextlib.closing(client), contextlib.suppress(OSError):

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -178,6 +179,8 @@ def close_connections(doomed: set[Place], port: int) -> int:
             # A socket of both families tells an address of IPv4 within one of IPv6.
             place = (address.removeprefix("::ffff:").partition("%")[0], its_port)
             if place in doomed and connection.getsockname()[1] == port:
+                # With a reset: what is unsent is dropped by the kernel too.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.shutdown(socket.SHUT_RDWR)
                 closed += 1
     return closed
