@@ -23,8 +23,8 @@ from tests.support.waiting import Stopwatch, wait_until
 pytestmark = [pytest.mark.chaos, pytest.mark.alone]
 
 MANY = int(os.environ.get("EBBTIDE_SILENT_CLIENTS", "120"))
-HEADER_S = 2
-SEND_S = 3
+HEADER_S = 1
+SEND_S = 2
 PATIENT = {"EMBEDDING__MODEL": "off"}
 SETTINGS = {
     **PATIENT,
@@ -104,11 +104,9 @@ def costs_nothing(daemon: Daemon, make: Callable[[], socket.socket], timeout_s: 
     "half",
     [
         b"",
-        b"GET /heal",
         b"\r\n" * 50,
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 100,
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 16_000,
-        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 60_000,
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 300_000,
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHo",
         b"GET /nowhere HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 900\r\n\r\n{",
@@ -140,8 +138,9 @@ def test_a_head_byte_by_byte_has_one_deadline(daemon: Daemon) -> None:
         NODES * 1000,
         b"GET /docs/files/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000,
-        b"GET /v1/agents/ann/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"GET /v1/agents/ann/export HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        # Those that are refused for the bounds on streams and transfers go by themselves.
+        b"GET /v1/agents/ann/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        b"GET /v1/agents/ann/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     ],
     ids=["listing", "pipelined listings", "file", "pipelined documents", "events", "export"],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import socket
 
 import grpc
@@ -95,6 +96,7 @@ class GrpcServer:
 
     async def serve(self, service: Service) -> None:
         """Serve until stopped; calls in flight get the grace time."""
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
         stalls = Stalls(self._settings, service.metrics, self._port)
         servicer = Servicer(service, stalls)
         health = Health(service, (SERVICE.full_name,), stalls)
@@ -159,6 +161,11 @@ def _options(settings: Settings, max_connections: int) -> list[tuple[str, int]]:
         ("grpc.keepalive_timeout_ms", ping_ms),
         ("grpc.http2.ping_timeout_ms", ping_ms),
     ]
+
+
+def _is_no_lost_client(record: logging.LogRecord) -> bool:
+    """Drop what gRPC logs as an error when a connection is closed before a response is sent: that is ordinary."""
+    return not (record.exc_info and isinstance(record.exc_info[1], grpc.aio.InternalError))
 
 
 def _following(renewal: Renewal) -> grpc.ServerCredentials:

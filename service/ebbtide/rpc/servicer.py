@@ -212,6 +212,9 @@ class Servicer:
             if isinstance(error, (Corrupted, Internal)):
                 self._log.error("request failed", reason=error.reason, exc_info=error)
             await self.refuse(context, error, request_id)
+        except grpc.aio.InternalError:
+            # Nothing more can be sent: the connection is closed.
+            raise
         except Exception as error:
             code, outcome = "INTERNAL", "Internal"
             self._log.error("request failed", reason="INTERNAL", exc_info=error)
