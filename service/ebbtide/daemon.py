@@ -68,8 +68,12 @@ SWITCH_INTERVAL_S = 0.0001
 """How soon a busy thread lets another one run. With Python's 5 ms a short read beside a busy thread takes 20 ms."""
 
 DESCRIPTORS_PER_AGENT = 4
-DESCRIPTORS_KEPT = 256
-"""File descriptors for an open agent, and for everything else: sockets, logs, listings."""
+DESCRIPTORS_KEPT = 64
+CONNECTIONS_SHARE = 8
+"""File descriptors for an open agent, and for logs and listings; each port's connections get this part of the limit."""
+
+MOST_DESCRIPTORS = 1 << 20
+"""What counts as the limit where there is none."""
 
 MOST_OPEN_BY_DEFAULT = 1000
 
@@ -111,17 +115,28 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def open_agent_limit(configured: int) -> int:
-    """Most agents open at once: as configured, else what the file-descriptor limit leaves room for."""
-    if configured:
-        return configured
+def _descriptor_limit() -> int:
+    """The limit of file descriptors, raised as far as this process may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
-    kept = min(DESCRIPTORS_KEPT, soft // 2)
-    return max(1, min(MOST_OPEN_BY_DEFAULT, (soft - kept) // DESCRIPTORS_PER_AGENT))
+    return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def connection_limit(configured: int) -> int:
+    """Most connections of each port: as configured, but no more than their share of the descriptors."""
+    return max(1, min(configured, _descriptor_limit() // CONNECTIONS_SHARE))
+
+
+def open_agent_limit(configured: int, connections: int) -> int:
+    """Most agents open at once: as configured, else what descriptors are left beside the connections of both ports."""
+    if configured:
+        return configured
+    limit = _descriptor_limit()
+    kept = min(DESCRIPTORS_KEPT, limit // 4) + 2 * connections
+    return max(1, min(MOST_OPEN_BY_DEFAULT, (limit - kept) // DESCRIPTORS_PER_AGENT))
 
 
 @contextlib.asynccontextmanager
@@ -177,7 +192,9 @@ async def opened(
         fleet = Fleet(
             needs,
             settings.memory,
-            max_open=open_agent_limit(settings.fleet.max_open_agents),
+            max_open=open_agent_limit(
+                settings.fleet.max_open_agents, connection_limit(settings.server.max_connections)
+            ),
             max_resident_bytes=settings.fleet.max_resident_bytes,
             compression_concurrency=settings.fleet.compression_concurrency,
             max_event_streams=settings.limits.max_event_streams,
@@ -333,10 +350,11 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     gc.freeze()
     log = get_log("daemon")
     supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
+    max_connections = connection_limit(settings.server.max_connections)
     async with contextlib.AsyncExitStack() as ports:
-        rest = RestServer(settings.server, renewal)
+        rest = RestServer(settings.server, renewal, max_connections)
         ports.callback(rest.release)
-        rpc = GrpcServer(settings, renewal)
+        rpc = GrpcServer(settings, renewal, max_connections)
         ports.push_async_callback(rpc.release)
         async with (
             opened(settings, on_beat=supervision.beat) as service,

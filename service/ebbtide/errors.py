@@ -71,7 +71,9 @@ REASONS: dict[str, Reason] = {
     "BACKUP_UNREADABLE": _invalid("What was sent is no whole, sound backup or export."),
     "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "No such path."),
     "METHOD_NOT_ALLOWED": Reason(405, "UNIMPLEMENTED", "NotFound", "The path exists, the method does not."),
-    "MALFORMED_REQUEST": _invalid("What arrived is not HTTP, or its head is larger than 256 KiB."),
+    "MALFORMED_REQUEST": _invalid(
+        "What arrived is not HTTP, or its head is larger than 64 KiB or 128 headers."
+    ),
     "BODY_TOO_LARGE": _invalid("The body is larger than the limit.", 413),
     "UNSUPPORTED_MEDIA_TYPE": _invalid(
         "Bodies are application/json in UTF-8, uncompressed; of a restore, application/octet-stream.", 415
@@ -223,6 +225,12 @@ REASONS: dict[str, Reason] = {
         "RESOURCE_EXHAUSTED",
         "Exhausted",
         "As many agents are on their way in or out as may be, or half as many by the key.",
+    ),
+    "SERVER_BUSY": Reason(
+        503,
+        "RESOURCE_EXHAUSTED",
+        "Exhausted",
+        "Too many connections, or too many bytes of requests and responses in memory at once.",
     ),
     "STORE_FULL": Reason(
         507, "RESOURCE_EXHAUSTED", "Exhausted", "The disk or the agent's map is full; nothing was stored."

@@ -58,6 +58,12 @@ class Metrics:
             "transport",
             "verb",
         )
+        self.closed_connections = counter(
+            "ebbtide_closed_connections_total",
+            "Connections closed or refused because of their client, or for want of room.",
+            "transport",
+            "cause",
+        )
         self.model_calls = counter("ebbtide_model_calls_total", "Calls of a model.", "task", "outcome")
         self.model_seconds = histogram(
             "ebbtide_model_call_duration_seconds", "How long calls of a model took.", MODEL_BUCKETS, "task"
@@ -121,6 +127,10 @@ class Metrics:
         timed = self._child(self.request_seconds, transport, verb)
         counted.inc()
         timed.observe(took_s)
+
+    def connection_closed(self, transport: str, cause: str) -> None:
+        """Count a connection that was closed because of its client, or for want of room."""
+        self._child(self.closed_connections, transport, cause).inc()
 
     def model_call(self, task: str, outcome: str, took_s: float) -> None:
         """Count a call of a model that ended."""

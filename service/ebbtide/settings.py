@@ -87,6 +87,23 @@ class ServerSettings(_Section):
     request_timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
         30_000, description="Longest a request waits for its agent's turn."
     )
+    header_timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
+        10_000, description="Longest time for a TLS handshake, and for the head of a request to arrive."
+    )
+    send_timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
+        30_000,
+        description="Longest time a client may read nothing of its response; then its connection is closed.",
+    )
+    max_connections: Annotated[int, Field(ge=4, le=100_000)] = Field(
+        1000,
+        description="Most connections of each port, but no more than an eighth of the file-descriptor limit; "
+        "beyond it: SERVER_BUSY.",
+    )
+    max_buffered_bytes: Annotated[int, Field(ge=MIB, le=1 << 40)] = Field(
+        64 * MIB,
+        description="Bytes of requests and responses held for slow clients of each port; beyond it "
+        "connections that wait longest are closed.",
+    )
     shutdown_grace_s: Annotated[float, Field(ge=0, le=600)] = Field(
         30.0,
         description="Longest a stop waits for requests in flight; at least 1 s. Closing may take half as long again, "

@@ -15,11 +15,13 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from starlette.routing import Mount
 
 from ebbtide.daemon import refuse_insecure_bind
 from ebbtide.errors import Precondition
 from ebbtide.rest import guard
-from ebbtide.rest.server import _Protocol
+from ebbtide.rest.app import create_app
+from ebbtide.rest.connections import Connection
 from ebbtide.telemetry import configure_log
 from ebbtide.verbs import recall as recall_verb
 from ebbtide.verbs.service import Service
@@ -141,6 +143,143 @@ async def test_listed_origin_is_taken_and_told_so(tmp_path: Path) -> None:
             "/v1/agents/ann/remember", headers={"Origin": "http://localhost:3001", **asked}
         )
         assert foreign.status_code == 403
+
+
+POLICY = "cross-origin-resource-policy"
+OPENS_A_TAB = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+def every_route(service: Service) -> list[tuple[str, str]]:
+    """Method and path of every route of the app, its documents and a file of them included."""
+    app: Any = create_app(service)
+    found = []
+    for route in app._app.routes:
+        if isinstance(route, Mount):
+            found.append(("GET", f"{route.path}/swagger-ui.css"))
+            continue
+        path = (
+            route.path.format(agent_id="ann", node_id="n1", batch_id="b1")
+            if "{" in route.path
+            else route.path
+        )
+        found += [(method, path) for method in sorted(route.methods)]
+    return found
+
+
+@pytest.mark.parametrize(
+    "site_values",
+    [
+        ["cross-site"],
+        ["same-site"],
+        ["Cross-Site"],
+        ["SAME-ORIGIN"],
+        ["unheard-of"],
+        [""],
+        ["same-origin", "cross-site"],
+        ["cross-site", "none"],
+        ["none, cross-site"],
+    ],
+)
+async def test_no_route_answers_a_page_of_another_site(site: Site, site_values: list[str]) -> None:
+    """A request that a browser marks as coming from another site reaches no route, whatever its method.
+
+    An image or a script of a foreign page asks without an `Origin`: only `Sec-Fetch-Site` gives it away.
+    """
+    await tell(site.service, "ann", "The kettle is blue.")
+    walked = every_route(site.service)
+    assert len(walked) > 40
+    assert {("GET", "/docs"), ("GET", "/healthz"), ("GET", "/openapi.json"), ("GET", "/metrics")} <= {*walked}
+    marks = [("Sec-Fetch-Site", value) for value in site_values]
+    for method, path in [*walked, ("GET", "/nowhere"), ("DELETE", "/healthz"), ("OPTIONS", "/v1/agents")]:
+        response = await site.client.request(method, path, headers=marks)
+        assert response.status_code == 403, (method, path)
+        assert response.headers[POLICY] == "same-origin"
+        if method != "HEAD":
+            assert reason(response) == "ORIGIN_NOT_ALLOWED"
+    assert await site.agents() == ["ann"]
+
+
+async def test_the_user_and_our_own_pages_are_answered(site: Site) -> None:
+    """What a user types, what /docs loads, and programs that send no such header go through, on every route."""
+    for marks in ({}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin"}):
+        for method, path in every_route(site.service):
+            ending = "?follow=false" if path.endswith("/events") else ""
+            response = await site.client.request(method, path + ending, headers=marks)
+            assert response.status_code != 403, (method, path)
+            assert response.headers[POLICY] == "same-origin", (method, path)
+
+
+async def test_only_pages_open_from_a_link_on_another_site(site: Site) -> None:
+    """A link leads to /docs and nowhere else; a frame, an image, a script and a form do not lead there either."""
+    response = await site.client.get("/docs", headers=OPENS_A_TAB)
+    assert response.status_code == 200
+    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    for method, path in every_route(site.service):
+        if (method, path) != ("GET", "/docs"):
+            response = await site.client.request(method, path, headers=OPENS_A_TAB)
+            assert response.status_code == 403, (method, path)
+    for changed in (
+        {"Sec-Fetch-Mode": "no-cors"},
+        {"Sec-Fetch-Mode": "Navigate"},
+        {"Sec-Fetch-Dest": "iframe"},
+        {"Sec-Fetch-Dest": "image"},
+        {"Sec-Fetch-Dest": ""},
+        {"Origin": "https://evil.example"},
+    ):
+        response = await site.client.get("/docs", headers={**OPENS_A_TAB, **changed})
+        assert (response.status_code, reason(response)) == (403, "ORIGIN_NOT_ALLOWED"), changed
+    twice = [*OPENS_A_TAB.items(), ("Sec-Fetch-Dest", "iframe")]
+    assert (await site.client.get("/docs", headers=twice)).status_code == 403
+    assert (await site.client.post("/docs", headers=OPENS_A_TAB)).status_code == 403
+
+
+@pytest.mark.parametrize("listed", ["http://localhost:3000", "*"])
+async def test_listed_origins_fetch_from_another_site(tmp_path: Path, listed: str) -> None:
+    """A page that CORS lists calls across sites, preflight included; without an `Origin` nothing does."""
+    page = "http://localhost:3000"
+    marks = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+    async with site_in(tmp_path / "data", server={"cors_origins": (listed,)}) as site:
+        asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+        path = "/v1/agents/ann/remember"
+        preflight = await site.client.options(path, headers={"Origin": page, **marks, **asked})
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-origin"] in (page, "*")
+        done = await site.client.post(path, json=BATCH, headers={"Origin": page, **marks})
+        assert done.status_code == 202
+        assert done.headers["access-control-allow-origin"] in (page, "*")
+        assert done.headers[POLICY] == "same-origin", "which binds no fetch that CORS allows"
+        for path in ("/v1/agents/ann", "/metrics"):
+            assert (await site.client.get(path, headers=marks)).status_code == 403
+        if listed != "*":
+            foreign = {"Origin": "http://localhost:3001", **marks}
+            assert (await site.client.get("/v1/agents/ann", headers=foreign)).status_code == 403
+
+
+async def test_no_other_origin_may_embed_any_response(site: Site) -> None:
+    """`Cross-Origin-Resource-Policy` is on files, streams, errors of every layer, and what is no HTTP at all."""
+    await tell(site.service, "ann", "The kettle is blue.")
+    await settle(site.service, "ann")
+    for method, path, status in (
+        ("GET", "/v1/agents/ann/backup", 200),
+        ("GET", "/v1/agents/ann/export", 200),
+        ("GET", "/v1/agents/ann/events?follow=false", 200),
+        ("GET", "/docs/files/swagger-ui.css", 200),
+        ("HEAD", "/docs", 200),
+        ("GET", "/metrics", 200),
+        ("GET", "/healthz", 200),
+        ("GET", "/nowhere", 404),
+        ("DELETE", "/healthz", 405),
+        ("GET", "/v1/agents/a%2Fb", 400),
+        ("POST", "/v1/agents/ann/remember", 400),
+    ):
+        response = await site.client.request(method, path)
+        assert (response.status_code, response.headers[POLICY]) == (status, "same-origin"), path
+    refused = await site.client.get("/healthz", headers={"Host": "evil.example"})
+    assert (refused.status_code, refused.headers[POLICY]) == (421, "same-origin")
+    async with raw(site.url) as line:
+        await line.send("NO HTTP AT ALL")
+        answer = await line.answer()
+        assert (answer.status, answer.headers[POLICY]) == (400, "same-origin")
 
 
 def test_listening_beyond_this_machine_needs_a_word(tmp_path: Path) -> None:
@@ -387,14 +526,14 @@ async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
 async def test_answers_are_sent_without_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part of an answer waits for another part to be acknowledged, on whichever event loop."""
     delays: list[int] = []
-    inner = _Protocol.connection_made
+    inner = Connection.connection_made
 
-    def noted(self: _Protocol, transport: Any) -> None:
+    def noted(self: Connection, transport: Any) -> None:
         taken = transport.get_extra_info("socket")
         delays.append(taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         inner(self, transport)
 
-    monkeypatch.setattr(_Protocol, "connection_made", noted)
+    monkeypatch.setattr(Connection, "connection_made", noted)
     async with site_in(tmp_path) as site:
         assert (await site.client.get("/healthz")).status_code == 200
     assert delays

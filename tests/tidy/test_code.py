@@ -17,7 +17,7 @@ LONGEST_MODULE = 420
 LONGEST_FUNCTION = 70
 
 LONGER = {
-    "settings.py": (450, "every setting of the daemon"),
+    "settings.py": (470, "every setting of the daemon"),
     "memory/network.py": (455, "the arrays of one network, and every way they change"),
     "vocabulary.py": (480, "every word that everyone may import, each with what it means"),
     "language/builtin/words_english.py": (700, "word lists"),

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from ebbtide.cli.serve import describe
-from ebbtide.daemon import open_agent_limit, refuse_insecure_bind
+from ebbtide.daemon import connection_limit, open_agent_limit, refuse_insecure_bind
 from ebbtide.errors import FAMILIES, REASONS, EbbtideError, Precondition
 from ebbtide.parameters import AgentParameters
 from ebbtide.settings import load_settings
@@ -64,11 +64,38 @@ def test_listening_beyond_this_machine_must_be_allowed(host: str) -> None:
     refuse_insecure_bind(load_settings({"server": {"host": host, "allow_insecure": True}}))
 
 
-def test_the_open_agent_limit_follows_the_descriptor_limit() -> None:
-    """As configured, else what descriptors leave room for, never none."""
-    assert open_agent_limit(7) == 7
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert 1 <= open_agent_limit(0) <= max(1, max(soft, resource.getrlimit(resource.RLIMIT_NOFILE)[0]) // 4)
+@pytest.mark.parametrize(
+    ("descriptors", "connections", "agents"),
+    [
+        (16, 2, 2),
+        (120, 15, 15),
+        (1024, 128, 176),
+        (4096, 512, 752),
+        (8192, 1000, 1000),
+        (1 << 20, 1000, 1000),
+    ],
+)
+def test_connections_and_agents_share_the_descriptors(
+    descriptors: int, connections: int, agents: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections of both ports and open agents fit the limit of descriptors together, with some to spare."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert connection_limit(1000) == connections
+    assert open_agent_limit(0, connections) == agents
+    assert 2 * connections + 4 * agents < descriptors
+    assert open_agent_limit(7, connections) == 7, "as configured"
+    assert connection_limit(5) == min(5, connections)
+
+
+def test_the_descriptor_limit_is_raised() -> None:
+    """The soft limit follows the hard one, which is what counts."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+        connection_limit(1000)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_every_reason_belongs_to_a_family() -> None:

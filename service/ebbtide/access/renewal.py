@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -45,14 +44,6 @@ class Renewal:
         self.looks = 0
         """How often the files were looked at."""
         self._log = get_log("access")
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """A context whose every new connection is one of the certificates in force."""
-        context = _Latest(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.renewal = self
-        return context
 
     async def follow(self, on_pool: OnPool) -> None:
         """Take the files whenever they change; for ever."""
@@ -92,27 +83,6 @@ class Renewal:
             _stamp_of(path)
             for path in (settings.tls_cert_file, settings.tls_key_file, settings.tls_client_ca_file)
         )
-
-
-class _Latest(ssl.SSLContext):
-    """Leaves every connection to the context in force, tickets and authorities included.
-
-    Loading new files into one and the same context would go on trusting an authority that was taken away.
-    """
-
-    renewal: Renewal
-
-    def wrap_bio(
-        self,
-        incoming: ssl.MemoryBIO,
-        outgoing: ssl.MemoryBIO,
-        server_side: bool = False,
-        server_hostname: str | bytes | None = None,
-        session: ssl.SSLSession | None = None,
-    ) -> ssl.SSLObject:
-        """A connection of the certificates in force."""
-        current = self.renewal.current.context
-        return current.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
 
 def _stamp_of(path: str) -> tuple[int, int, int] | None:

@@ -1,11 +1,15 @@
 """The guard: what is looked at before a request reaches a route.
 
 A web page must not drive a local daemon: `Host` must name this machine, the bound address or an allowed host
-(a page of a rebound DNS name fails here), a foreign `Origin` is refused unless CORS lists it, and bodies are
-JSON only (what a form cannot send). The body is read whole, within its limit, before anything else happens, so
-a half-sent one never reaches a verb; and when the caller goes away, work that has not begun is cancelled. Where API
-keys are asked for, one is looked at before the body is read; what it may do is decided at the route.
-An upload is too large for that: its verb reads it, within a limit of its own, and a form cannot send its type either.
+(a page of a rebound DNS name fails here), a foreign `Origin` is refused unless CORS lists it, a request that the
+browser marks as coming from another site (`Sec-Fetch-Site`) is refused with or without an `Origin`, and bodies are
+JSON only (what a form cannot send). No other origin may embed a response (`Cross-Origin-Resource-Policy`).
+
+The body is read whole, within its limit, before anything else happens, so a half-sent one never reaches a verb;
+and when the caller goes away, work that has not begun is cancelled. Where API keys are asked for, one is looked at
+before the body is read; what it may do is decided at the route. An upload is too large for that: its verb reads it,
+within a limit of its own, and a form cannot send its type either. A response is sent in pieces, each when its client
+has read those before.
 
 Pure ASGI: no buffering of responses, no copies.
 """
@@ -27,9 +31,10 @@ from ebbtide.access.entrance import Entrance
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.actor import NOBODY, set_actor
-from ebbtide.errors import Deadline, EbbtideError, Forbidden, Internal, InvalidRequest
+from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest
 from ebbtide.metrics import Metrics
-from ebbtide.rest.problems import note_outcome, outcome_of, problem
+from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
+from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
 
@@ -38,6 +43,12 @@ BODY_TIMEOUT_S = 60.0
 
 WATCH_AFTER_S = 0.05
 """A request that takes longer than this is cancelled when its caller goes away."""
+
+PAGES = frozenset({"/docs"})
+"""Paths of pages that may be opened by a link on another site: they show nothing by themselves."""
+
+_OWN_SITE = frozenset({"none", "same-origin"})
+"""What `Sec-Fetch-Site` says of a request by the user or by a page of ours; any other value is refused."""
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -66,24 +77,30 @@ class Guard:
         """Look at one request, pass it on, log how it ended."""
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
-        request_id = request_id_from(headers.get("x-request-id"))
+        asked = Headers(scope=scope)
+        request_id = request_id_from(asked.get("x-request-id"))
         begun_s = time.monotonic()
+        connection = connection_of(scope)
         status = 0
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
-            await send(message)
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                headers[RESOURCE_POLICY[0]] = RESOURCE_POLICY[1]
+            if len(message.get("body", b"")) > PIECE_BYTES:
+                await _send_in_pieces(message, connection, send)
+            else:
+                await send(message)
 
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         nobody = CALLER.set(CALLER.get())
         try:
-            with span("rest.request", parent=headers.get("traceparent", ""), request_id=request_id) as told:
-                await self._serve(scope, headers, receive, answer)
+            with span("rest.request", parent=asked.get("traceparent", ""), request_id=request_id) as told:
+                await self._serve(scope, asked, receive, answer)
                 told.set("http.request.method", scope["method"])
                 told.set("http.route", _route(scope))
                 told.set("http.response.status_code", status)
@@ -94,6 +111,9 @@ class Guard:
                 self._log.error("request failed", reason="INTERNAL", exc_info=error)
                 await problem(Internal("unexpected"))(scope, receive, answer)
         finally:
+            if connection is not None:
+                # One request of a connection is in hand at a time.
+                connection.release(connection.held_bytes)
             CALLER.reset(nobody)
             set_actor(NOBODY)
             took_s = time.monotonic() - begun_s
@@ -110,6 +130,7 @@ class Guard:
         try:
             self._check_host(headers)
             self._check_origin(headers)
+            self._check_site(scope, headers)
             _check_path(scope)
             self._admit(scope, headers)
             if _is_upload(scope):
@@ -137,9 +158,12 @@ class Guard:
             reason="MISDIRECTED_REQUEST",
         )
 
+    def _is_listed(self, origin: str) -> bool:
+        return origin in self._origins or "*" in self._origins
+
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
-        if origin is None or origin in self._origins or "*" in self._origins:
+        if origin is None or self._is_listed(origin):
             return
         if origin.lower() in {
             f"{scheme}://{headers.get('host', '').lower()}" for scheme in ("http", "https")
@@ -147,6 +171,20 @@ class Guard:
             return
         raise Forbidden(
             "a web page of another origin may not call; see server.cors_origins",
+            reason="ORIGIN_NOT_ALLOWED",
+        )
+
+    def _check_site(self, scope: Scope, headers: Headers) -> None:
+        """Refuse what a browser sends for a page of another site; only this header marks a GET without an `Origin`."""
+        if _OWN_SITE.issuperset(headers.getlist("sec-fetch-site")):
+            return
+        origin = headers.get("origin")
+        if origin is not None and self._is_listed(origin):
+            return
+        if scope["method"] == "GET" and scope["path"] in PAGES and _opens_a_tab(headers):
+            return
+        raise Forbidden(
+            "a web page of another site may not call (Sec-Fetch-Site); see server.cors_origins",
             reason="ORIGIN_NOT_ALLOWED",
         )
 
@@ -171,16 +209,16 @@ class Guard:
             raise self._too_large()
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                body = await self._collect(receive)
+                body = await self._collect(connection_of(scope), receive)
         except TimeoutError:
             raise Deadline("the body did not arrive in time", reason="REQUEST_TIMED_OUT") from None
         if body and scope["method"] in _WITH_BODY:
             _check_media_type(headers)
         return body
 
-    async def _collect(self, receive: Receive) -> bytes:
+    async def _collect(self, connection: Connection | None, receive: Receive) -> bytes:
         parts: list[bytes] = []
-        size = 0
+        size = held = 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -189,6 +227,11 @@ class Guard:
             size += len(part)
             if size > self._max_body_bytes:
                 raise self._too_large()
+            if connection is not None and size > PIECE_BYTES:
+                if not connection.hold(size - held):
+                    busy = "too many bytes of requests and responses are in memory at once"
+                    raise Exhausted(busy, reason="SERVER_BUSY", retry_after_s=1.0)
+                held = size
             parts.append(part)
             if not message.get("more_body", False):
                 return b"".join(parts)
@@ -207,6 +250,12 @@ def _route(scope: Scope) -> str:
 def _verb(scope: Scope) -> str:
     """The verb that was asked for, as both transports call it; `none` where there is no such route."""
     return getattr(getattr(scope.get("route"), "endpoint", None), "__name__", "none")
+
+
+def _opens_a_tab(headers: Headers) -> bool:
+    """Whether a browser loads a page of its own with this request, and not a frame, an image or a script."""
+    is_navigation = headers.getlist("sec-fetch-mode") == ["navigate"]
+    return is_navigation and headers.getlist("sec-fetch-dest") == ["document"]
 
 
 def _host_name(host: str) -> str:
@@ -291,6 +340,19 @@ class _Watch:
         self._work = None
         if self._watching is not None:
             self._watching.cancel()
+
+
+async def _send_in_pieces(message: Message, connection: Connection | None, send: Send) -> None:
+    """Send a part of a body that is large: each piece waits until the client has read those before."""
+    body, more_body = message["body"], message.get("more_body", False)
+    if connection is not None:
+        connection.hold(len(body))
+    for start in range(0, len(body), PIECE_BYTES):
+        end = start + PIECE_BYTES
+        piece = {"type": message["type"], "body": body[start:end], "more_body": more_body or end < len(body)}
+        await send(piece)
+    if connection is not None:
+        connection.release(len(body))
 
 
 async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:

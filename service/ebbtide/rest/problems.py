@@ -59,6 +59,9 @@ class ErrorBody(Answer):
     error: ErrorDetails
 
 
+RESOURCE_POLICY = ("Cross-Origin-Resource-Policy", "same-origin")
+"""A header of every response: browsers let no page of another origin embed it, as an image or a script."""
+
 OUTCOME = "ebbtide.outcome"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from ebbtide.rpc.stalls import Stalls
 from ebbtide.verbs import service as verbs
 from ebbtide.verbs.service import Service
 
@@ -26,8 +27,9 @@ Status = health_pb2.HealthCheckResponse
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
     """Tells whether requests are accepted, for the server as a whole and for each service."""
 
-    def __init__(self, service: Service, names: tuple[str, ...]) -> None:
+    def __init__(self, service: Service, names: tuple[str, ...], stalls: Stalls) -> None:
         self._service = service
+        self._stalls = stalls
         self._names = ("", *names)
         self._stopping = asyncio.Event()
 
@@ -39,11 +41,14 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         """Tell of one service now; NOT_FOUND for one that there is not."""
         if request.service not in self._names:
             await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
-        return Status(status=await self._status())
+        status = await self._status()
+        self._stalls.finishing(context, 0)
+        return Status(status=status)
 
     async def List(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Tell of every service now."""
         status = await self._status()
+        self._stalls.finishing(context, 0)
         return health_pb2.HealthListResponse(statuses={name: Status(status=status) for name in self._names})
 
     async def Watch(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
@@ -55,7 +60,8 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
             if request.service in self._names:
                 status = await self._status()
             if status != told:
-                yield Status(status=status)
+                with self._stalls.sending(context, 0):
+                    yield Status(status=status)
                 told = status
             if is_over:
                 return

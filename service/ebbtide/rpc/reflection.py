@@ -30,4 +30,5 @@ class Reflection(_ReflectionServicer):  # type: ignore[misc]
         except EbbtideError as error:
             await self._servicer.refuse(context, error)
         async for answer in super().ServerReflectionInfo(request_iterator, context):
-            yield answer
+            with self._servicer.stalls.sending(context, answer.ByteSize()):
+                yield answer

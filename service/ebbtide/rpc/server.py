@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import socket
 
 import grpc
@@ -16,8 +17,9 @@ from ebbtide.access.tls import Certificates
 from ebbtide.rpc.health import Health
 from ebbtide.rpc.reflection import Reflection
 from ebbtide.rpc.servicer import SERVICE, Servicer
+from ebbtide.rpc.stalls import Stalls
 from ebbtide.settings import ServerSettings, Settings
-from ebbtide.telemetry import get_log
+from ebbtide.telemetry import get_log, in_background
 from ebbtide.verbs.service import Service
 
 FIELD = "grpc_port"
@@ -25,6 +27,13 @@ FIELD = "grpc_port"
 
 STREAMS_END_S = 0.1
 """How long a stop waits for streams that stand open, once no call is in hand."""
+
+
+MAX_CALLS = 4000
+"""Most calls under way at once, over all connections; further ones are refused with RESOURCE_EXHAUSTED."""
+
+IDLE_MS = 300_000
+"""How long a connection stays open without a call."""
 
 
 def _wanted_port(server: ServerSettings) -> int:
@@ -46,21 +55,19 @@ def _wanted_port(server: ServerSettings) -> int:
 class GrpcServer:
     """Holds the port from construction on, so that a taken one is found before anything is opened."""
 
-    def __init__(self, settings: Settings, renewal: Renewal | None = None) -> None:
+    def __init__(
+        self, settings: Settings, renewal: Renewal | None = None, max_connections: int | None = None
+    ) -> None:
         server = settings.server
         self._renewal = renewal
         self._grace_s = server.shutdown_grace_s
         self._host = f"[{server.host}]" if ":" in server.host else server.host
         self._stopping = asyncio.Event()
         self._serving = asyncio.Event()
+        self._settings = server
         self._server = grpc.aio.server(
-            options=(
-                # Two daemons must not share a port by accident.
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", settings.limits.max_body_bytes),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.max_concurrent_streams", server.grpc_max_concurrent_streams),
-            )
+            options=_options(settings, max_connections or server.max_connections),
+            maximum_concurrent_rpcs=MAX_CALLS,
         )
         self._port = self._bind(server.host, _wanted_port(server))
 
@@ -89,8 +96,10 @@ class GrpcServer:
 
     async def serve(self, service: Service) -> None:
         """Serve until stopped; calls in flight get the grace time."""
-        servicer = Servicer(service)
-        health = Health(service, (SERVICE.full_name,))
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
+        stalls = Stalls(self._settings, service.metrics, self._port)
+        servicer = Servicer(service, stalls)
+        health = Health(service, (SERVICE.full_name,), stalls)
         self._server.add_generic_rpc_handlers(servicer.handlers())
         health_pb2_grpc.add_HealthServicer_to_server(health, self._server)
         health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
@@ -99,11 +108,14 @@ class GrpcServer:
         self._server.add_generic_rpc_handlers(servicer.fallback())
         await self._server.start()
         self._serving.set()
+        sweeping = in_background(stalls.sweep())
         try:
             await self._stopping.wait()
         finally:
+            stalls.stop()
             health.stop()
             await self._end(servicer)
+            sweeping.cancel()
 
     async def _end(self, servicer: Servicer) -> None:
         """Take no more calls; wait for those in hand, not for streams that only stand open (reflection)."""
@@ -129,6 +141,31 @@ class GrpcServer:
     async def release(self) -> None:
         """Let go of the port, also when it never served. Idempotent."""
         await self._server.stop(None)
+
+
+def _options(settings: Settings, max_connections: int) -> list[tuple[str, int]]:
+    """What gRPC itself bounds."""
+    server = settings.server
+    # A client that is gone, or does not read, leaves a ping unanswered: it is found out within the timeout.
+    ping_ms = max(1, server.send_timeout_ms // 2)
+    return [
+        # Two daemons must not share a port by accident.
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", settings.limits.max_body_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", server.grpc_max_concurrent_streams),
+        ("grpc.max_allowed_incoming_connections", max_connections),
+        ("grpc.server_handshake_timeout_ms", server.header_timeout_ms),
+        ("grpc.max_connection_idle_ms", IDLE_MS),
+        ("grpc.keepalive_time_ms", ping_ms),
+        ("grpc.keepalive_timeout_ms", ping_ms),
+        ("grpc.http2.ping_timeout_ms", ping_ms),
+    ]
+
+
+def _is_no_lost_client(record: logging.LogRecord) -> bool:
+    """Drop what gRPC logs as an error when a connection is closed before a response is sent: that is ordinary."""
+    return not (record.exc_info and isinstance(record.exc_info[1], grpc.aio.InternalError))
 
 
 def _following(renewal: Renewal) -> grpc.ServerCredentials:

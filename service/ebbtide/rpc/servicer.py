@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -30,6 +29,7 @@ from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
 from ebbtide.rpc.convert import answered, decoded, given
 from ebbtide.rpc.files import DOWNLOADS, Download, restore
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
+from ebbtide.rpc.stalls import Context, Stalls, place_of
 from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.service import Service
@@ -50,10 +50,9 @@ LARGE_MESSAGE_BYTES = 16 << 10
 ITEM_BYTES = 512
 """What an item of a listing takes to write, as so many bytes of a request take to read."""
 
-Context = Any
-"""grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
-
 Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
+
+EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined] # The stubs do not know it.
 
 T = TypeVar("T")
 
@@ -61,8 +60,9 @@ T = TypeVar("T")
 class Servicer:
     """Every call of the service, on one daemon."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, stalls: Stalls) -> None:
         self._service = service
+        self.stalls = stalls
         self._log = get_log("rpc")
         self._in_hand = 0
         self.idle = asyncio.Event()
@@ -88,18 +88,24 @@ class Servicer:
             return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
         call = CALLS[method.name]
 
-        async def handle(body: bytes, context: Context) -> bytes:
+        async def handle(_: object, context: Context) -> bytes:
+            body = await self._read(context) or b""
+
             async def work() -> bytes:
                 return await self._work(method.name, call, answer_kind, body)
 
             return await self.answer(method.name, context, work)
 
-        return grpc.unary_unary_rpc_method_handler(handle)
+        # As a stream, which looks the same to clients: gRPC calls the handler of a single message only when all of
+        # it has arrived, and waits for that without a deadline.
+        return grpc.stream_unary_rpc_method_handler(handle)
 
     def _stream_handler(
         self, name: str, call: Stream, request_kind: type[Message], answer_kind: type[Message]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        async def handle(body: bytes, context: Context) -> None:
+        async def handle(_: object, context: Context) -> None:
+            body = await self._read(context) or b""
+
             async def work() -> bytes:
                 fields = given(decoded(request_kind, body))
                 self._permit(name, fields.get("agent_id"))
@@ -107,21 +113,23 @@ class Servicer:
                 try:
                     async for page in stream.pages():
                         for item in page:
-                            await context.write(answered(answer_kind, item).SerializeToString())
+                            await self._write(context, answered(answer_kind, item))
                 finally:
                     stream.close()
                 return b""
 
             await self.answer(name, context, work)
 
-        return grpc.unary_stream_rpc_method_handler(handle)
+        return grpc.stream_stream_rpc_method_handler(handle)
 
     def _download(self, method: MethodDescriptor, call: Download) -> grpc.RpcMethodHandler[Any, Any]:
         request_kind, piece_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
-        async def handle(body: bytes, context: Context) -> None:
+        async def handle(_: object, context: Context) -> None:
+            body = await self._read(context) or b""
+
             async def take(piece: bytes) -> None:
-                await context.write(piece_kind(chunk=piece).SerializeToString())
+                await self._write(context, piece_kind(chunk=piece))
 
             async def work() -> None:
                 fields = given(decoded(request_kind, body))
@@ -130,14 +138,17 @@ class Servicer:
 
             await self.answer(method.name, context, work)
 
-        return grpc.unary_stream_rpc_method_handler(handle)
+        return grpc.stream_stream_rpc_method_handler(handle)
 
     def _upload(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
         request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
-        async def handle(bodies: AsyncIterator[bytes], context: Context) -> bytes:
-            arriving: Any = aiter(bodies)
-            messages = (given(decoded(request_kind, body)) async for body in arriving)
+        async def handle(_: object, context: Context) -> bytes:
+            async def received() -> AsyncGenerator[dict[str, Any], None]:
+                while (body := await self._read(context)) is not None:
+                    yield given(decoded(request_kind, body))
+
+            messages = received()
 
             async def work() -> bytes:
                 answer = await restore(self._service, messages, partial(self._permit, method.name))
@@ -148,9 +159,20 @@ class Servicer:
             finally:
                 # Where it is refused before all has arrived, the rest is not waited for.
                 await messages.aclose()
-                await arriving.aclose()
 
         return grpc.stream_unary_rpc_method_handler(handle)
+
+    async def _read(self, context: Context) -> bytes | None:
+        """The next message of a request; None where there is no further one."""
+        with self.stalls.arriving(context):
+            body = await context.read()
+        return None if body is EOF else body
+
+    async def _write(self, context: Context, message: Message) -> None:
+        """Send one message of a stream; wait until the client takes it."""
+        body = message.SerializeToString()
+        with self.stalls.sending(context, len(body)):
+            await context.write(body)
 
     def _permit(self, method: str, agent_id: str | None) -> None:
         """Refuse who may not do this to this agent."""
@@ -185,12 +207,16 @@ class Servicer:
                 with verb_span(VERBS.get(method, "none")):
                     done = await work()
             code, outcome = "OK", "ok"
+            self.stalls.finishing(context, len(done) if isinstance(done, bytes) else 0)
             return done
         except EbbtideError as error:
             code, outcome = error.grpc, REASONS[error.reason].family
             if isinstance(error, (Corrupted, Internal)):
                 self._log.error("request failed", reason=error.reason, exc_info=error)
             await self.refuse(context, error, request_id)
+        except grpc.aio.InternalError:
+            # Nothing more can be sent: the connection is closed.
+            raise
         except Exception as error:
             code, outcome = "INTERNAL", "Internal"
             self._log.error("request failed", reason="INTERNAL", exc_info=error)
@@ -220,6 +246,7 @@ class Servicer:
             (REQUEST_ID_KEY, request_id or _request_id(context)),
             (DETAILS_KEY, status.SerializeToString()),
         )
+        self.stalls.finishing(context, 0)
         await context.abort(grpc.StatusCode[error.grpc], status.message, metadata)
         raise AssertionError("abort does not return")
 
@@ -257,9 +284,8 @@ def _request_id(context: Context) -> str:
 
 @lru_cache(1024)
 def _address(peer: str) -> str:
-    """The address that a call comes from; gRPC tells it as `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
-    _, _, place = unquote(peer).partition(":")
-    return place.rpartition(":")[0].strip("[]")
+    """The address that a call comes from."""
+    return place_of(peer)[0]
 
 
 def _metadata(context: Context, wanted: str) -> list[str]:

@@ -24,8 +24,8 @@ from ebbtide.verbs.forms import Answer, refuse
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
 
-PAGE_SIZE = 500
-"""Events read in one job."""
+PAGE_SIZE = 100
+"""Events read in one job; so many wait in memory for a reader that is slow."""
 
 HEARTBEAT_S = 15.0
 """So often something is sent when nothing happens, so that nobody in between takes the connection for dead."""
@@ -160,14 +160,14 @@ class EventStream:
     async def _page(self) -> list[EventInfo]:
         self._beat = self._watch.next_beat()
 
-        def read(txn: ReadTransaction) -> tuple[int, list[events.Event]]:
+        def read(txn: ReadTransaction) -> tuple[int, list[EventInfo]]:
             after = _position(txn, self._after)
-            return after, list(islice(txn.events(after + 1), PAGE_SIZE))
+            return after, [_told(event) for event in islice(txn.events(after + 1), PAGE_SIZE)]
 
         async with self._service.fleet.using(self._owner) as agent:
             after, found = await agent.run(lambda: agent.workspace.store.read(read))
         self._after = found[-1].sequence if found else after
-        return [_told(event) for event in found]
+        return found
 
 
 def _position(txn: ReadTransaction, after: int | None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from pathlib import Path
 
 import pytest
@@ -63,23 +62,6 @@ def test_an_authority_that_was_taken_away_is_trusted_no_longer(tmp_path: Path) -
     renewal.look()
     (after,) = renewal.current.context.get_ca_certs(binary_form=True)
     assert before != after
-
-
-def test_every_connection_begins_with_what_is_in_force(tmp_path: Path) -> None:
-    """The context that a server was given once makes connections of the newest certificates."""
-    renewal = Renewal(AccessSettings(**written(tmp_path)))
-    context = renewal.context
-
-    def made() -> ssl.SSLContext:
-        return context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_side=True).context
-
-    assert made() is renewal.current.context
-    for name, content in renewed(tmp_path / "fresh").items():
-        (tmp_path / name).write_bytes(content)
-    before = renewal.current
-    renewal.look()
-    assert renewal.current is not before
-    assert made() is renewal.current.context
 
 
 def test_what_cannot_be_used_at_a_start_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,388 @@
+"""Connections: how many there are, how long they wait for their clients, and how much memory they hold meanwhile.
+
+A connection waits for its client during the TLS handshake, before and within the head of a request, and while a
+response is not read. Each of these has a deadline. There is a bound on connections and one on the bytes held for
+them; at a bound, those connections are closed that have waited longest, so that silent clients make room for others.
+A connection whose request is being worked on is never closed for another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import heapq
+import socket
+import struct
+import sys
+import termios
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from ebbtide.errors import EbbtideError, InvalidRequest
+from ebbtide.metrics import Metrics
+from ebbtide.rest.problems import RESOURCE_POLICY, problem
+from ebbtide.settings import ServerSettings
+from ebbtide.telemetry import get_log
+
+PIECE_BYTES = 32 << 10
+"""What is handed to a connection at once; the next piece waits until its client has read most of this one."""
+
+MAX_HEAD_BYTES = 64 << 10
+MAX_HEADERS = 128
+"""Largest request line with headers, and most headers: small ones take 30 times their size in memory."""
+
+MAX_PIPELINED = 16
+"""Most requests that may wait on one connection while an earlier one is worked on."""
+
+SWEEP_S = 0.25
+"""How often connections are checked against their deadlines."""
+
+FAREWELL_S = 0.5
+"""How long a stop waits for the TLS farewell of a connection that has sent everything: some clients send none."""
+
+STALLED_AT_STOP_S = 1.5
+"""How long a stop waits for a client that reads nothing of its response."""
+
+SETTLED_S = 1.0
+"""A connection that has waited for its client for less than this is not closed to make room for another one."""
+
+CLOSED_AT_ONCE = 50
+"""One in this many connections is closed when there are too many, so that they are not searched for each new one."""
+
+AT_ONCE = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER by which a close is a reset."""
+
+_EXTENSION = "ebbtide.connection"
+
+
+class Connections:
+    """All connections of one REST server."""
+
+    def __init__(self, settings: ServerSettings, metrics: Metrics, max_connections: int) -> None:
+        self._header_timeout_s = settings.header_timeout_ms / 1000
+        self._stopping_s: float | None = None
+        self._send_timeout_s = settings.send_timeout_ms / 1000
+        self._max_connections = max_connections
+        self._max_bytes = settings.max_buffered_bytes
+        self._metrics = metrics
+        self._open: set[Connection] = set()
+        self._held_bytes = 0
+        self._closed: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of requests and responses that are held for connections."""
+        return self._held_bytes
+
+    def stop(self) -> None:
+        """Wait for silent clients no longer: from now on their deadlines are those of a stop."""
+        self._stopping_s = asyncio.get_running_loop().time()
+
+    def admit(self, connection: Connection, now_s: float) -> bool:
+        """Add a connection, whether there is room or others can be closed for it."""
+        if len(self._open) >= self._max_connections:
+            self._close_longest_waiting(now_s)
+        if len(self._open) >= self._max_connections:
+            self.count("connections")
+            return False
+        self._open.add(connection)
+        return True
+
+    def discard(self, connection: Connection) -> None:
+        """Remove a connection with all that was held for it. Idempotent."""
+        self._open.discard(connection)
+        self.release(connection, connection.held_bytes)
+
+    def hold(self, connection: Connection, size: int) -> bool:
+        """Count bytes held for a connection; whether they are within the bound, after others were closed for them."""
+        if connection not in self._open:
+            return True
+        connection.held_bytes += size
+        self._held_bytes += size
+        if self._held_bytes > self._max_bytes:
+            self._free(connection)
+        return self._held_bytes <= self._max_bytes
+
+    def release(self, connection: Connection, size: int) -> None:
+        """Count bytes as held no longer."""
+        size = min(size, connection.held_bytes)
+        connection.held_bytes -= size
+        self._held_bytes -= size
+
+    def count(self, cause: str) -> None:
+        """Note that a connection was closed or refused, for the metrics at once and for the log soon."""
+        self._closed[cause] += 1
+        self._metrics.connection_closed("rest", cause)
+
+    async def sweep(self) -> None:
+        """Close overdue connections, for ever."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self.close_overdue(asyncio.get_running_loop().time())
+
+    def close_overdue(self, now_s: float) -> None:
+        """Close the connections that have waited for their clients beyond a deadline."""
+        for connection in list(self._open):
+            if self._stopping_s is None:
+                since_s, (timeout_s, cause) = connection.moved_s, self._deadline(connection, now_s)
+            else:
+                since_s = max(connection.moved_s, self._stopping_s)
+                timeout_s, cause = self._deadline_at_stop(connection, now_s), "stop"
+            if timeout_s is not None and now_s - since_s >= timeout_s:
+                self._close(connection, cause)
+        if self._closed:
+            get_log("rest").warning("connections were closed", **dict(self._closed))
+            self._closed.clear()
+
+    def _deadline(self, connection: Connection, now_s: float) -> tuple[float | None, str]:
+        if connection.look_at_output(now_s) or connection.is_closing:
+            return self._send_timeout_s, "send"
+        if connection.is_busy:
+            return None, ""
+        if connection.is_sending_rest:
+            return self._send_timeout_s, "header"
+        return (self._header_timeout_s if connection.is_in_head else None), "header"
+
+    def _deadline_at_stop(self, connection: Connection, now_s: float) -> float | None:
+        if connection.look_at_output(now_s):
+            return min(STALLED_AT_STOP_S, self._send_timeout_s)
+        if connection.is_closing:
+            return FAREWELL_S
+        return None
+
+    def _close(self, connection: Connection, cause: str) -> None:
+        self.count(cause)
+        self.discard(connection)
+        connection.abort()
+
+    def _close_longest_waiting(self, now_s: float) -> None:
+        """Close a few of the connections that have waited longest for their clients."""
+        waiting = [
+            one for one in self._open if one.is_waiting_for_client and now_s - one.moved_s >= SETTLED_S
+        ]
+        number = self._max_connections // CLOSED_AT_ONCE + 1
+        for connection in heapq.nsmallest(number, waiting, key=lambda one: one.moved_s):
+            self._close(connection, "connections")
+
+    def _free(self, keep: Connection) -> None:
+        """Close the connections that have waited longest among those with bytes, until the rest is within bounds."""
+        holding = [
+            one for one in self._open if one.held_bytes and one is not keep and one.is_waiting_for_client
+        ]
+        for connection in sorted(holding, key=lambda one: one.moved_s):
+            if self._held_bytes <= self._max_bytes:
+                return
+            self._close(connection, "bytes")
+
+
+class Connection(HttpToolsProtocol):
+    """HTTP on one connection, with bounds on the head of a request, and the one body of errors for what is not HTTP."""
+
+    def __init__(self, connections: Connections, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._table = connections
+        self.drop: Callable[[], object] = lambda: None
+        """Ends the connection during its handshake, when there is no transport."""
+        self._head_bytes = 0
+        self._is_message_complete = True
+        self._running: RequestResponseCycle | None = None
+        self._takes_no_more = False
+        self._is_lost = False
+        self._unsent_bytes = 0
+        self._descriptor = -1
+        self.is_in_head = True
+        self.held_bytes = 0
+        self.moved_s = self.loop.time()
+        """When this connection last went on: began to wait, or got or sent something that counts."""
+
+    # --- what the table asks -----------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is in hand: its head has arrived, its response is not yet complete."""
+        return self._running is not None
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it was closed by this side, or lost, and lingers."""
+        return self.transport is not None and self.transport.is_closing()
+
+    @property
+    def is_in_handshake(self) -> bool:
+        """Whether its TLS handshake is not over."""
+        return self.transport is None
+
+    @property
+    def is_sending_rest(self) -> bool:
+        """Whether its client still sends the body of a request that has its response already."""
+        return not self.is_busy and not self._is_message_complete and not self.is_in_head
+
+    @property
+    def is_waiting_for_client(self) -> bool:
+        """Whether nothing goes on before the client sends or reads something."""
+        if not self.is_busy:
+            return True
+        return self.flow.write_paused or (self._running is not None and self._running.more_body)
+
+    def look_at_output(self, now_s: float) -> int:
+        """The bytes that the client has not taken; when they became fewer, it moved."""
+        if self.transport is None:
+            return 0
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if not self.is_closing:
+            unsent_bytes += _unsent_by_kernel(self._descriptor)
+        if unsent_bytes < self._unsent_bytes or (unsent_bytes and not self._unsent_bytes):
+            self.moved_s = now_s
+        self._unsent_bytes = unsent_bytes
+        return unsent_bytes
+
+    def abort(self) -> None:
+        """Close it at once, with a reset: what is unsent is dropped by the kernel too."""
+        if self.transport is None:
+            self.drop()
+            return
+        if not self.is_closing:
+            with contextlib.suppress(OSError):
+                self.transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE
+                )
+        self.transport.abort()
+
+    def hold(self, size: int) -> bool:
+        """Count bytes held for it; whether all that is held is within bounds."""
+        return self._table.hold(self, size)
+
+    def release(self, size: int) -> None:
+        """Count bytes as held no longer."""
+        self._table.release(self, size)
+
+    # --- its life ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, after the TLS handshake if there is one."""
+        transport.set_write_buffer_limits(high=PIECE_BYTES)
+        super().connection_made(transport)
+        self._descriptor = transport.get_extra_info("socket").fileno()
+        self.moved_s = self.loop.time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._is_lost = True
+        self._table.discard(self)
+        super().connection_lost(exc)
+        # uvicorn tells the request that came last; with others queued, it is not the one that is worked on.
+        if self._running is not None:
+            self._running.disconnected = True
+            self._running.message_event.set()
+
+    # --- what arrives ------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent."""
+        if self._takes_no_more or self._is_lost:
+            return
+        if not self.is_in_head:
+            self.moved_s = self.loop.time()
+            # Also where the parser sees no request yet: an idle connection was woken.
+            self.is_in_head = self._is_message_complete and not self.is_busy
+        super().data_received(data)
+        if self.is_in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self.send_400_response("the head of the request is too large")
+
+    def on_message_begin(self) -> None:
+        """Begin the head of a request."""
+        self.is_in_head = True
+        self._is_message_complete = False
+        super().on_message_begin()
+        self.scope["extensions"] = {_EXTENSION: {"connection": self}}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header. Too many end the parsing, with an error that the parser makes of this one."""
+        if len(self.headers) >= MAX_HEADERS:
+            raise ValueError("too many headers")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to work on a request, or queue it behind the one that is worked on."""
+        self.is_in_head = False
+        self._head_bytes = 0
+        self.moved_s = self.loop.time()
+        if len(self.pipeline) >= MAX_PIPELINED:
+            # What is queued is answered; for the rest the client needs another connection.
+            self._takes_no_more = True
+            self.pipeline[0][0].keep_alive = False
+            raise ValueError("too many requests at once")
+        super().on_headers_complete()
+        if self._running is None:
+            self._running = self.cycle
+
+    def on_message_complete(self) -> None:
+        """Note that the latest request has arrived."""
+        self._is_message_complete = True
+        super().on_message_complete()
+
+    # --- what is sent ------------------------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        """Note that the client has to read before more is sent."""
+        self.moved_s = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that the client has read."""
+        self.moved_s = self.loop.time()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or begin with one that is queued."""
+        self.moved_s = self.loop.time()
+        self._running = self.pipeline[-1][0] if self.pipeline else None
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP, and close; requests that are queued come first, and then their last one closes."""
+        if self._takes_no_more:
+            return
+        error = InvalidRequest(f"this is no request: {msg}", reason="MALFORMED_REQUEST")
+        self.transport.write(bare_response("400 Bad Request", error))
+        self.transport.close()
+
+
+def connection_of(scope: Scope) -> Connection | None:
+    """The connection that a request came over; None where there is none, as in a test of the application alone."""
+    found: Connection | None = scope.get("extensions", {}).get(_EXTENSION, {}).get("connection")
+    return found
+
+
+def _unsent_by_kernel(descriptor: int) -> int:
+    """Bytes that the kernel has taken from us and the client's kernel has not; 0 where the system does not say."""
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0
+
+
+def bare_response(status: str, error: EbbtideError) -> bytes:
+    """The bytes of a response outside the application, after which the connection is closed."""
+    response = problem(error)
+    body = bytes(response.body)
+    retry = response.headers.get("retry-after")
+    lines = [
+        f"HTTP/1.1 {status}",
+        "content-type: application/json",
+        f"{RESOURCE_POLICY[0].lower()}: {RESOURCE_POLICY[1]}",
+        *([f"retry-after: {retry}"] if retry else []),
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -1,0 +1,196 @@
+"""Stalls: calls that wait for their clients, with a deadline for each and a bound on the bytes held for all of them.
+
+A client may send half a request, or read nothing of its response: HTTP/2 lets it close the window of one call and
+answer every ping. gRPC gives no deadline for that and no way to drop such a call; what it holds is let go only with
+its connection. So the connection is closed: the socket is found among those of this process by the client's address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from ebbtide.metrics import Metrics
+from ebbtide.settings import ServerSettings
+from ebbtide.telemetry import get_log
+
+SWEEP_S = 0.25
+"""How often waiting calls are checked against their deadlines."""
+
+ARRIVAL_S = 60.0
+"""Longest the message of a request may take to arrive."""
+
+SLOW_S = 1.0
+MAX_SLOW_REQUESTS = 64
+"""Most requests that may take longer than SLOW_S to arrive; beyond it the oldest is dropped."""
+
+STALLED_AT_STOP_S = 1.5
+"""How long a stop waits for a client that reads nothing of its response."""
+
+COPIES = 2
+"""How many times a response is in memory while it is sent: as bytes, and within gRPC."""
+
+Context = Any
+"""grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
+
+Place = tuple[str, int]
+"""Address and port of a client."""
+
+
+class Wait:
+    """One call that waits for its client."""
+
+    __slots__ = ("context", "is_arriving", "is_over", "since_s", "size")
+
+    def __init__(self, context: Context, size: int, since_s: float, *, is_arriving: bool) -> None:
+        self.context = context
+        self.size = size
+        self.since_s = since_s
+        self.is_arriving = is_arriving
+        self.is_over = False
+
+
+class Stalls:
+    """The waiting calls of one gRPC server, and the task that closes connections over them."""
+
+    def __init__(self, settings: ServerSettings, metrics: Metrics, port: int) -> None:
+        self._send_timeout_s = settings.send_timeout_ms / 1000
+        self._max_bytes = settings.max_buffered_bytes
+        self._metrics = metrics
+        self._port = port
+        self._now_s: Callable[[], float] = asyncio.get_running_loop().time
+        # Each in the order in which they began to wait.
+        self._arriving: dict[Wait, None] = {}
+        self._sending: dict[Wait, None] = {}
+        self._held_bytes = 0
+        self._doomed: set[Place] = set()
+        self._is_needed = asyncio.Event()
+        self._stopping_s: float | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of responses that are held for clients."""
+        return self._held_bytes
+
+    @contextlib.contextmanager
+    def arriving(self, context: Context) -> Iterator[None]:
+        """Wait for the message of a request within the block."""
+        wait = Wait(context, 0, self._now_s(), is_arriving=True)
+        self._arriving[wait] = None
+        if len(self._arriving) > MAX_SLOW_REQUESTS:
+            oldest = next(iter(self._arriving))
+            if wait.since_s - oldest.since_s > SLOW_S:
+                self._drop(oldest, "bytes")
+        try:
+            yield
+        finally:
+            self._end(wait)
+
+    @contextlib.contextmanager
+    def sending(self, context: Context, size: int) -> Iterator[None]:
+        """Wait within the block until a client has taken a part of its response."""
+        wait = self._send(context, size)
+        try:
+            yield
+        finally:
+            self._end(wait)
+
+    def finishing(self, context: Context, size: int) -> None:
+        """Wait from now on until a client has taken the rest of its response, with which the call ends."""
+        wait = self._send(context, size)
+        context.add_done_callback(lambda _: self._end(wait))
+
+    def stop(self) -> None:
+        """Wait for clients that read nothing for a moment only."""
+        self._stopping_s = self._now_s()
+
+    async def sweep(self) -> None:
+        """Close connections over calls that are overdue, for ever."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await self._is_needed.wait()
+            self._is_needed.clear()
+            self._drop_overdue()
+            if self._doomed:
+                doomed, self._doomed = self._doomed, set()
+                closed = await asyncio.to_thread(close_connections, doomed, self._port)
+                get_log("rpc").warning("connections were closed", count=closed)
+
+    def _send(self, context: Context, size: int) -> Wait:
+        wait = Wait(context, COPIES * size, self._now_s(), is_arriving=False)
+        self._sending[wait] = None
+        self._held_bytes += wait.size
+        while self._held_bytes > self._max_bytes:
+            oldest = next((one for one in self._sending if one.size), wait)
+            if oldest is wait:
+                break
+            self._drop(oldest, "bytes")
+        return wait
+
+    def _end(self, wait: Wait) -> None:
+        if not wait.is_over:
+            wait.is_over = True
+            del (self._arriving if wait.is_arriving else self._sending)[wait]
+            self._held_bytes -= wait.size
+
+    def _drop_overdue(self) -> None:
+        now_s, timeout_s, begun_s = self._now_s(), self._send_timeout_s, 0.0
+        cause = "send"
+        if self._stopping_s is not None:
+            timeout_s, begun_s, cause = min(STALLED_AT_STOP_S, timeout_s), self._stopping_s, "stop"
+        for wait in list(self._sending):
+            if now_s - max(wait.since_s, begun_s) < timeout_s:
+                break
+            self._drop(wait, cause)
+        for wait in list(self._arriving):
+            if now_s - wait.since_s < ARRIVAL_S:
+                break
+            self._drop(wait, "header")
+
+    def _drop(self, wait: Wait, cause: str) -> None:
+        self._end(wait)
+        self._doomed.add(place_of(wait.context.peer()))
+        self._metrics.connection_closed("grpc", cause)
+        self._is_needed.set()
+
+
+def place_of(peer: str) -> Place:
+    """Where a call comes from; gRPC tells it as `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
+    _, _, place = unquote(peer).partition(":")
+    address, _, port = place.rpartition(":")
+    return address.strip("[]"), int(port) if port.isdigit() else 0
+
+
+def close_connections(doomed: set[Place], port: int) -> int:
+    """Close the connections of this process from these places to this port; how many there were. Blocks."""
+    closed = 0
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError), _socket_of(int(name)) as connection:
+            if connection.family not in (socket.AF_INET, socket.AF_INET6):
+                continue
+            address, its_port = connection.getpeername()[:2]
+            # A socket of both families tells an address of IPv4 within one of IPv6.
+            place = (address.removeprefix("::ffff:").partition("%")[0], its_port)
+            if place in doomed and connection.getsockname()[1] == port:
+                # With a reset: what is unsent is dropped by the kernel too.
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.shutdown(socket.SHUT_RDWR)
+                closed += 1
+    return closed
+
+
+def _socket_of(descriptor: int) -> socket.socket:
+    """A second descriptor of a socket: it means the same connection even if the first is closed meanwhile."""
+    duplicate = os.dup(descriptor)
+    try:
+        return socket.socket(fileno=duplicate)
+    except BaseException:
+        os.close(duplicate)
+        raise

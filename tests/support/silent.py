@@ -1,0 +1,154 @@
+"""Clients that connect, say something, and then neither read nor finish; and a look at what they cost a daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import urlsplit
+
+import h2.config
+import h2.connection
+import h2.settings
+import httpx
+
+from tests.support.process import Daemon
+
+MIB = 1 << 20
+PAGE_BYTES = resource.getpagesize()
+
+
+def place_of(target: str) -> tuple[str, int]:
+    """Host and port of a URL, or of a target of gRPC."""
+    found = urlsplit(target if "//" in target else f"//{target}")
+    assert found.hostname is not None and found.port is not None
+    return found.hostname, found.port
+
+
+def connected(target: str) -> socket.socket:
+    """A connection that takes as little as the kernel allows when it does not read."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(30)
+    made.connect(place_of(target))
+    return made
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the other side has closed a connection; reads nothing that could make room."""
+    poller = select.poll()
+    poller.register(client, select.POLLIN | select.POLLRDHUP)
+    events = dict(poller.poll(0)).get(client.fileno(), 0)
+    return bool(events & (select.POLLRDHUP | select.POLLHUP | select.POLLERR))
+
+
+class HalfCaller:
+    """A client of gRPC, by hand: it makes a call and grants no byte of the answer."""
+
+    def __init__(self, target: str, *, window: int = 0) -> None:
+        self.socket = connected(target)
+        config = h2.config.H2Configuration(client_side=True)
+        self._http = h2.connection.H2Connection(config)
+        codes = h2.settings.SettingCodes
+        self._http.local_settings = h2.settings.Settings(
+            client=True, initial_values={codes.INITIAL_WINDOW_SIZE: window}
+        )
+        self._http.initiate_connection()
+        if window:
+            self._http.increment_flow_control_window((1 << 31) - 1 - 65535)
+
+    def call(self, method: str, message: bytes, *, of: int | None = None) -> None:
+        """Send a call, or of its message only the first bytes: `of` is the length that is announced."""
+        stream = self._http.get_next_available_stream_id()
+        headers = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", method),
+            (":authority", "localhost"),
+            ("content-type", "application/grpc"),
+            ("te", "trailers"),
+        ]
+        self._http.send_headers(stream, headers)
+        head = b"\0" + struct.pack(">I", len(message) if of is None else of)
+        self._http.send_data(stream, (head + message)[:16000], end_stream=of is None)
+        self.socket.sendall(self._http.data_to_send())
+
+    def answer_pings(self) -> None:
+        """Read what has come, and answer what keeps the connection alive."""
+        self.socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            received = self.socket.recv(65536)
+            if received:
+                self._http.receive_data(received)
+                self.socket.sendall(self._http.data_to_send())
+        self.socket.setblocking(True)
+
+
+def resident_bytes(daemon: Daemon) -> int:
+    """Memory that a daemon has in use."""
+    try:
+        with open(f"/proc/{daemon.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * PAGE_BYTES
+    except FileNotFoundError:
+        return 0
+
+
+class Cost:
+    """What happened to a daemon and its other callers meanwhile."""
+
+    def __init__(self, before_bytes: int) -> None:
+        self._before_bytes = before_bytes
+        self.peak_bytes = before_bytes
+        self.recalls = 0
+        self.slowest_s = 0.0
+        self.failures: list[str] = []
+
+    @property
+    def growth_bytes(self) -> int:
+        """How much more memory was in use at the worst moment."""
+        return self.peak_bytes - self._before_bytes
+
+
+@contextlib.contextmanager
+def watched(daemon: Daemon, agent: str) -> Iterator[Cost]:
+    """Recall something of an agent again and again, and look at the daemon's memory, for the length of a block."""
+    cost = Cost(resident_bytes(daemon))
+    is_over = threading.Event()
+
+    def look() -> None:
+        with httpx.Client(base_url=daemon.url, timeout=30) as client:
+            while not is_over.wait(0.05):
+                begun_s = time.monotonic()
+                try:
+                    answer = client.post(f"/v1/agents/{agent}/recall", json={"patience_ms": 0})
+                    if answer.status_code != 200:
+                        cost.failures.append(answer.text)
+                except httpx.TransportError as error:
+                    cost.failures.append(repr(error))
+                cost.slowest_s = max(cost.slowest_s, time.monotonic() - begun_s)
+                cost.recalls += 1
+                cost.peak_bytes = max(cost.peak_bytes, resident_bytes(daemon))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield cost
+    finally:
+        is_over.set()
+        looking.join()
+
+
+@contextlib.contextmanager
+def many(number: int, make: Callable[[], socket.socket]) -> Iterator[Sequence[socket.socket]]:
+    """So many connections for the length of a block, with the descriptors that they need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number + 512
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+    with contextlib.ExitStack() as held:
+        yield [held.enter_context(contextlib.closing(make())) for _ in range(number)]
