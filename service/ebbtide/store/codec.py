@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ebbtide.bounds import DecayRate, Focus
 from ebbtide.events import EventRecord
 from ebbtide.store.chain import AuditRecord
 from ebbtide.store.port import Identity
@@ -44,8 +45,8 @@ KNOWN: tuple[Any, ...] = (
     Receipt,
     list[PassageEntry],
     dict[str, object],
-    tuple[int, ...],
-    float,
+    Focus,
+    DecayRate,
 )
 
 
