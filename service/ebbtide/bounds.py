@@ -80,6 +80,8 @@ MAX_TEXT_CHARS: Final = REDACTION_GROWTH * (MAX_MESSAGE_CHARS + MAX_NAME_CHARS) 
 MAX_TEXT_BYTES: Final = 4 * MAX_TEXT_CHARS
 MAX_METADATA_CHARS: Final = REDACTION_GROWTH * 2 * MAX_METADATA_BYTES
 """A message has its batch's metadata and its own."""
+MAX_METADATA_DEPTH: Final = 200
+"""Objects and lists within each other in metadata: the reader of requests takes no more."""
 
 Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
 """What was said, or what a memory says."""

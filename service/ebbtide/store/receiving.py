@@ -14,7 +14,7 @@ A file is taken for what its first byte says: an export begins with `{`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +35,7 @@ from ebbtide.store.port import Identity
 from ebbtide.store.probe import is_sound
 from ebbtide.store.resting import Rest
 from ebbtide.store.rewrite import seal_staged
+from ebbtide.store.shape import is_near_its_end
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
 
@@ -188,16 +189,22 @@ def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str)
 
 def _verify(store: LmdbStore, defaults: AgentParameters, rest: Rest) -> None:
     try:
+        _refuse_parameters(defaults, store.read(lambda txn: txn.overrides()))
         findings = check_store(store, rest)
-        overrides = store.read(lambda txn: txn.overrides())
+        if findings:
+            first = findings[0]
+            damaged(f"{len(findings)} findings, the first: {first.table} {first.key} {first.problem}"[:200])
+        is_near = store.read(lambda txn: is_near_its_end(txn))  # type: ignore[arg-type]
     except Exception as error:
         # Whatever a forged file makes the code below us raise.
         if isinstance(error, EbbtideError) and not isinstance(error, Corrupted):
             raise
         damaged("its data cannot be read")
-    if findings:
-        first = findings[0]
-        damaged(f"{len(findings)} findings, the first: {first.table} {first.key} {first.problem}"[:200])
+    if is_near:
+        damaged("its numbers are nearly used up")
+
+
+def _refuse_parameters(defaults: AgentParameters, overrides: Mapping[str, object]) -> None:
     try:
         AgentParameters.model_validate({**defaults.model_dump(), **overrides})
     except ValidationError:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.bounds import MAX_NUMBER
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.data_directory import DataDirectory
