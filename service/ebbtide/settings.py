@@ -313,6 +313,9 @@ class LimitSettings(_Section):
     max_upload_bytes: Annotated[int, Field(ge=1024, le=1 << 44)] = Field(
         16 << 30, description="Largest backup or export that is restored over the network."
     )
+    transfer_timeout_s: Annotated[float, Field(gt=0, le=604_800)] = Field(
+        21_600.0, description="Longest one backup, export or restore may take, its file's way included."
+    )
     max_messages: Annotated[int, Field(ge=1, le=bounds.MAX_MESSAGES)] = Field(
         1000, description="Most messages in a batch."
     )

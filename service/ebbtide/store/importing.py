@@ -112,7 +112,7 @@ class Lines:
         content = self._read()
         try:
             told = msgspec.json.decode(content, type=_Version)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             _refuse(1, "this is no header")
         if told.type != "header" or told.format != FORM:
             _refuse(1, "this is no header")

@@ -32,7 +32,7 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.probe import is_sound
+from ebbtide.store.probe import is_copied
 from ebbtide.store.resting import Rest
 from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.shape import is_near_its_end
@@ -154,11 +154,13 @@ def _store(
     def check(manifest: Manifest) -> None:
         meant.refuse_another(manifest.agent_id)
 
-    manifest = read_backup(source, path / "data.mdb", max_bytes=data.max_map_bytes, check=check)
+    arrived = path.with_name("unpacked")
+    manifest = read_backup(source, arrived, max_bytes=data.max_map_bytes, check=check, rest=rest)
     owner = AgentId(manifest.agent_id)
-    # Whoever wrote it: a page of it must not end the process.
-    if not is_sound(path):
+    # Nothing of this process ever opens a file that LMDB may have laid out elsewhere.
+    if not is_copied(arrived, path / "data.mdb", rest):
         damaged("its data cannot be read")
+    arrived.unlink()
     try:
         store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
     except Corrupted:
