@@ -14,17 +14,26 @@ What the entries mean is for others to check, with the keys if there are any; he
 from __future__ import annotations
 
 import contextlib
+import json
 import resource
 import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
 import lmdb
 
+from ebbtide.store.hot_copy import copy_tables
 from ebbtide.store.resting import Rest
+
+TableKind = tuple[str, bool, bool]
+"""A table's name, whether it is one of sorted duplicates, and whether it may be missing."""
+
+SPARE_MAP_BYTES = 1 << 20
+"""Room for empty tables. The child imports little, so that it starts soon: it does not know the layout of a store."""
 
 IN_USE = "in-use"
 """An empty file beside a store that is open; one left behind says that the process ended before it was closed."""
@@ -44,9 +53,9 @@ def is_sound(path: Path, rest: Rest = lambda: None) -> bool:
     return _has_ended_well([str(path)], rest, PATIENCE_S) is not False
 
 
-def is_copied(source: Path, into: Path, rest: Rest = lambda: None) -> bool:
+def is_copied(source: Path, into: Path, tables: Sequence[TableKind], rest: Rest = lambda: None) -> bool:
     """Write the entries of a store file into a fresh one; whether that went well. Blocks, as `is_sound` does."""
-    return _has_ended_well([str(source), str(into)], rest) is True
+    return _has_ended_well([str(source), str(into), json.dumps(tables)], rest) is True
 
 
 def _has_ended_well(arguments: list[str], rest: Rest, patience_s: float = inf) -> bool | None:
@@ -95,29 +104,27 @@ def read_through(path: Path) -> None:
                 zlib.crc32(value, zlib.crc32(key))
 
 
-def copy_entries(source: Path, into: Path) -> None:
+def copy_entries(source: Path, into: Path, tables: list[TableKind]) -> None:
     """Write every entry of a store file into a fresh file, each table in order. Raises where one is out of order."""
-    # Only here: what only reads starts faster without it.
-    from ebbtide.store import layout
-    from ebbtide.store.environment import fresh_environment, opened_tables
-    from ebbtide.store.hot_copy import copy_tables
-
     size = source.stat().st_size
     foreign = lmdb.open(
         str(source), subdir=False, readonly=True, lock=False, create=False, max_dbs=256, map_size=size
     )
     # Pages may be filled otherwise; the file takes only what is used of it.
-    fresh = fresh_environment(into, 4 * size)
+    map_bytes = 4 * size + SPARE_MAP_BYTES
+    fresh = lmdb.open(
+        str(into), subdir=False, lock=False, sync=False, max_dbs=256, map_size=map_bytes, mode=0o600
+    )
     try:
-        with foreign.begin() as txn, fresh.begin(write=True) as creating:
-            found = {bytes(name) for name, _ in txn.cursor()}
-            missing = set(layout.TABLES) - layout.LATER_TABLES - found
-            if missing:
-                raise lmdb.NotFoundError(f"no table {min(missing)!r}")
-            new_tables = opened_tables(fresh, layout.TABLES, creating)
-        tables = {name: foreign.open_db(name, create=False) for name in layout.TABLES if name in found}
         with foreign.begin() as txn:
-            copy_tables(txn, tables, fresh, new_tables, lambda: True)
+            found = {bytes(name).decode() for name, _ in txn.cursor()}
+        if any(not may_lack and name not in found for name, _, may_lack in tables):
+            raise lmdb.NotFoundError("a table is missing")
+        kept = [(name.encode(), is_sorted) for name, is_sorted, _ in tables if name in found]
+        opened = {name: foreign.open_db(name, create=False) for name, _ in kept}
+        made = {name: fresh.open_db(name, dupsort=is_sorted, dupfixed=is_sorted) for name, is_sorted in kept}
+        with foreign.begin() as txn:
+            copy_tables(txn, opened, fresh, made, lambda: True)
     finally:
         fresh.close()
         foreign.close()
@@ -126,8 +133,7 @@ def copy_entries(source: Path, into: Path) -> None:
 if __name__ == "__main__":
     # It may well crash, and nobody is served by a picture of its memory.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    places = [Path(argument) for argument in sys.argv[1:]]
-    if len(places) == 1:
-        read_through(places[0])
+    if len(sys.argv) == 2:
+        read_through(Path(sys.argv[1]))
     else:
-        copy_entries(*places)
+        copy_entries(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))

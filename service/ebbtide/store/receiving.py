@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from pydantic import ValidationError
@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
+from ebbtide.store import layout
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.check import check_store
@@ -38,6 +39,10 @@ from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.shape import is_near_its_end
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
+
+TABLES: Final = tuple(
+    (name.decode(), name in layout.SORTED_TABLES, name in layout.LATER_TABLES) for name in layout.TABLES
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +83,9 @@ def receive(
         path.mkdir(mode=0o700)
         store, whose_keys = _store(data, source, path, wanted, _Meant(wanted, rename, covers), rest)
         try:
-            identity = _identity(store, wanted, now_ms, asker)
+            # Nothing is written to what was not verified.
             _verify(store, defaults, rest)
+            identity = _identity(store, wanted, now_ms, asker)
             counts, sealed_with = store.read(lambda txn: txn.counts()), store.sealed_with
             owner = AgentId(identity.agent_id)
             if data.keys.seals_new_agents and (not sealed_with or owner != whose_keys):
@@ -158,18 +164,26 @@ def _store(
     manifest = read_backup(source, arrived, max_bytes=data.max_map_bytes, check=check, rest=rest)
     owner = AgentId(manifest.agent_id)
     # Nothing of this process ever opens a file that LMDB may have laid out elsewhere.
-    if not is_copied(arrived, path / "data.mdb", rest):
+    if not is_copied(arrived, path / "data.mdb", TABLES, rest):
         damaged("its data cannot be read")
     arrived.unlink()
     try:
         store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
     except Corrupted:
         damaged("its data cannot be opened")
-    identity = store.read(lambda txn: txn.identity())
-    if identity is None or identity.agent_id != manifest.agent_id:
+    if _agent_id_in(store) != manifest.agent_id:
         store.close()
         damaged("its data is of another agent than it says")
     return store, owner
+
+
+def _agent_id_in(store: LmdbStore) -> str | None:
+    """Whose a store is by what it says; None where that cannot be read."""
+    try:
+        identity = store.read(lambda txn: txn.identity())
+    except Corrupted:
+        return None
+    return None if identity is None else identity.agent_id
 
 
 def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str) -> Identity:
