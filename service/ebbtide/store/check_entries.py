@@ -97,7 +97,7 @@ class Entries:
     def _has_shape(self) -> bool:
         for table, key, problem in faults(self._txn, self._rest):
             self._note(table, key, problem)
-        if self._txn.identity() is None:
+        if self._txn.get(layout.META, b"identity") is None:
             self._note(layout.META, "identity", "is missing")
         return not self.found
 
