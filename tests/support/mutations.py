@@ -21,6 +21,7 @@ import zstandard
 
 from ebbtide.store import layout
 from ebbtide.store.backup_file import DATA, MANIFEST, Manifest, write_backup
+from ebbtide.store.codec import UNDECODABLE
 
 NUMBERS: tuple[Any, ...] = (
     0, -1, 1, 2, 63, 2**31 - 1, 2**31, 2**32, 2**51, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1,
@@ -244,7 +245,7 @@ def _other_record(dice: Random, value: bytes) -> bytes:
     """The value with one field changed, where it is an encoded record; else with other bytes."""
     try:
         record = msgspec.msgpack.decode(value)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         record = None
     if not isinstance(record, list | dict) or dice.random() < 0.1:
         return _other_bytes(dice, value)

@@ -24,7 +24,7 @@ import zstandard
 
 from ebbtide.bounds import AgentIdText, Name, Number, Time, Version
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
-from ebbtide.store.codec import make_known
+from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.resting import Rest
 
 FORM: Final = "ebbtide-backup"
@@ -174,7 +174,7 @@ def _manifest(told: bytes) -> Manifest:
                 reason="FORMAT_TOO_NEW",
             )
         return msgspec.json.decode(told, type=Manifest)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         damaged("its manifest cannot be read")
 
 

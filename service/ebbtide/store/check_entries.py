@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
 import zstandard
 
 from ebbtide.bounds import MAX_TEXT_BYTES
 from ebbtide.store import layout
+from ebbtide.store.codec import UNDECODABLE
 from ebbtide.store.derived import are_vectors_of, passages_fit
 from ebbtide.store.metadata import is_metadata
 from ebbtide.store.resting import Rest, resting
@@ -85,7 +85,7 @@ class Entries:
     def _decoded(self, table: bytes, key: bytes, value: bytes, kind: type[Any]) -> Any:
         try:
             return layout.decode(value, type=kind)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             self._note(table, key.hex(), f"cannot be decoded: {error}"[:200])
             return None
 

@@ -27,6 +27,9 @@ from ebbtide.vocabulary import (
     Receipt,
 )
 
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not what they should be."""
+
 encode = msgspec.msgpack.encode
 decode = msgspec.msgpack.decode
 

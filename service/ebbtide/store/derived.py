@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-import msgspec
 import numpy as np
 
 from ebbtide.bounds import LENGTH_TOLERANCE
 from ebbtide.store import layout
+from ebbtide.store.codec import UNDECODABLE
 from ebbtide.vocabulary import EmbeddedMessage, MessageRecord, Node, PassageEntry
 
 
@@ -48,7 +48,7 @@ def passages_fit(value: bytes, length: int | None) -> int | None:
     """
     try:
         entries = layout.decode(value, type=list[PassageEntry])
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return None
     place = 0
     for entry in entries:
@@ -65,7 +65,7 @@ def are_vectors_of(value: bytes, passage_count: int | None, newest_stamp: int) -
     """Whether these are vectors for each passage, of one size, under a stamp that was given; older ones may wait."""
     try:
         embedded = layout.decode(value, type=EmbeddedMessage)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return False
     if embedded.stamp != newest_stamp:
         return 0 < embedded.stamp < newest_stamp

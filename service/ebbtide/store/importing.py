@@ -17,7 +17,7 @@ import msgspec
 from ebbtide.bounds import Seed
 from ebbtide.errors import InvalidRequest, Precondition
 from ebbtide.store import layout
-from ebbtide.store.codec import make_known
+from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.export_lines import (
     FORM,
     VERSION,
@@ -112,7 +112,7 @@ class Lines:
         content = self._read()
         try:
             told = msgspec.json.decode(content, type=_Version)
-        except (msgspec.DecodeError, RecursionError):
+        except UNDECODABLE:
             _refuse(1, "this is no header")
         if told.type != "header" or told.format != FORM:
             _refuse(1, "this is no header")
@@ -162,7 +162,7 @@ class Lines:
     def _taken(self, content: bytes) -> AnyLine:
         try:
             line: AnyLine = _decode(content)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             _refuse(self.number, str(error)[:200])
         if not isinstance(line, EndLine):
             self._digest.update(content)

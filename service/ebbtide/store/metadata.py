@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ebbtide.bounds import MAX_METADATA_CHARS, MAX_METADATA_DEPTH
+from ebbtide.store.codec import UNDECODABLE
 
 
 def is_metadata(text: str) -> bool:
@@ -13,7 +14,7 @@ def is_metadata(text: str) -> bool:
         return False
     try:
         found: object = msgspec.json.decode(text, type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         return False
     return _depth(found) <= MAX_METADATA_DEPTH
 

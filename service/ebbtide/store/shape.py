@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from ebbtide.bounds import (
@@ -28,6 +27,7 @@ from ebbtide.errors import InvalidRequest
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
 from ebbtide.store.chain import KEY_BYTES
+from ebbtide.store.codec import UNDECODABLE
 from ebbtide.store.port import Identity
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbReading
@@ -146,7 +146,7 @@ def _meta_fault(name: bytes, value: bytes) -> str | None:
         return None
     try:
         found = layout.decode(content, type=kind)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         return f"cannot be decoded: {error}"[:200]
     if name == b"identity":
         return _identity_fault(found)
