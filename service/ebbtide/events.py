@@ -16,6 +16,8 @@ from enum import StrEnum
 import msgspec
 import numpy as np
 
+from ebbtide.bounds import MAX_NUMBER, Count, Name, Time
+
 FIELDS_OF: dict[str, tuple[str, ...]] = {
     "BatchDigested": ("batch", "node_count"),
     "BatchParked": ("batch", "attempts"),
@@ -53,17 +55,17 @@ class EventKind(StrEnum):
 class EventRun(msgspec.Struct, frozen=True, array_like=True):
     """Events of one kind that follow each other: `count` rows of numbers, or one event with a list."""
 
-    kind: str
-    count: int
+    kind: Name
+    count: Count
     numbers: bytes = b""
     """Little-endian u64, row after row; of FocusChanged the ids in focus."""
-    names: tuple[str, ...] = ()
+    names: tuple[Name, ...] = ()
 
 
 class EventRecord(msgspec.Struct, frozen=True, array_like=True):
     """The events of one commit."""
 
-    at_ms: int
+    at_ms: Time
     runs: list[EventRun]
 
     @property
@@ -121,7 +123,7 @@ def _unpacked_run(run: EventRun, at_ms: int, first: int, skipped: int) -> Iterat
 
 
 def fits(record: EventRecord) -> bool:
-    """Whether a record holds together: known kinds, as many numbers as its counts say, at least one event."""
+    """Whether a record is consistent: known kinds, as many numbers as its counts say, at least one event."""
     for run in record.runs:
         fields = FIELDS_OF.get(run.kind)
         if fields is None or run.count < 1:
@@ -129,5 +131,7 @@ def fits(record: EventRecord) -> bool:
         if fields and len(run.numbers) != 8 * len(fields) * run.count:
             return False
         if not fields and (run.count != 1 or len(run.numbers) % 8):
+            return False
+        if np.frombuffer(run.numbers, dtype="<u8").max(initial=0) > MAX_NUMBER:
             return False
     return bool(record.runs)

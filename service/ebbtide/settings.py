@@ -20,6 +20,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from ebbtide import bounds
 from ebbtide.parameters import AgentParameters
 
 MIB = 1 << 20
@@ -331,26 +332,35 @@ class LimitSettings(_Section):
     max_upload_bytes: Annotated[int, Field(ge=1024, le=1 << 44)] = Field(
         16 << 30, description="Largest backup or export that is restored over the network."
     )
-    max_messages: Annotated[int, Field(ge=1, le=100_000)] = Field(
+    transfer_timeout_s: Annotated[float, Field(gt=0, le=604_800)] = Field(
+        21_600.0, description="Longest one backup, export or restore may take, its file's way included."
+    )
+    max_messages: Annotated[int, Field(ge=1, le=bounds.MAX_MESSAGES)] = Field(
         1000, description="Most messages in a batch."
     )
-    max_message_chars: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+    max_message_chars: Annotated[int, Field(ge=1, le=bounds.MAX_MESSAGE_CHARS)] = Field(
         100_000, description="Longest message, in characters."
     )
-    max_name_chars: Annotated[int, Field(ge=1, le=10_000)] = Field(
+    max_name_chars: Annotated[int, Field(ge=1, le=bounds.MAX_NAME_CHARS)] = Field(
         200, description="Longest speaker, message id, conversation id and idempotency key."
     )
-    max_metadata_bytes: Annotated[int, Field(ge=2, le=MIB)] = Field(
+    max_metadata_bytes: Annotated[int, Field(ge=2, le=bounds.MAX_METADATA_BYTES)] = Field(
         4096, description="Largest `metadata`, written as JSON."
     )
     max_depth: Annotated[int, Field(ge=0, le=8)] = Field(8, description="Deepest recall, in hops.")
-    max_keywords: Annotated[int, Field(ge=1, le=10_000)] = Field(64, description="Most keywords in a recall.")
-    max_keyword_chars: Annotated[int, Field(ge=1, le=10_000)] = Field(200, description="Longest keyword.")
+    max_keywords: Annotated[int, Field(ge=1, le=bounds.MAX_KEYWORDS)] = Field(
+        64, description="Most keywords in a recall."
+    )
+    max_keyword_chars: Annotated[int, Field(ge=1, le=bounds.MAX_NAME_CHARS)] = Field(
+        200, description="Longest keyword."
+    )
     max_query_chars: Annotated[int, Field(ge=1, le=100_000)] = Field(10_000, description="Longest query.")
     max_relations: Annotated[int, Field(ge=1, le=10_000)] = Field(
         64, description="Most relations in a recall."
     )
-    max_relation_chars: Annotated[int, Field(ge=1, le=1000)] = Field(32, description="Longest relation name.")
+    max_relation_chars: Annotated[int, Field(ge=1, le=bounds.MAX_RELATION_CHARS)] = Field(
+        32, description="Longest relation name."
+    )
     text_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         10_000,
         description="Longest that a worker process may take for a text, for each 100 000 characters of it; "

@@ -13,12 +13,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import NewType
+from typing import Annotated, Literal, NewType
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.bounds import (
+    MAX_KEYWORDS,
+    MAX_MESSAGES,
+    ByteLength,
+    Count,
+    Dimension,
+    Drawn,
+    Hash,
+    Id,
+    Importance,
+    Json,
+    MessageCount,
+    Name,
+    Number,
+    PackedVector,
+    RelationName,
+    Strength,
+    Text,
+    TextLength,
+    Time,
+)
 from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
 
 AgentId = NewType("AgentId", str)
@@ -26,8 +47,8 @@ AgentId = NewType("AgentId", str)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-NodeId = int
-"""u64, given from 1 upward, never reused."""
+NodeId = Id
+"""Given from 1 upward, never reused."""
 
 MAX_AGENT_ID_LENGTH = 128
 
@@ -142,12 +163,16 @@ class Message(msgspec.Struct, frozen=True):
     speaker: str = ""
 
 
+Role = Literal["user", "assistant", "system", ""]
+"""Who speaks; empty once the message was erased."""
+
+
 class PersonalSpan(msgspec.Struct, frozen=True, array_like=True):
     """Where something personal stands in a message: its kind, and a slice in UTF-8 bytes."""
 
-    kind: str
-    offset: int
-    length: int
+    kind: Name
+    offset: ByteLength
+    length: ByteLength
 
 
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -158,17 +183,17 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     records written before messages had any.
     """
 
-    number: int
-    batch: int
-    index: int
-    role: str
-    speaker: str
-    caller_id: str
-    timestamp_ms: int | None
-    accepted_at_ms: int
-    conversation_id: str
-    text_key: bytes
-    metadata_key: bytes | None = None
+    number: Id
+    batch: Number
+    index: MessageCount
+    role: Role
+    speaker: Name
+    caller_id: Name
+    timestamp_ms: Time | None
+    accepted_at_ms: Time
+    conversation_id: Name
+    text_key: Hash
+    metadata_key: Hash | None = None
     personal: tuple[PersonalSpan, ...] = ()
     """What is personal in its text, where that was stored under the policy `tag`."""
 
@@ -199,12 +224,12 @@ class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
     in UTF-8 bytes: without its text nobody can count characters.
     """
 
-    begin: int
-    length: int
-    word_count: int
+    begin: ByteLength
+    length: ByteLength
+    word_count: Count
     terms: bytes
     counts: bytes
-    told_by: tuple[int, ...] = ()
+    told_by: tuple[NodeId, ...] = ()
 
 
 class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -213,17 +238,17 @@ class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):
     `stamp` tells under which of the agent's models they were made; vectors of two are never compared.
     """
 
-    stamp: int
-    vectors: tuple[bytes, ...]
+    stamp: Count
+    vectors: tuple[PackedVector, ...]
 
 
 class EmbeddingState(msgspec.Struct, frozen=True, array_like=True):
     """Which model the vectors of an agent are from, the stamp they bear, and that all up to a message have them."""
 
-    model: str = ""
-    stamp: int = 0
-    up_to: int = 0
-    dimension: int = 0
+    model: Name = ""
+    stamp: Count = 0
+    up_to: Number = 0
+    dimension: Dimension = 0
     """How many numbers a vector has; 0 where that is not known."""
 
 
@@ -236,38 +261,42 @@ class BatchState(StrEnum):
     PARKED = "parked"
 
 
+StoredState = Literal["waiting", "digested", "parked"]
+"""The state of a batch as it is stored: which one is being digested is not."""
+
+
 class Batch(msgspec.Struct, frozen=True, array_like=True):
     """An accepted batch: the status record, and, while it is not digested, what the inbox points at."""
 
-    number: int
-    accepted_at_ms: int
-    first_message: int
-    message_count: int
-    conversation_id: str = ""
-    metadata: str = ""
-    idempotency_key: str = ""
-    state: str = BatchState.WAITING.value
-    position: int = 0
-    attempts: int = 0
-    not_before_ms: int = 0
-    last_error: str = ""
-    digested_at_ms: int = 0
-    node_ids: tuple[int, ...] = ()
-    erased_count: int = 0
+    number: Number
+    accepted_at_ms: Time
+    first_message: Number
+    message_count: MessageCount
+    conversation_id: Name = ""
+    metadata: Json = ""
+    idempotency_key: Name = ""
+    state: StoredState = "waiting"
+    position: Number = 0
+    attempts: Count = 0
+    not_before_ms: Time = 0
+    last_error: Text = ""
+    digested_at_ms: Time = 0
+    node_ids: tuple[NodeId, ...] = ()
+    erased_count: Count = 0
     """How often something of what it says was erased: what was read of it before is worth nothing any more."""
-    personal: dict[str, int] = {}
+    personal: dict[Name, Count] = {}
     """What was found at the door, by kind: tagged or redacted."""
-    dropped_recalled: int = 0
+    dropped_recalled: Count = 0
     """Lines that were left out because a recall had just told them."""
-    collapsed: int = 0
+    collapsed: Count = 0
     """Messages that were left out because they repeated one before them."""
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):
     """What an idempotency key was used for."""
 
-    batch: int
-    body_hash: bytes
+    batch: Id
+    body_hash: Hash
 
 
 # --- what is remembered --------------------------------------------------------------------------------
@@ -276,23 +305,28 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True):
 class Source(msgspec.Struct, frozen=True, array_like=True):
     """Where a memory came from: a slice of a message's text, in UTF-8 bytes."""
 
-    message: int
-    offset: int
-    length: int
+    message: Id
+    offset: ByteLength
+    length: ByteLength
 
 
 class Rewrite(msgspec.Struct, frozen=True, array_like=True):
     """One shortening of a memory."""
 
-    pass_number: int
-    importance: float
-    length_before: int
-    length_after: int
-    model: str
+    pass_number: Count
+    importance: Importance
+    length_before: TextLength
+    length_after: TextLength
+    model: Name
 
 
 REWRITES_KEPT = 16
 """The latest rewrites of a node that are recorded."""
+
+
+Keywords = Annotated[tuple[Name, ...], msgspec.Meta(max_length=MAX_KEYWORDS)]
+Sources = Annotated[tuple[Source, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
+Rewrites = Annotated[tuple[Rewrite, ...], msgspec.Meta(max_length=REWRITES_KEPT)]
 
 
 class Node(msgspec.Struct, frozen=True, array_like=True):
@@ -303,35 +337,35 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     """
 
     id: NodeId
-    content: str
-    phrase: str
-    keywords: tuple[str, ...]
-    created_at_ms: int
-    original_length: int
-    kind: str = "episode"
-    prefix: str = ""
-    sources: tuple[Source, ...] = ()
-    first_key: bytes = b""
-    batch: int = 0
-    rewrites: tuple[Rewrite, ...] = ()
+    content: Text
+    phrase: Name
+    keywords: Keywords
+    created_at_ms: Time
+    original_length: TextLength
+    kind: Name = "episode"
+    prefix: Name = ""
+    sources: Sources = ()
+    first_key: Hash = b""
+    batch: Number = 0
+    rewrites: Rewrites = ()
 
 
 class NodeText(msgspec.Struct, frozen=True, array_like=True):
     """The beginning of a stored node, as far as it says something; the rest of the record is not decoded."""
 
     id: NodeId
-    content: str
+    content: Text
     phrase: msgspec.Raw
-    keywords: tuple[str, ...]
-    created_at_ms: int
-    original_length: int
+    keywords: Keywords
+    created_at_ms: Time
+    original_length: TextLength
 
 
 class ScanState(msgspec.Struct, frozen=True, array_like=True):
     """How often a node was scanned, and in which pass last (0 = never)."""
 
-    count: int = 0
-    last_pass: int = 0
+    count: Count = 0
+    last_pass: Count = 0
 
 
 NEVER_SCANNED = ScanState()
@@ -342,9 +376,9 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 
     source: NodeId
     target: NodeId
-    relation: str
-    strength: float
-    anchor: int
+    relation: RelationName
+    strength: Strength
+    anchor: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +402,10 @@ class ScanColumns:
     last_pass: NDArray[np.int64]
 
 
+Strategy = Literal["scan", "slots"]
+"""How a pass chooses the nodes that it visits."""
+
+
 class PassState(msgspec.Struct, frozen=True, array_like=True):
     """A compression pass under way: enough to go on at any node, also after a restart.
 
@@ -375,11 +413,11 @@ class PassState(msgspec.Struct, frozen=True, array_like=True):
     of the last node visited, `drawn` the nodes of a pass under `slots` that are still to be visited.
     """
 
-    number: int
-    strategy: str
+    number: Count
+    strategy: Strategy
     start_id: NodeId
-    after: tuple[int, int] | None = None
-    drawn: tuple[NodeId, ...] = ()
+    after: tuple[Count, NodeId] | None = None
+    drawn: Drawn = ()
 
 
 class Change(msgspec.Struct):

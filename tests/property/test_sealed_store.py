@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from ebbtide.fleet.retention import is_digested
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
@@ -122,7 +123,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, 6))
     def embed_or_withdraw(self, number: int) -> None:
-        """A message gets a vector; every other one loses its text."""
+        """A message gets a vector; every other one loses its text once its batch is digested."""
 
         def change(txn: Any) -> None:
             record = txn.message(number)
@@ -130,8 +131,8 @@ class TwoStores(RuleBasedStateMachine):
                 return
             if number % 2:
                 txn.set_embedding_state(EmbeddingState("m", 1, 0))
-                txn.put_embedded(number, EmbeddedMessage(1, (b"\0\1" * 8,)))
-            else:
+                txn.put_embedded(number, EmbeddedMessage(1, (b"\0\x3c" + bytes(14),)))
+            elif is_digested(txn, record, {}):
                 txn.withdraw(record, [])
 
         self.both(change)

@@ -26,7 +26,8 @@ from ebbtide.vocabulary import (
 
 SAID = ("Grandmother Wilhelmina keeps bees behind the lighthouse.", "外婆住在团岛，养了三只橘猫。")
 OWN = "Wilhelmina has bees"
-VECTOR = np.arange(1, 65, dtype="<f2").tobytes()
+_NUMBERS = np.arange(1, 65, dtype=np.float32)
+VECTOR = (_NUMBERS / np.linalg.norm(_NUMBERS)).astype("<f2").tobytes()
 TERMS = np.array([77_001, 77_002, 77_003], dtype="<u4").tobytes()
 METADATA = '{"room": "Zeppelinsaal"}'
 

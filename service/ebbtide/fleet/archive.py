@@ -309,11 +309,12 @@ class Archive:
         is_known = pairs.known[places] == node_ids
         by_node = np.zeros(len(pairs.known))
         by_node[places[is_known]] = worths[is_known]
-        by_message = np.zeros(int(pairs.messages[-1]) + 1)
-        by_message[pairs.messages[pairs.begins]] = np.maximum.reduceat(by_node[pairs.at], pairs.begins)
+        # Numbers of messages may lie far apart: nothing is as long as the highest of them.
+        cited, best = pairs.messages[pairs.begins], np.maximum.reduceat(by_node[pairs.at], pairs.begins)
         messages = self.shelf.column("message")
-        known_message = messages < len(by_message)
-        given[known_message] = by_message[messages[known_message]]
+        places = np.minimum(np.searchsorted(cited, messages), len(cited) - 1)
+        is_cited = cited[places] == messages
+        given[is_cited] = best[places[is_cited]]
         return given
 
     def best_of_memories(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ebbtide.bounds import MAX_COUNT
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.events import EventKind
 from ebbtide.fleet.archive import Archive, passages_of
@@ -210,7 +211,7 @@ class Inbox:
         BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
         """
         failed = msgspec.structs.replace(
-            batch, attempts=batch.attempts + 1, last_error=error, not_before_ms=not_before_ms
+            batch, attempts=min(batch.attempts + 1, MAX_COUNT), last_error=error, not_before_ms=not_before_ms
         )
         parked = failed.attempts >= park_after
         runs = [batch_run(EventKind.BATCH_PARKED, failed, failed.attempts)] if parked else []

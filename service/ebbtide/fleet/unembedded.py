@@ -86,7 +86,9 @@ def _state(txn: ReadTransaction) -> EmbeddingState:
 
 def unembedded_count(txn: ReadTransaction, model: str, dimension: int) -> int:
     """Messages that may lack vectors of a model and of a size (0: any): those behind the mark."""
-    return txn.next_message_number() - 1 - state_under(model, dimension, _state(txn)).up_to
+    behind = txn.next_message_number() - 1 - state_under(model, dimension, _state(txn)).up_to
+    # Numbers of messages may lie far apart.
+    return min(behind, txn.counts().message_count)
 
 
 def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembedded | None:
@@ -99,16 +101,17 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
     if state.up_to >= last:
         return None
     lacking: list[Lacking] = []
-    text_count, number = 0, state.up_to
-    while number < min(last, state.up_to + MESSAGES_SEEN) and text_count < TEXTS_AT_ONCE:
-        number += 1
-        known = txn.embedded(number)
-        record = txn.message(number) if known is None or known.stamp != state.stamp else None
-        if record is not None:
-            kept = txn.passages_of(number)
+    text_count, up_to = 0, last
+    for seen, record in enumerate(txn.messages(state.up_to + 1)):
+        if seen == MESSAGES_SEEN or text_count >= TEXTS_AT_ONCE:
+            up_to = record.number - 1
+            break
+        known = txn.embedded(record.number)
+        if known is None or known.stamp != state.stamp:
+            kept = txn.passages_of(record.number)
             lacking.append(Lacking(record, kept, tuple(_spoken(txn, record, kept))))
             text_count += len(lacking[-1].texts)
-    return Unembedded(msgspec.structs.replace(state, up_to=number), state.up_to, tuple(lacking))
+    return Unembedded(msgspec.structs.replace(state, up_to=up_to), state.up_to, tuple(lacking))
 
 
 def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry] | None) -> Iterator[str]:

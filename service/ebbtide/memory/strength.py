@@ -76,6 +76,10 @@ def ranks_of(values: Array) -> Array:
     return ranks
 
 
+MAX_POWERS = 1 << 16
+"""Ages of which the factor is kept; the factors of greater ages are calculated when they are needed."""
+
+
 class DecayTable:
     """`decay_rate ** age` for every age seen so far, to the bit what the scalar power gives."""
 
@@ -84,13 +88,17 @@ class DecayTable:
         self._powers = np.array([rate**age for age in range(64)])
 
     def factors(self, ages: Array) -> Array:
-        """The factor of each age, in scans; an age below 0, which no store in order holds, counts as 0."""
+        """The factor of each age, in scans; an age below 0, which no store in order has, counts as 0."""
         if not len(ages):
             return np.zeros(0)
         ages = np.maximum(ages, 0)
         oldest = int(ages.max())
+        if oldest >= MAX_POWERS:
+            # As many powers as there are different ages: the ages of a file decide nothing else.
+            different, places = np.unique(ages, return_inverse=True)
+            return np.array([self.rate**age for age in different.tolist()])[places]
         if oldest >= len(self._powers):
             # Not numpy's own power: it may differ from the scalar one in the last bit.
-            self._powers = np.array([self.rate**age for age in range(2 * oldest)])
+            self._powers = np.array([self.rate**age for age in range(min(2 * oldest, MAX_POWERS))])
         found: Array = self._powers[ages]
         return found

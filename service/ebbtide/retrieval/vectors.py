@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.bounds import LENGTH_TOLERANCE
 from ebbtide.retrieval.halves import Singles, products, widened
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
@@ -41,9 +42,6 @@ CENTRED_FROM = 30
 
 ROWS_HASHED = 4096
 """Rows hashed at once."""
-
-LENGTH_TOLERANCE = 0.05
-"""How far the square of a length may be from 1; half precision stays within a thousandth."""
 
 _LEAST_SQUARE = 1e-6
 """A centred vector whose squared length is less than this has no direction."""

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
 import msgspec
 import zstandard
 
+from ebbtide.bounds import AgentIdText, Name, Number, Time, Version
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
-from ebbtide.store.codec import make_known
+from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.resting import Rest
 
 FORM: Final = "ebbtide-backup"
@@ -48,12 +49,12 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a backup says of itself."""
 
     format: str
-    version: int
-    ebbtide_version: str
-    store_format: int
-    agent_id: str
-    taken_at: int
-    data_bytes: int
+    version: Version
+    ebbtide_version: Name
+    store_format: Version
+    agent_id: AgentIdText
+    taken_at: Time
+    data_bytes: Number
     """Of the LMDB file, unpacked."""
 
 
@@ -123,7 +124,12 @@ def read_manifest(source: BinaryIO) -> Manifest:
 
 
 def read_backup(
-    source: BinaryIO, into: Path, *, max_bytes: int, check: Callable[[Manifest], None] = lambda manifest: None
+    source: BinaryIO,
+    into: Path,
+    *,
+    max_bytes: int,
+    check: Callable[[Manifest], None] = lambda manifest: None,
+    rest: Rest = lambda: None,
 ) -> Manifest:
     """Verify a backup and write the LMDB file in it to `into`; refused, with nothing to be used, unless it is sound.
 
@@ -142,7 +148,9 @@ def read_backup(
     begin = source.tell()
     size = _size(source, DATA)
     digest = hashlib.sha256()
-    _each_piece(source, size, digest.update)
+    for piece in _pieces(source, size):
+        digest.update(piece)
+        rest()
     _skip_padding(source, size)
     sums = _member(source, SUMS, MOST_MANIFEST_BYTES)
     if sums != _sums(hashlib.sha256(told).hexdigest(), digest.hexdigest()):
@@ -151,7 +159,7 @@ def read_backup(
         damaged("it does not end where it should")
     # Only what was written as it stands is unpacked.
     source.seek(begin + BLOCK)
-    _unpack(source, size, into, manifest.data_bytes)
+    _unpack(source, size, into, manifest.data_bytes, rest)
     return manifest
 
 
@@ -165,12 +173,9 @@ def _manifest(told: bytes) -> Manifest:
                 f"the backup has form {version.version}, this Ebbtide reads up to {VERSION}; use a newer Ebbtide",
                 reason="FORMAT_TOO_NEW",
             )
-        manifest = msgspec.json.decode(told, type=Manifest)
-    except msgspec.DecodeError:
+        return msgspec.json.decode(told, type=Manifest)
+    except UNDECODABLE:
         damaged("its manifest cannot be read")
-    if manifest.data_bytes < 0:
-        damaged("its manifest cannot be read")
-    return manifest
 
 
 def _size(source: BinaryIO, name: str) -> int:
@@ -190,19 +195,18 @@ def _member(source: BinaryIO, name: str, most: int) -> bytes:
     size = _size(source, name)
     if size > most:
         damaged(f"{name} is too large")
-    parts: list[bytes] = []
-    _each_piece(source, size, parts.append)
+    content = b"".join(_pieces(source, size))
     _skip_padding(source, size)
-    return b"".join(parts)
+    return content
 
 
-def _each_piece(source: BinaryIO, size: int, take: Callable[[bytes], object]) -> None:
+def _pieces(source: BinaryIO, size: int) -> Iterator[bytes]:
     left = size
     while left:
         piece = source.read(min(left, PIECE_BYTES))
         if not piece:
             damaged("it breaks off")
-        take(piece)
+        yield piece
         left -= len(piece)
 
 
@@ -224,7 +228,7 @@ class _Within:
         return piece
 
 
-def _unpack(source: BinaryIO, size: int, into: Path, data_bytes: int) -> None:
+def _unpack(source: BinaryIO, size: int, into: Path, data_bytes: int, rest: Rest) -> None:
     reader = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES).stream_reader(
         _Within(source, size),  # type: ignore[arg-type]
         read_across_frames=False,
@@ -237,6 +241,7 @@ def _unpack(source: BinaryIO, size: int, into: Path, data_bytes: int) -> None:
                 if left < 0:
                     break
                 file.write(piece)
+                rest()
         except zstandard.ZstdError:
             damaged("its data cannot be unpacked")
     if left:

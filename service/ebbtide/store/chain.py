@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ebbtide.bounds import Count, Hash, Id, Text, Time
+
 NONE_BEFORE = bytes(32)
 """What the first record of a chain names as the hash before it."""
 
@@ -43,10 +45,10 @@ class AuditEntry(msgspec.Struct, frozen=True):
 class AuditRecord(msgspec.Struct, frozen=True, array_like=True):
     """One record of an audit log: the line that was hashed, its hash, and the proofs that the line vouches for."""
 
-    number: int
-    text: str
-    hash: bytes
-    proofs: tuple[bytes, ...] = ()
+    number: Id
+    text: Text
+    hash: Hash
+    proofs: tuple[Hash, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,11 @@ class Line(msgspec.Struct, frozen=True):
     action: str
     actor: str
     agent_id: str
-    at: int
+    at: Time
     details: dict[str, object]
-    number: int
+    number: Id
     previous: str
-    proof_count: int
+    proof_count: Count
     proofs: str
 
 

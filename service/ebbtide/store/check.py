@@ -1,82 +1,61 @@
-"""The consistency checker: does a store hold together?
+"""The consistency checker: is a store what was written, and does each entry fit the others?
 
-It walks every table and holds each entry against what it refers to, deriving again what the store derives as it
-writes: backlinks from links, reference counts from messages and nodes, the inbox from batches. It runs after
-every test that opened a store, and as `ebbtide check`.
+It reads every entry (`check_entries.py`) and compares each with what it refers to, deriving again what the store
+derives as it writes: backlinks from links, reference counts from messages and nodes, the inbox from batches. It runs
+after every test that opened a store, before a backup or an import takes an agent's place, and as `ebbtide check`.
 
-It changes nothing. What can be made anew is said to be repairable, and mended by `rebuild`.
+It changes nothing. What can be derived again is repairable, and `rebuild` repairs it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
-
-import msgspec
-import zstandard
 
 from ebbtide.events import EventRecord, fits
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditRecord, Verification
-from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
+from ebbtide.store.check_entries import EnoughFound, Entries, Finding
+from ebbtide.store.derived import citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.resting import Rest, resting
-from ebbtide.store.transaction import LmdbReading
+from ebbtide.store.texts import is_tombstone
 from ebbtide.vocabulary import (
     Batch,
     BatchState,
-    MessageRecord,
     Node,
+    PassState,
     Receipt,
     Source,
     batch_text_id,
     node_text_id,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that does not hold together."""
-
-    table: str
-    key: str
-    problem: str
-    is_repairable: bool = False
+__all__ = ["Finding", "check_store"]
 
 
 def check_store(store: LmdbStore, rest: Rest = lambda: None) -> list[Finding]:
-    """Everything that does not hold together in one agent's store; `rest` is called now and then."""
+    """Return what is wrong in one agent's store. `rest` is called now and then, and may raise."""
     return store.read(lambda txn: _Check(txn, rest).findings())  # type: ignore[arg-type]
 
 
-class _Check:
+class _Check(Entries):
     """One walk over one transaction."""
 
-    def __init__(self, txn: LmdbReading, rest: Rest) -> None:
-        self._txn = txn
-        self._rest = rest
-        self.found: list[Finding] = []
-        self.nodes: dict[int, Node] = {}
-        self.messages: dict[int, MessageRecord] = {}
-        self.texts: dict[bytes, str] = {}
-        self.batches: dict[int, Batch] = {}
-
     def findings(self) -> list[Finding]:
-        """Walk every table."""
-        if not self._are_opened():
-            # Nothing can be held against what cannot be read.
-            return self.found
-        self._read_chunks()
-        self._read_messages()
-        self._read_passages()
-        self._read_vectors()
-        self._read_batches()
-        self._read_nodes()
+        """Read everything, and compare it."""
+        try:
+            if self.read():
+                self._compare()
+        except EnoughFound:
+            pass
+        return self.found
+
+    def _compare(self) -> None:
+        self._check_next_numbers()
         self._check_meta()
         self._check_sources()
         self._check_withdrawn()
+        self._check_relations()
         self._check_links()
         self._check_scans()
         self._check_references()
@@ -84,163 +63,122 @@ class _Check:
         self._check_receipts()
         self._check_audit()
         self._check_events()
-        return self.found
 
-    def _items(self, table: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return resting(self._txn.items(table), self._rest)
+    def _check_next_numbers(self) -> None:
+        """No number that is in use is given again."""
+        batches = self.batches.values()
+        made = max((node_id for batch in batches for node_id in batch.node_ids), default=0)
+        from_batches = {record.batch for record in self.messages.values()}
+        from_batches.update(node.batch for node in self.nodes.values())
+        said = max((one.first_message + one.message_count - 1 for one in batches), default=0)
+        for name, what, highest in (
+            ("next_node_id", "node id", max(made, max(self.nodes, default=0))),
+            ("next_message_number", "message number", max(said, max(self.messages, default=0))),
+            ("next_batch_number", "batch number", max(from_batches | self.batches.keys(), default=0)),
+            ("next_position", "place in the inbox", self._highest(layout.INBOX)),
+            ("next_digested", "place among digested batches", self._highest(layout.DIGESTED)),
+            ("next_relation_id", "relation id", self._highest(layout.RELATIONS)),
+        ):
+            if highest >= self._next(name):
+                self._note(layout.META, name, f"a {what} could be given twice")
 
-    def _note(self, table: bytes, key: str, problem: str, *, is_repairable: bool = False) -> None:
-        self.found.append(Finding(table.decode(), key, problem, is_repairable))
+    def _highest(self, table: bytes) -> int:
+        return max((int.from_bytes(key) for key, _ in self._items(table)), default=0)
 
-    def _decoded(self, table: bytes, key: bytes, value: bytes, kind: type[Any]) -> Any:
-        try:
-            return layout.decode(value, type=kind)
-        except msgspec.DecodeError:
-            self._note(table, key.hex(), "cannot be decoded")
-            return None
-
-    def _are_opened(self) -> bool:
-        for table, place in self._txn.unopened():
-            self._note(table, place.hex(), "is not what was sealed there")
-        return not self.found
-
-    def _text(self, key: bytes) -> str | None:
-        return self.texts.get(self._txn.placed(layout.CHUNKS, key))
-
-    # --- reading, with what each entry says of itself --------------------------------------------------
-
-    def _read_chunks(self) -> None:
-        for key, value in self._items(layout.CHUNKS):
-            try:
-                text = zstandard.ZstdDecompressor().decompress(value).decode()
-            except (zstandard.ZstdError, UnicodeDecodeError):
-                self._note(layout.CHUNKS, key.hex(), "cannot be decompressed")
-                continue
-            if self._txn.placed(layout.CHUNKS, layout.text_key(text)) != key:
-                self._note(layout.CHUNKS, key.hex(), "is not the text its key says")
-            self.texts[bytes(key)] = text
-
-    def _read_messages(self) -> None:
-        for key, value in self._items(layout.MESSAGES):
-            record = self._decoded(layout.MESSAGES, key, value, MessageRecord)
-            if record is None:
-                continue
-            self.messages[record.number] = record
-            if layout.from_u64(key) != record.number:
-                self._note(layout.MESSAGES, str(record.number), "stands under another key")
-            if not record.is_withdrawn and self._text(record.text_key) is None:
-                self._note(layout.MESSAGES, str(record.number), "its text is gone")
-
-    def _read_passages(self) -> None:
-        for key, value in self._items(layout.PASSAGES):
-            number = layout.from_u64(key)
-            record = self.messages.get(number)
-            if record is None:
-                self._note(layout.PASSAGES, str(number), "their message is gone", is_repairable=True)
-            elif record.is_withdrawn:
-                if not passages_fit(value, None):
-                    self._note(
-                        layout.PASSAGES, str(number), "cannot be those of memories", is_repairable=True
-                    )
-            elif (text := self._text(record.text_key)) is not None and not passages_fit(value, text):
-                self._note(layout.PASSAGES, str(number), "are not those of their message", is_repairable=True)
-
-    def _read_vectors(self) -> None:
-        newest = self._txn.embedding_state().stamp
-        for key, value in self._items(layout.VECTORS):
-            number = layout.from_u64(key)
-            if number not in self.messages:
-                self._note(layout.VECTORS, str(number), "their message is gone", is_repairable=True)
-            elif not are_vectors_of(value, self._txn.passages_of(number), newest):
-                self._note(layout.VECTORS, str(number), "are not those of their message", is_repairable=True)
-
-    def _read_batches(self) -> None:
-        for key, value in self._items(layout.BATCHES):
-            batch = self._decoded(layout.BATCHES, key, value, Batch)
-            if batch is not None:
-                self.batches[batch.number] = batch
-                if layout.from_u64(key) != batch.number:
-                    self._note(layout.BATCHES, batch_text_id(batch.number), "stands under another key")
-
-    def _read_nodes(self) -> None:
-        for key, value in self._items(layout.NODES):
-            node = self._decoded(layout.NODES, key, value, Node)
-            if node is None:
-                continue
-            self.nodes[node.id] = node
-            if layout.from_u64(key) != node.id:
-                self._note(layout.NODES, node_text_id(node.id), "stands under another key")
-            if len(node.content) > node.original_length:
-                self._note(layout.NODES, node_text_id(node.id), "is longer than it was made")
-
-    # --- holding one against another ----------------------------------------------------------------
+    def _next(self, name: str) -> int:
+        value = self._txn.get(layout.META, name.encode())
+        return 1 if value is None else layout.from_u64(value)
 
     def _check_meta(self) -> None:
-        highest = max(self.nodes, default=0)
-        if highest >= self._txn.next_node_id():
-            self._note(layout.META, "next_node_id", "a node id could be given twice")
-        if max(self.messages, default=0) >= self._txn.next_message_number():
-            self._note(layout.META, "next_message_number", "a message number could be given twice")
-        if max(self.batches, default=0) >= self._txn.next_batch_number():
-            self._note(layout.META, "next_batch_number", "a batch number could be given twice")
-        focus = self._txn.focus()
+        txn, focus = self._txn, self._txn.focus()
         if len(set(focus)) != len(focus) or any(node_id not in self.nodes for node_id in focus):
             self._note(layout.META, "focus", "names a node twice or one that is gone", is_repairable=True)
-        state = self._txn.pass_state()
-        if state is not None and state.number != self._txn.finished_passes() + 1:
+        if txn.embedding_state().up_to >= txn.next_message_number():
+            self._note(layout.META, "embedding", "counts messages that never were", is_repairable=True)
+        state = txn.pass_state()
+        if state is None:
+            return
+        if state.number != txn.finished_passes() + 1:
             self._note(layout.META, "pass_state", "is not the pass after the last one")
-        if state is not None and self._txn.owed_passes() == 0:
+        if txn.owed_passes() == 0:
             self._note(layout.META, "owed_passes", "a pass is under way but none is owed")
+        if not self._is_visit(state):
+            self._note(layout.META, "pass_state", "visits nodes that it cannot visit")
+
+    def _is_visit(self, state: PassState) -> bool:
+        """Whether the nodes of a pass under way are some that it may visit, each once."""
+        if state.start_id > self._txn.next_node_id() or len(set(state.drawn)) != len(state.drawn):
+            return False
+        is_behind = state.strategy == "scan" or state.after is None or state.after[1] in state.drawn
+        return is_behind and max(state.drawn, default=0) < self._txn.next_node_id()
 
     def _check_sources(self) -> None:
-        for node in self.nodes.values():
-            slices = [self._cited(node, source) for source in node.sources]
-            own = self._text(node.first_key) if node.first_key else None
-            if node.first_key and own is None:
-                self._note(layout.NODES, node_text_id(node.id), "its first content is gone")
-            first = own if node.first_key else slices[0] if len(slices) == 1 else None
-            if first is not None and len(node.prefix + first) != node.original_length:
+        for node in resting(self.nodes.values(), self._rest):
+            for source in node.sources:
+                self._check_source(node, source)
+            first = self._first_length(node)
+            if first is not None and len(node.prefix) + first != node.original_length:
                 self._note(layout.NODES, node_text_id(node.id), "its first content has another length")
 
-    def _check_withdrawn(self) -> None:
-        """What is told instead of a text that is gone: by memories that live, and by all that cite it."""
-        cited = citing(self.nodes.values())
-        for record in self.messages.values():
-            if record.is_withdrawn:
-                value = self._txn.get(layout.PASSAGES, layout.u64(record.number))
-                told = told_by(value) if value is not None and passages_fit(value, None) else None
-                if told is not None and told != cited.get(record.number, set()):
-                    self._note(
-                        layout.PASSAGES,
-                        str(record.number),
-                        "are not told by the memories that live",
-                        is_repairable=True,
-                    )
-        for number in range(1, self._txn.texts_from()):
-            if number in self.messages and not self.messages[number].is_withdrawn:
-                self._note(layout.META, "texts_from", f"message {number} has its text", is_repairable=True)
-
-    def _cited(self, node: Node, source: Source) -> str | None:
+    def _check_source(self, node: Node, source: Source) -> None:
         record = self.messages.get(source.message)
         if record is None:
             self._note(layout.NODES, node_text_id(node.id), "cites a message that is gone")
+        elif not record.is_withdrawn and self._length(record.text_key) is not None:
+            text, end = self._text_bytes(record.text_key), source.offset + source.length
+            if end > len(text) or not (_is_between(text, source.offset) and _is_between(text, end)):
+                self._note(layout.NODES, node_text_id(node.id), "cites bytes that are no text")
+
+    def _first_length(self, node: Node) -> int | None:
+        """The characters of what a node first said, without its prefix; None where it is not kept."""
+        if node.first_key:
+            length = self._length(node.first_key)
+            if length is None:
+                self._note(layout.NODES, node_text_id(node.id), "its first content is gone")
+            return length
+        record = self.messages.get(node.sources[0].message) if len(node.sources) == 1 else None
+        if record is None or record.is_withdrawn or self._length(record.text_key) is None:
             return None
-        text = self._text(record.text_key)
-        if text is None:
-            return None
-        found = _slice(text.encode(), source.offset, source.length)
-        if found is None:
-            self._note(layout.NODES, node_text_id(node.id), "cites bytes that are no text")
-        return found
+        source = node.sources[0]
+        cited = self._text_bytes(record.text_key)[source.offset : source.offset + source.length]
+        return len(cited.decode(errors="ignore"))
+
+    def _check_withdrawn(self) -> None:
+        """A text that is gone is found by the memories that live, and by all that cite it."""
+        cited = citing(self.nodes.values())
+        for record in resting(self.messages.values(), self._rest):
+            if record.is_withdrawn:
+                value = self._txn.get(layout.PASSAGES, layout.u64(record.number))
+                told = told_by(value) if value is not None and passages_fit(value, None) is not None else None
+                if told is not None and told != cited.get(record.number, set()):
+                    problem = "are not told by the memories that live"
+                    self._note(layout.PASSAGES, str(record.number), problem, is_repairable=True)
+            elif record.number < self._txn.texts_from():
+                problem = f"message {record.number} has its text"
+                self._note(layout.META, "texts_from", problem, is_repairable=True)
+        if self._txn.texts_from() > self._txn.next_message_number():
+            self._note(layout.META, "texts_from", "counts messages that never were", is_repairable=True)
+
+    def _check_relations(self) -> None:
+        for key, name in self._items(layout.RELATIONS):
+            if self._txn.get(layout.RELATION_IDS, layout.text_key(bytes(name).decode())) != key:
+                self._note(layout.RELATIONS, str(layout.from_u32(key)), "is not found by its name")
+        if self._txn.entry_count(layout.RELATIONS) != self._txn.entry_count(layout.RELATION_IDS):
+            self._note(layout.RELATION_IDS, "", "a name has no relation")
 
     def _check_links(self) -> None:
         highest = self._txn.next_node_id()
         scans = dict(self._txn.scans())
         expected: set[tuple[bytes, bytes]] = set()
+        before = b""
         for key, value in self._items(layout.LINKS):
             source = layout.from_u64(key)
             target, relation, strength, anchor = layout.from_link_value(value)
             name = f"{node_text_id(source)} to {node_text_id(target)}"
+            ends = bytes(key) + layout.link_prefix(target, relation)
+            if ends == before:
+                self._note(layout.LINKS, name, "stands twice")
+            before = ends
             if source not in self.nodes:
                 self._note(layout.LINKS, name, "its source is gone", is_repairable=True)
                 continue
@@ -262,22 +200,23 @@ class _Check:
     def _check_scans(self) -> None:
         state, finished = self._txn.pass_state(), self._txn.finished_passes()
         latest = finished if state is None else state.number
-        for node_id, scan in self._txn.scans():
+        for node_id, scan in resting(self._txn.scans(), self._rest):
+            name = node_text_id(node_id)
             if node_id not in self.nodes:
-                self._note(
-                    layout.SCANS, node_text_id(node_id), "counts a node that is gone", is_repairable=True
-                )
+                self._note(layout.SCANS, name, "counts a node that is gone", is_repairable=True)
             if scan.last_pass > latest:
-                self._note(layout.SCANS, node_text_id(node_id), "was scanned in a pass to come")
+                self._note(layout.SCANS, name, "was scanned in a pass to come")
+            if scan.count > scan.last_pass:
+                self._note(layout.SCANS, name, "was scanned more often than there were passes")
 
     def _check_references(self) -> None:
         counted = references(self.messages.values(), self.nodes.values())
         expected = {self._txn.placed(layout.CHUNKS, key): count for key, count in counted.items()}
         present = {bytes(k): layout.from_u32(v) for k, v in self._items(layout.CHUNK_REFERENCES)}
-        for key in expected.keys() | present.keys() | self.texts.keys():
+        for key in expected.keys() | present.keys() | self.lengths.keys():
             if expected.get(key, 0) != present.get(key, 0):
                 self._note(layout.CHUNK_REFERENCES, key.hex(), "is counted wrongly", is_repairable=True)
-            elif key in self.texts and key not in expected:
+            elif key in self.lengths and key not in expected:
                 self._note(layout.CHUNKS, key.hex(), "is referred to by nothing", is_repairable=True)
 
     def _check_queues(self) -> None:
@@ -300,20 +239,34 @@ class _Check:
         for number in waiting.keys() | parked | digested.keys():
             if number not in self.batches:
                 self._note(layout.INBOX, batch_text_id(number), "is queued but not known")
+        if self._txn.entry_count(layout.INBOX) != len(waiting):
+            self._note(layout.INBOX, "", "a batch is queued twice")
         for number, times in digested.items():
             if times > 1:
                 self._note(layout.DIGESTED, batch_text_id(number), "was digested more than once")
 
     def _check_messages_of(self, batch: Batch) -> None:
-        numbers = range(batch.first_message, batch.first_message + batch.message_count)
-        if any(number not in self.messages for number in numbers):
-            self._note(layout.BATCHES, batch_text_id(batch.number), "has lost a message before its digest")
+        """Every message of a batch that is not digested is its own, and has its text unless it was erased."""
+        for number in range(batch.first_message, batch.first_message + batch.message_count):
+            record = self.messages.get(number)
+            if record is None or record.batch != batch.number:
+                self._note(
+                    layout.BATCHES, batch_text_id(batch.number), "has lost a message before its digest"
+                )
+                return
+            if record.is_withdrawn and not is_tombstone(record):
+                self._note(layout.BATCHES, batch_text_id(batch.number), "has lost a text before its digest")
 
     def _check_receipts(self) -> None:
         for key, value in self._items(layout.RECEIPTS):
             receipt = self._decoded(layout.RECEIPTS, key, value, Receipt)
-            if receipt is not None and receipt.batch not in self.batches:
+            batch = None if receipt is None else self.batches.get(receipt.batch)
+            if receipt is not None and batch is None:
                 self._note(layout.RECEIPTS, key.hex(), "names a batch that is gone")
+            elif batch is not None:
+                named = layout.text_key(batch.idempotency_key) if batch.idempotency_key else b""
+                if self._txn.placed(layout.RECEIPTS, named) != key:
+                    self._note(layout.RECEIPTS, key.hex(), "is not that of the batch it names")
 
     def _check_audit(self) -> None:
         identity = self._txn.identity()
@@ -346,10 +299,6 @@ class _Check:
             self._note(layout.META, "next_event", "is not the number after the last event")
 
 
-def _slice(text: bytes, offset: int, length: int) -> str | None:
-    if offset + length > len(text):
-        return None
-    try:
-        return text[offset : offset + length].decode()
-    except UnicodeDecodeError:
-        return None
+def _is_between(text: bytes, place: int) -> bool:
+    """Whether a place in UTF-8 is between two characters."""
+    return place == len(text) or text[place] & 0xC0 != 0x80

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ebbtide.bounds import DecayRate, Focus
 from ebbtide.events import EventRecord
 from ebbtide.store.chain import AuditRecord
 from ebbtide.store.port import Identity
@@ -25,6 +26,9 @@ from ebbtide.vocabulary import (
     PassState,
     Receipt,
 )
+
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not what they should be."""
 
 encode = msgspec.msgpack.encode
 decode = msgspec.msgpack.decode
@@ -44,8 +48,8 @@ KNOWN: tuple[Any, ...] = (
     Receipt,
     list[PassageEntry],
     dict[str, object],
-    tuple[int, ...],
-    float,
+    Focus,
+    DecayRate,
 )
 
 

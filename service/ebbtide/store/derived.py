@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-import msgspec
 import numpy as np
 
+from ebbtide.bounds import LENGTH_TOLERANCE
 from ebbtide.store import layout
+from ebbtide.store.codec import UNDECODABLE
 from ebbtide.vocabulary import EmbeddedMessage, MessageRecord, Node, PassageEntry
 
 
@@ -40,34 +41,39 @@ def told_by(value: bytes) -> set[int]:
     return {node_id for entry in entries for node_id in entry.told_by}
 
 
-def passages_fit(value: bytes, text: str | None) -> bool:
-    """Whether passages cover a text from its beginning to its end, one after the other, with terms in order.
+def passages_fit(value: bytes, length: int | None) -> int | None:
+    """How many passages these are, if they cover a text of a length from begin to end, with terms in order.
 
-    Of a text that is gone nobody knows the end any more.
+    None where they do not. The end of a text that is gone is not known.
     """
     try:
         entries = layout.decode(value, type=list[PassageEntry])
-    except msgspec.DecodeError:
-        return False
+    except UNDECODABLE:
+        return None
     place = 0
     for entry in entries:
         terms = np.frombuffer(entry.terms, dtype="<u4") if len(entry.terms) % 4 == 0 else None
         if terms is None or len(terms) != len(entry.counts) or entry.begin != place:
-            return False
+            return None
         if np.any(terms[1:] <= terms[:-1]):
-            return False
+            return None
         place += entry.length
-    return text is None or place == len(text)
+    return len(entries) if length in (None, place) else None
 
 
-def are_vectors_of(value: bytes, passages: list[PassageEntry] | None, newest_stamp: int) -> bool:
+def are_vectors_of(value: bytes, passage_count: int | None, newest_stamp: int) -> bool:
     """Whether these are vectors for each passage, of one size, under a stamp that was given; older ones may wait."""
     try:
         embedded = layout.decode(value, type=EmbeddedMessage)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return False
     if embedded.stamp != newest_stamp:
         return 0 < embedded.stamp < newest_stamp
-    sizes = {len(vector) for vector in embedded.vectors if vector}
-    has_sizes = len(sizes) <= 1 and all(size % 2 == 0 for size in sizes)
-    return has_sizes and (passages is None or len(embedded.vectors) == len(passages))
+    vectors = [vector for vector in embedded.vectors if vector]
+    if len({len(vector) for vector in vectors}) > 1 or any(len(vector) % 2 for vector in vectors):
+        return False
+    rows = np.frombuffer(b"".join(vectors), dtype="<f2").astype(np.float32)
+    rows = rows.reshape(len(vectors), len(vectors[0]) // 2 if vectors else 0)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    are_directions = bool(np.all(np.abs(squares - 1) <= LENGTH_TOLERANCE))
+    return are_directions and passage_count in (None, len(embedded.vectors))

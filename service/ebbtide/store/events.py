@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ebbtide.bounds import MAX_NUMBER
 from ebbtide.events import Event, EventRecord, EventRun, unpacked
 from ebbtide.store import layout
 from ebbtide.store.tables import TableReading, TableWriting
 
 MOST_DROPPED = 64
 """Most records dropped along with a new one, so that no commit grows without bound."""
-
-
-MOST_NUMBER = 1 << 53
-"""No number is larger: readers of JSON that know floating point only take it exactly."""
 
 
 class EventReading(TableReading):
@@ -73,7 +70,7 @@ class EventWriting(EventReading, TableWriting):
 
         The one between is never given, so that whoever was told `number` does not take what comes for what follows.
         """
-        assert 0 <= number < MOST_NUMBER, number
+        assert 0 <= number < MAX_NUMBER, number
         self.clear(layout.EVENTS)
         self._set_number(b"next_event", number + 2)
 

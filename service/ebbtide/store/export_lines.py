@@ -9,13 +9,51 @@ What is derived goes along only where making it anew would cost: `index` lines m
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
+from ebbtide.bounds import (
+    MAX_MESSAGES,
+    AgentIdText,
+    ByteLength,
+    Count,
+    DecayRate,
+    Dimension,
+    Drawn,
+    FirstCount,
+    Focus,
+    Hash,
+    Id,
+    Importance,
+    MessageCount,
+    Name,
+    NextId,
+    NextRelationId,
+    Number,
+    OwedPasses,
+    PackedVector,
+    RelationId,
+    RelationName,
+    Strength,
+    Text,
+    TextLength,
+    Time,
+    Version,
+)
 from ebbtide.store import layout
 from ebbtide.store.codec import make_known
-from ebbtide.vocabulary import PassageEntry, PassState, Rewrite
+from ebbtide.vocabulary import (
+    REWRITES_KEPT,
+    Keywords,
+    NodeId,
+    PassageEntry,
+    PassState,
+    Rewrite,
+    Role,
+    StoredState,
+    Strategy,
+)
 
 FORM: Final = "ebbtide-export"
 VERSION: Final = 1
@@ -36,36 +74,39 @@ class Line(
     """What all lines have in common: they say what they are, and leave out what is empty."""
 
 
+SeedText = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,18})$")]
+"""A `Seed` as text: many readers of JSON have only 53 bits. Its bound is checked when it is a number again."""
+
+
 class HeaderLine(Line, frozen=True, tag="header"):
     """The first line."""
 
     format: str
-    version: int
-    ebbtide_version: str
-    agent_id: str
-    exported_at: int
+    version: Version
+    ebbtide_version: Name
+    agent_id: AgentIdText
+    exported_at: Time
 
 
 class AgentLine(Line, frozen=True, tag="agent"):
     """The agent as a whole."""
 
-    agent_id: str
-    created_at: int
-    seed: str
-    """A number of 63 bits, as a text: many readers of JSON have only 53."""
+    agent_id: AgentIdText
+    created_at: Time
+    seed: SeedText
     parameters: dict[str, object]
-    decay_rate: float | None = None
-    focus: tuple[int, ...] = ()
-    owed_passes: int = 0
-    finished_passes: int = 0
+    decay_rate: DecayRate | None = None
+    focus: Focus = ()
+    owed_passes: OwedPasses = 0
+    finished_passes: FirstCount = 0
     current_pass: PassLine | None = None
-    next_node: int = 1
-    next_message: int = 1
-    next_batch: int = 1
-    next_position: int = 1
-    next_digested: int = 1
-    next_relation: int = 1
-    texts_from: int = 1
+    next_node: NextId = 1
+    next_message: NextId = 1
+    next_batch: NextId = 1
+    next_position: NextId = 1
+    next_digested: NextId = 1
+    next_relation: NextRelationId = 1
+    texts_from: NextId = 1
     holds_withdrawn: bool = False
     embedding: EmbeddingLine | None = None
 
@@ -73,11 +114,11 @@ class AgentLine(Line, frozen=True, tag="agent"):
 class PassLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A compression pass under way."""
 
-    number: int
-    strategy: str
-    start: int
-    after: tuple[int, int] | None = None
-    drawn: tuple[int, ...] = ()
+    number: Count
+    strategy: Strategy
+    start: NodeId
+    after: tuple[Count, NodeId] | None = None
+    drawn: Drawn = ()
 
     @classmethod
     def of(cls, state: PassState) -> PassLine:
@@ -98,40 +139,40 @@ class PassLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class EmbeddingLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which model the vectors are from."""
 
-    model: str
-    stamp: int
-    up_to: int
-    dimension: int
+    model: Name
+    stamp: FirstCount
+    up_to: Number
+    dimension: Dimension
 
 
 class RelationLine(Line, frozen=True, tag="relation"):
     """The name of links, with the number that decides their order."""
 
-    id: int
-    name: str
+    id: RelationId
+    name: RelationName
 
 
 class PersonalLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where something personal stands in a message: a slice of it, in bytes of UTF-8."""
 
-    kind: str
-    offset: int
-    length: int
+    kind: Name
+    offset: ByteLength
+    length: ByteLength
 
 
 class MessageLine(Line, frozen=True, tag="message"):
     """What was said. Without `content` its text was withdrawn."""
 
-    number: int
-    batch: int
-    index: int
-    role: str
-    accepted_at: int
-    speaker: str = ""
-    id: str = ""
-    timestamp: int | None = None
-    conversation_id: str = ""
-    content: str | None = None
+    number: Id
+    batch: Number
+    index: MessageCount
+    role: Role
+    accepted_at: Time
+    speaker: Name = ""
+    id: Name = ""
+    timestamp: Time | None = None
+    conversation_id: Name = ""
+    content: Text | None = None
     metadata: msgspec.Raw = NO_JSON
     of_batch: bool = False
     """Its metadata are its batch's: stored before messages had any of their own."""
@@ -141,45 +182,45 @@ class MessageLine(Line, frozen=True, tag="message"):
 class BatchLine(Line, frozen=True, tag="batch"):
     """A batch whose status is kept."""
 
-    number: int
-    accepted_at: int
-    first_message: int
-    message_count: int
-    state: str
-    conversation_id: str = ""
+    number: Id
+    accepted_at: Time
+    first_message: Id
+    message_count: MessageCount
+    state: StoredState
+    conversation_id: Name = ""
     metadata: msgspec.Raw = NO_JSON
-    idempotency_key: str = ""
-    body_hash: bytes | None = None
+    idempotency_key: Name = ""
+    body_hash: Hash | None = None
     """Of the request, where there is a receipt."""
-    position: int = 0
+    position: Number = 0
     """In the inbox; of a digested one: in the order of digests."""
-    attempts: int = 0
-    not_before: int = 0
-    last_error: str = ""
-    digested_at: int = 0
-    nodes: tuple[int, ...] = ()
-    erased_count: int = 0
-    pii: dict[str, int] = {}
-    dropped_recalled: int = 0
-    collapsed: int = 0
+    attempts: Count = 0
+    not_before: Time = 0
+    last_error: Text = ""
+    digested_at: Time = 0
+    nodes: tuple[NodeId, ...] = ()
+    erased_count: Count = 0
+    pii: dict[Name, Count] = {}
+    dropped_recalled: Count = 0
+    collapsed: Count = 0
 
 
 class SourceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a memory came from: a slice of a message, in bytes of UTF-8."""
 
-    message: int
-    offset: int
-    length: int
+    message: Id
+    offset: ByteLength
+    length: ByteLength
 
 
 class RewriteLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One shortening of a memory."""
 
-    pass_number: int
-    importance: float
-    length_before: int
-    length_after: int
-    model: str
+    pass_number: Count
+    importance: Importance
+    length_before: TextLength
+    length_after: TextLength
+    model: Name
 
     @classmethod
     def of(cls, rewrite: Rewrite) -> RewriteLine:
@@ -197,45 +238,49 @@ class RewriteLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Rewrite(self.pass_number, self.importance, self.length_before, self.length_after, self.model)
 
 
+SourceLines = Annotated[tuple[SourceLine, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
+RewriteLines = Annotated[tuple[RewriteLine, ...], msgspec.Meta(max_length=REWRITES_KEPT)]
+
+
 class NodeLine(Line, frozen=True, tag="node"):
     """A living memory, with how often it was scanned."""
 
-    id: int
-    content: str
-    created_at: int
-    original_length: int
-    phrase: str = ""
-    keywords: tuple[str, ...] = ()
-    kind: str = "episode"
-    prefix: str = ""
-    sources: tuple[SourceLine, ...] = ()
-    first: str | None = None
+    id: NodeId
+    content: Text
+    created_at: Time
+    original_length: TextLength
+    phrase: Name = ""
+    keywords: Keywords = ()
+    kind: Name = "episode"
+    prefix: Name = ""
+    sources: SourceLines = ()
+    first: Text | None = None
     """What it first said, without the prefix, where that is no slice of its single source."""
-    batch: int = 0
-    rewrites: tuple[RewriteLine, ...] = ()
-    scans: int = 0
-    last_pass: int = 0
+    batch: Number = 0
+    rewrites: RewriteLines = ()
+    scans: FirstCount = 0
+    last_pass: Count = 0
 
 
 class LinkLine(Line, frozen=True, tag="link"):
     """A link, with the strength it had when it was written, at that number of scans of its source."""
 
-    source: int
-    target: int
-    relation: str
-    strength: float
-    anchor: int
+    source: NodeId
+    target: NodeId
+    relation: RelationName
+    strength: Strength
+    anchor: Count
 
 
 class PassageLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A stretch of a message with the terms it is found by."""
 
-    begin: int
-    length: int
-    word_count: int
+    begin: ByteLength
+    length: ByteLength
+    word_count: Count
     terms: bytes
     counts: bytes
-    told_by: tuple[int, ...] = ()
+    told_by: tuple[NodeId, ...] = ()
 
     @classmethod
     def of(cls, entry: PassageEntry) -> PassageLine:
@@ -250,16 +295,16 @@ class PassageLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 class IndexLine(Line, frozen=True, tag="index"):
     """What is derived from a message: may be left out, and is made anew then."""
 
-    message: int
+    message: Id
     passages: tuple[PassageLine, ...] | None = None
-    stamp: int = 0
-    vectors: tuple[bytes, ...] | None = None
+    stamp: Count = 0
+    vectors: tuple[PackedVector, ...] | None = None
 
 
 class EndLine(Line, frozen=True, tag="end"):
     """The last line: how many there are before it, and their SHA-256, which whoever edits an export leaves out."""
 
-    lines: int
+    lines: Number
     sha256: str = ""
 
 

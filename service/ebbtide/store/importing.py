@@ -14,9 +14,10 @@ from typing import Any, BinaryIO, Final, NoReturn, Protocol
 
 import msgspec
 
+from ebbtide.bounds import Seed
 from ebbtide.errors import InvalidRequest, Precondition
 from ebbtide.store import layout
-from ebbtide.store.codec import make_known
+from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.export_lines import (
     FORM,
     VERSION,
@@ -33,6 +34,7 @@ from ebbtide.store.export_lines import (
     text_of,
 )
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.metadata import is_metadata
 from ebbtide.store.port import Identity
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbWriting
@@ -67,7 +69,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-make_known(_Version)
+make_known(_Version, Seed)
 _decode = msgspec.json.Decoder(AnyLine).decode
 
 
@@ -110,7 +112,7 @@ class Lines:
         content = self._read()
         try:
             told = msgspec.json.decode(content, type=_Version)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             _refuse(1, "this is no header")
         if told.type != "header" or told.format != FORM:
             _refuse(1, "this is no header")
@@ -160,7 +162,7 @@ class Lines:
     def _taken(self, content: bytes) -> AnyLine:
         try:
             line: AnyLine = _decode(content)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             _refuse(self.number, str(error)[:200])
         if not isinstance(line, EndLine):
             self._digest.update(content)
@@ -173,9 +175,10 @@ def read_export(source: BinaryIO, make: MakesStore, rest: Rest = lambda: None) -
     lines.header()
     agent = lines.agent()
     try:
-        identity = Identity(agent.agent_id, agent.created_at, int(agent.seed), layout.FORMAT_VERSION)
-    except ValueError:
-        _refuse(lines.number, "the seed is no number")
+        seed = msgspec.convert(int(agent.seed), Seed)
+    except msgspec.ValidationError as error:
+        _refuse(lines.number, f"seed: {error}")
+    identity = Identity(agent.agent_id, agent.created_at, seed, layout.FORMAT_VERSION)
     store = make(identity)
     try:
         store.write(lambda txn: _guarded(lines.number, lambda: _put_agent(txn, agent)))
@@ -246,11 +249,8 @@ def _new_key(txn: LmdbWriting, table: bytes, number: int) -> bytes:
 
 def _object_text(raw: msgspec.Raw) -> str:
     text = text_of(raw)
-    try:
-        if text:
-            msgspec.json.decode(text, type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError):
-        raise _Unfit("metadata is no object") from None
+    if text and not is_metadata(text):
+        raise _Unfit("metadata is no object, or too large")
     return text
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 
 import msgspec
 
+from ebbtide.bounds import MAX_COUNT
 from ebbtide.store import layout
 from ebbtide.store.tables import TableReading, TableWriting
 from ebbtide.vocabulary import Batch, BatchState, Receipt
@@ -136,10 +137,9 @@ class InboxWriting(InboxReading, TableWriting):
     def note_erasure(self, batch: Batch) -> None:
         """Something of what a batch says is erased: its receipt, which holds a hash of all of it, goes too."""
         self._drop_receipt(batch)
+        erased_count = min(batch.erased_count + 1, MAX_COUNT)
         self._put_batch(
-            msgspec.structs.replace(
-                batch, idempotency_key="", last_error="", erased_count=batch.erased_count + 1
-            )
+            msgspec.structs.replace(batch, idempotency_key="", last_error="", erased_count=erased_count)
         )
 
     def _drop_receipt(self, batch: Batch) -> None:

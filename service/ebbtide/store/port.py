@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from ebbtide.bounds import AgentIdText, Seed, Time, Version
 from ebbtide.events import Event, EventRun
 from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead
 from ebbtide.store.resting import Rest
@@ -43,10 +44,10 @@ T = TypeVar("T")
 class Identity(msgspec.Struct, frozen=True):
     """Who a store belongs to, and what never changes about it."""
 
-    agent_id: str
-    created_at_ms: int
-    seed: int
-    format_version: int
+    agent_id: AgentIdText
+    created_at_ms: Time
+    seed: Seed
+    format_version: Version
 
 
 class ReadTransaction(Protocol):

@@ -49,10 +49,10 @@ class _Rebuild:
             number = layout.from_u64(key)
             record = self._txn.message(number)
             if record is not None and record.is_withdrawn:
-                fits = passages_fit(value, None) and told_by(value) == cited.get(number, set())
+                fits = passages_fit(value, None) is not None and told_by(value) == cited.get(number, set())
             else:
                 text = None if record is None else self._txn.message_text(record)
-                fits = text is not None and passages_fit(value, text)
+                fits = text is not None and passages_fit(value, len(text)) is not None
             if not fits:
                 self._txn.delete(layout.PASSAGES, key)
         self._txn.set_texts_from(next((r.number for r in self._txn.messages() if not r.is_withdrawn), 1))
@@ -62,13 +62,14 @@ class _Rebuild:
         state, dropped = self._txn.embedding_state(), []
         for key, value in list(self._txn.items(layout.VECTORS)):
             number = layout.from_u64(key)
-            if self._txn.message(number) is None or not are_vectors_of(
-                value, self._txn.passages_of(number), state.stamp
-            ):
+            passages = self._txn.passages_of(number)
+            count = None if passages is None else len(passages)
+            if self._txn.message(number) is None or not are_vectors_of(value, count, state.stamp):
                 self._txn.delete(layout.VECTORS, key)
                 dropped.append(number)
-        if dropped:
-            up_to = min(state.up_to, min(dropped) - 1)
+        latest = self._txn.next_message_number() - 1
+        up_to = min(state.up_to, latest, *(number - 1 for number in dropped))
+        if up_to != state.up_to:
             self._txn.set_embedding_state(msgspec.structs.replace(state, up_to=up_to))
 
     def _drop_orphan_links(self, living: set[int]) -> None:

@@ -14,10 +14,10 @@ A file is taken for what its first byte says: an export begins with `{`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from pydantic import ValidationError
@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
+from ebbtide.store import layout
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.check import check_store
@@ -32,11 +33,16 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.probe import is_sound
+from ebbtide.store.probe import is_copied
 from ebbtide.store.resting import Rest
 from ebbtide.store.rewrite import seal_staged
+from ebbtide.store.shape import is_near_its_end
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
+
+TABLES: Final = tuple(
+    (name.decode(), name in layout.SORTED_TABLES, name in layout.LATER_TABLES) for name in layout.TABLES
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,9 @@ def receive(
         path.mkdir(mode=0o700)
         store, whose_keys = _store(data, source, path, wanted, _Meant(wanted, rename, covers), rest)
         try:
-            identity = _identity(store, wanted, now_ms, asker)
+            # Nothing is written to what was not verified.
             _verify(store, defaults, rest)
+            identity = _identity(store, wanted, now_ms, asker)
             counts, sealed_with = store.read(lambda txn: txn.counts()), store.sealed_with
             owner = AgentId(identity.agent_id)
             if data.keys.seals_new_agents and (not sealed_with or owner != whose_keys):
@@ -153,20 +160,30 @@ def _store(
     def check(manifest: Manifest) -> None:
         meant.refuse_another(manifest.agent_id)
 
-    manifest = read_backup(source, path / "data.mdb", max_bytes=data.max_map_bytes, check=check)
+    arrived = path.with_name("unpacked")
+    manifest = read_backup(source, arrived, max_bytes=data.max_map_bytes, check=check, rest=rest)
     owner = AgentId(manifest.agent_id)
-    # Whoever wrote it: a page of it must not end the process.
-    if not is_sound(path):
+    # Nothing of this process ever opens a file that LMDB may have laid out elsewhere.
+    if not is_copied(arrived, path / "data.mdb", TABLES, rest):
         damaged("its data cannot be read")
+    arrived.unlink()
     try:
         store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
     except Corrupted:
         damaged("its data cannot be opened")
-    identity = store.read(lambda txn: txn.identity())
-    if identity is None or identity.agent_id != manifest.agent_id:
+    if _agent_id_in(store) != manifest.agent_id:
         store.close()
         damaged("its data is of another agent than it says")
     return store, owner
+
+
+def _agent_id_in(store: LmdbStore) -> str | None:
+    """Whose a store is by what it says; None where that cannot be read."""
+    try:
+        identity = store.read(lambda txn: txn.identity())
+    except Corrupted:
+        return None
+    return None if identity is None else identity.agent_id
 
 
 def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str) -> Identity:
@@ -188,16 +205,22 @@ def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str)
 
 def _verify(store: LmdbStore, defaults: AgentParameters, rest: Rest) -> None:
     try:
+        _refuse_parameters(defaults, store.read(lambda txn: txn.overrides()))
         findings = check_store(store, rest)
-        overrides = store.read(lambda txn: txn.overrides())
+        if findings:
+            first = findings[0]
+            damaged(f"{len(findings)} findings, the first: {first.table} {first.key} {first.problem}"[:200])
+        is_near = store.read(lambda txn: is_near_its_end(txn))  # type: ignore[arg-type]
     except Exception as error:
         # Whatever a forged file makes the code below us raise.
         if isinstance(error, EbbtideError) and not isinstance(error, Corrupted):
             raise
         damaged("its data cannot be read")
-    if findings:
-        first = findings[0]
-        damaged(f"{len(findings)} findings, the first: {first.table} {first.key} {first.problem}"[:200])
+    if is_near:
+        damaged("its numbers are nearly used up")
+
+
+def _refuse_parameters(defaults: AgentParameters, overrides: Mapping[str, object]) -> None:
     try:
         AgentParameters.model_validate({**defaults.model_dump(), **overrides})
     except ValidationError:

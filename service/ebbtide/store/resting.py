@@ -1,6 +1,7 @@
-"""Resting: long work on a store calls something now and then, by which whoever is in a hurry passes.
+"""Resting: long work on a store calls `rest` now and then, which lets requests pass, and ends cancelled work.
 
-The store does not know who that is; the daemon says so (`courtesy.py`), and on the command line nobody is.
+The store does not know whom it lets pass, nor why it may be cancelled: the daemon does (`courtesy.py`,
+`verbs/transfers.py`). On the command line `rest` does nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 Rest = Callable[[], None]
-"""Called between two small pieces of long work; it may take its time, but not much."""
+"""Called between two small pieces of long work. It takes a few milliseconds at most, or raises to cancel the work."""
 
 ITEMS_BETWEEN = 16
 """Entries of a table looked at, or lines written, without a rest: well below a millisecond."""

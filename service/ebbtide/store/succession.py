@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from ebbtide.bounds import MAX_NUMBER
 from ebbtide.errors import EbbtideError
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.events import MOST_NUMBER
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 
@@ -37,12 +37,12 @@ class Legacy:
 
 def last_event_by(at_ms: int) -> int:
     """A number that no event had before this moment, however often its agent was made anew."""
-    return min(max(0, at_ms) * NUMBERS_PER_MS, MOST_NUMBER - 1)
+    return min(max(0, at_ms) * NUMBERS_PER_MS, MAX_NUMBER - 1)
 
 
 def likely(number: object, at_ms: int) -> int:
     """The number of a last event as it was found somewhere, or what it can be at most where that is none."""
-    if isinstance(number, int) and 0 <= number < MOST_NUMBER:
+    if isinstance(number, int) and 0 <= number < MAX_NUMBER:
         return number
     return last_event_by(at_ms)
 

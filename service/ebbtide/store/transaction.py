@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from ebbtide.bounds import DecayRate, Focus
 from ebbtide.store import layout
 from ebbtide.store.audit import AuditReading, AuditWriting
 from ebbtide.store.events import EventReading, EventWriting
@@ -43,7 +44,7 @@ class LmdbReading(NetworkReading, InboxReading, AuditReading, EventReading):
     def decay_rate(self) -> float | None:
         """The rate at which the links on disk decay since they were written; None before the first open."""
         value = self.get(layout.META, b"decay_rate")
-        return None if value is None else layout.decode(value, type=float)
+        return None if value is None else layout.decode(value, type=DecayRate)
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""
@@ -63,7 +64,7 @@ class LmdbReading(NetworkReading, InboxReading, AuditReading, EventReading):
     def focus(self) -> tuple[int, ...]:
         """Node ids in focus, newest first."""
         value = self.get(layout.META, b"focus")
-        return () if value is None else layout.decode(value, type=tuple[int, ...])
+        return () if value is None else layout.decode(value, type=Focus)
 
     def next_node_id(self) -> int:
         """The id the next node will get."""

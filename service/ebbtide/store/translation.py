@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+import struct
 from pathlib import Path
 
 import lmdb
@@ -49,8 +50,8 @@ TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
 }
 """lmdb's exception, by name, to ours."""
 
-UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError, UnicodeDecodeError)
-"""What a damaged value raises when it is decoded."""
+UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError, UnicodeDecodeError, struct.error)
+"""What a damaged value raises when it is decoded, or is of a wrong size."""
 
 FOREIGN = (lmdb.Error, OSError, *UNREADABLE)
 

@@ -2,7 +2,8 @@
 
 The story of leaving: the open agent is copied beside its jobs → the file is made of the copy → it is handed over.
 The story of coming: what arrives is put into a file → an agent is made of it and verified, beside the others → it takes
-its place by a rename. From the moment that everything has arrived it is seen to its end, also when the caller goes.
+its place by a rename. Once everything has arrived the work goes on when the client disconnects. A stop, or the
+deadline of the transfer, cancels it up to the rename; what was cancelled leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ebbtide.store.translation import translated
 from ebbtide.verbs.agents import Counts
 from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.service import Service
-from ebbtide.verbs.transfers import handed_over, in_time
+from ebbtide.verbs.transfers import Transfer, handed_over, in_time
 from ebbtide.vocabulary import AgentId, parse_agent_id
 
 BACKUP_TYPE = "application/octet-stream"
@@ -54,6 +55,7 @@ class Leaving:
     """A file on its way out, and its place among the transfers; a block holds both."""
 
     service: Service
+    transfer: Transfer
     file: BinaryIO
     size: int
     name: str
@@ -70,7 +72,7 @@ class Leaving:
 
     async def hand_over(self, take: Callable[[bytes], Awaitable[object]]) -> None:
         """Hand everything over, piece by piece."""
-        await handed_over(self.file, self.service.transfers.run, take)
+        await handed_over(self.transfer, self.file, self.service.transfers.run, take)
 
 
 async def backup(service: Service, agent_id: str) -> Leaving:
@@ -99,18 +101,20 @@ async def _leaving(
     service: Service, agent_id: str, make: Callable[[Agent, Sending], BinaryIO], suffix: str, media_type: str
 ) -> Leaving:
     owner = parse_agent_id(agent_id)
-    data, give_way, now_ms = service.fleet.data, service.fleet.needs.courtesy.give_way, service.clock.now_ms()
+    data, now_ms = service.fleet.data, service.clock.now_ms()
     with ExitStack() as held:
-        held.enter_context(service.transfers.place())
+        transfer = held.enter_context(service.transfers.place())
         async with service.fleet.using(owner) as agent:
             file = await service.transfers.make(
-                lambda is_given_up: make(agent, Sending(data, __version__, now_ms, is_given_up, give_way))
+                lambda is_given_up: make(
+                    agent, Sending(data, __version__, now_ms, is_given_up, transfer.rest)
+                )
             )
         held.callback(file.close)
         size = file.seek(0, 2)
         file.seek(0)
         name = f"{directory_name(owner)}.{suffix}"
-        return Leaving(service, file, size, name, media_type, held.pop_all())
+        return Leaving(service, transfer, file, size, name, media_type, held.pop_all())
 
 
 async def restore(
@@ -124,17 +128,17 @@ async def restore(
     owner = parse_agent_id(agent_id)
     fleet = service.fleet
     with ExitStack() as held:
-        held.enter_context(service.transfers.place())
+        transfer = held.enter_context(service.transfers.place())
         if not replace and await fleet.on_pool(lambda: fleet.data.has_meta(owner)):
             # Before everything was sent in vain.
             raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
         folder = await fleet.on_pool(fleet.data.make_transfer)
         held.callback(service.transfers.soon, partial(fleet.data.end_transfer, folder))
-        await _take_in(service, folder / "arrived", pieces)
+        await _take_in(service, folder / "arrived", in_time(transfer, pieces))
         # Who asks is known here only: the work outlives the request.
         covers = CALLER.get().grant.reach.covers
         wish = _Wish(owner, replace, rename, actor(), service.allowance, covers)
-        work = _restored(service, wish, folder, held.pop_all())
+        work = _restored(service, wish, folder, transfer, held.pop_all())
         return await service.transfers.to_its_end(work)
 
 
@@ -142,7 +146,7 @@ async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -
     most, size = service.settings.limits.max_upload_bytes, 0
     try:
         with path.open("wb") as file:
-            async for piece in in_time(pieces):
+            async for piece in pieces:
                 size += len(piece)
                 if size > most:
                     raise InvalidRequest(f"more than {most} bytes were sent", reason="BODY_TOO_LARGE")
@@ -163,7 +167,9 @@ class _Wish:
     covers: Callable[[str], bool]
 
 
-async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack) -> Restored:
+async def _restored(
+    service: Service, wish: _Wish, folder: Path, transfer: Transfer, held: ExitStack
+) -> Restored:
     now_ms = service.clock.now_ms()
 
     def make() -> Staged:
@@ -178,7 +184,7 @@ async def _restored(service: Service, wish: _Wish, folder: Path, held: ExitStack
                 now_ms=now_ms,
                 asker=wish.asker,
                 covers=wish.covers,
-                rest=service.fleet.needs.courtesy.give_way,
+                rest=transfer.rest,
             )
 
     with held:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.fleet.archive import passages_of
 from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
 from ebbtide.fleet.echoes import Echoes
@@ -34,10 +35,6 @@ from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, 
 from ebbtide.verbs.metadata import check_flat, merged_json, metadata_json
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import Batch, MessageRecord, PersonalSpan, batch_text_id, parse_agent_id
-
-EARLIEST_MS = -62_135_596_800_000
-LATEST_MS = 253_402_300_799_999
-"""The years 1 to 9999: what a protobuf Timestamp can say."""
 
 READING_COST = 8
 """How much longer a text takes where it is looked through, for personal data or for echoes."""

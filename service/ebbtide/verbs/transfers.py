@@ -1,22 +1,24 @@
-"""Transfers: agents on their way in and out, so many at a time, on threads of their own.
+"""Transfers: agents that are backed up, exported or restored, a bounded number at a time, on threads of their own.
 
-The rule guarded here: what takes as long as an agent is large holds up nobody else. It runs beside the event loop and
-beside the threads of agents' jobs; there is a bound on how many are under way; and whoever takes or sends pieces too
-slowly is cut off, so that nobody keeps a place for ever.
+The rule guarded here: work that takes as long as an agent is large delays no other request. It runs beside the event
+loop and beside the threads of agents' jobs, a bounded number at a time. A client that takes or sends pieces too slowly
+is disconnected, and every transfer has a deadline. A stop cancels what is under way. Threads learn of both in
+`Transfer.rest`, which all long work on a store calls now and then: it raises, and what was made so far is removed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, BinaryIO, TypeVar
 
 from ebbtide.access.grants import CALLER
-from ebbtide.errors import Deadline, Exhausted
+from ebbtide.errors import Deadline, Exhausted, Unavailable
 from ebbtide.fleet.watching import share_of
 from ebbtide.telemetry import in_background
 
@@ -34,17 +36,68 @@ PIECE_BYTES = 256 << 10
 GivenUp = Callable[[], bool]
 
 
+class Transfer:
+    """One transfer under way: its deadline, and whether a stop has cancelled it."""
+
+    def __init__(self, timeout_s: float, give_way: Callable[[], None]) -> None:
+        self._timeout_s = timeout_s
+        self._deadline_s = time.monotonic() + timeout_s
+        self._give_way = give_way
+        self._is_cancelled = False
+        self._wait: asyncio.Timeout | None = None
+        self.is_sending = False
+        """Whether its file is being sent: a response in flight, which a stop gives its grace."""
+
+    def rest(self) -> None:
+        """Let requests pass; called by the thread that works for this transfer. Raises what `check` raises."""
+        self.check()
+        self._give_way()
+
+    def check(self) -> None:
+        """REQUEST_TIMED_OUT after the deadline, SHUTTING_DOWN once it was cancelled."""
+        if self._is_cancelled:
+            raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+        if time.monotonic() > self._deadline_s:
+            raise Deadline(
+                f"the transfer took longer than limits.transfer_timeout_s = {self._timeout_s:g}; "
+                "nothing was changed",
+                reason="REQUEST_TIMED_OUT",
+            )
+
+    def cancel(self) -> None:
+        """Cancel it: whatever it does next raises. On the event loop."""
+        self._is_cancelled = True
+        if self._wait is not None:
+            self._wait.reschedule(0)
+
+    @asynccontextmanager
+    async def piece(self) -> AsyncIterator[None]:
+        """Wait for the client in the block. Raises REQUEST_TIMED_OUT when one piece takes too long, or `check`."""
+        self.check()
+        left_s = self._deadline_s - time.monotonic()
+        try:
+            async with asyncio.timeout(min(STALLED_S, left_s)) as self._wait:
+                yield
+        except TimeoutError:
+            self.check()
+            raise _stalled() from None
+        finally:
+            self._wait = None
+
+
 class Transfers:
     """The transfers of one daemon."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeout_s: float, give_way: Callable[[], None]) -> None:
+        self._timeout_s = timeout_s
+        self._give_way = give_way
         self._pool = ThreadPoolExecutor(MOST_TRANSFERS, "transfer")
-        self._under_way = 0
+        self._under_way: set[Transfer] = set()
         self._by_key: Counter[str] = Counter()
         self._to_be_ended: set[asyncio.Task[Any]] = set()
 
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def place(self) -> Iterator[Transfer]:
         """One of the places, for the block.
 
         TOO_MANY_TRANSFERS when all are taken, or where keys are asked for the caller's has its share of them.
@@ -53,15 +106,16 @@ class Transfers:
         if key and self._by_key[key] >= share:
             told = f"the key has {share} agents on their way in or out already, of {MOST_TRANSFERS}"
             raise _too_many(told, "key", share)
-        if self._under_way >= MOST_TRANSFERS:
+        if len(self._under_way) >= MOST_TRANSFERS:
             told = f"{MOST_TRANSFERS} agents are on their way in or out already"
             raise _too_many(told, "daemon", MOST_TRANSFERS)
-        self._under_way += 1
+        transfer = Transfer(self._timeout_s, self._give_way)
+        self._under_way.add(transfer)
         self._by_key[key] += 1
         try:
-            yield
+            yield transfer
         finally:
-            self._under_way -= 1
+            self._under_way.discard(transfer)
             self._by_key[key] -= 1
             if not self._by_key[key]:
                 del self._by_key[key]
@@ -84,14 +138,22 @@ class Transfers:
             raise
 
     async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work that is seen to its end, also when whoever asked for it goes away, or the daemon stops."""
+        """Do work that goes on when the client disconnects. A stop cancels it, unless it is past its last `rest`."""
         task = in_background(work)
         self._to_be_ended.add(task)
         task.add_done_callback(self._to_be_ended.discard)
         return await asyncio.shield(task)
 
+    def stop(self) -> None:
+        """Cancel every transfer whose file is not being sent yet: what is in flight keeps the grace of a stop."""
+        for transfer in self._under_way:
+            if not transfer.is_sending:
+                transfer.cancel()
+
     async def finish(self) -> None:
-        """Wait for what has to be seen to its end."""
+        """Cancel every transfer, and wait for what cannot be cancelled any more."""
+        for transfer in self._under_way:
+            transfer.cancel()
         await asyncio.gather(*self._to_be_ended, return_exceptions=True)
 
     def soon(self, work: Callable[[], object]) -> None:
@@ -104,27 +166,23 @@ class Transfers:
 
 
 async def handed_over(
+    transfer: Transfer,
     file: BinaryIO,
     run: Callable[[Callable[[], bytes]], Awaitable[bytes]],
     take: Callable[[bytes], Awaitable[object]],
 ) -> None:
     """Hand a file over piece by piece. REQUEST_TIMED_OUT when one is not taken in time."""
+    transfer.is_sending = True
     while piece := await run(lambda: file.read(PIECE_BYTES)):
-        try:
-            async with asyncio.timeout(STALLED_S):
-                await take(piece)
-        except TimeoutError:
-            raise _stalled() from None
+        async with transfer.piece():
+            await take(piece)
 
 
-async def in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def in_time(transfer: Transfer, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The pieces as they come. REQUEST_TIMED_OUT when one does not in time."""
     while True:
-        try:
-            async with asyncio.timeout(STALLED_S):
-                piece = await anext(pieces, None)
-        except TimeoutError:
-            raise _stalled() from None
+        async with transfer.piece():
+            piece = await anext(pieces, None)
         if piece is None:
             return
         yield piece

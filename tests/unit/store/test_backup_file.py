@@ -146,7 +146,7 @@ def test_sums_that_fit_are_not_enough(data: Any, files: dict[str, bytes]) -> Non
     ("line", "told"),
     [
         ('{"type":"robot"}', "robot"),
-        ('{"type":"relation","id":-1,"name":"a"}', "outside its range"),
+        ('{"type":"relation","id":-1,"name":"a"}', ">= 1 - at `$.id`"),
         ('{"type":"relation","id":1}', "name"),
         ('{"type":"link","source":1,"target":2,"relation":"x","strength":1.0,"anchor":0}', "no relation"),
         (

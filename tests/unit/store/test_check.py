@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
+from ebbtide.store.check_entries import MAX_FINDINGS
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.store.rebuild import rebuild_store
 from ebbtide.store.seal import Seal
+from ebbtide.store.shape import NUMBERS, SIZES
 from ebbtide.vocabulary import (
     Batch,
     Change,
+    EmbeddedMessage,
+    EmbeddingState,
     Link,
     MessageRecord,
     Node,
     PassageEntry,
     PassState,
+    PersonalSpan,
     Receipt,
     ScanState,
     Source,
@@ -83,6 +90,29 @@ def _delete(table: bytes, key: bytes) -> Callable[[Any], None]:
     return lambda txn: txn.delete(table, key)
 
 
+def _amended(table: bytes, number: int, **changes: Any) -> Callable[[Any], None]:
+    """Change some fields of a record."""
+    kind = {layout.BATCHES: Batch, layout.MESSAGES: MessageRecord}[table]
+
+    def amend(txn: Any) -> None:
+        record = layout.decode(txn.get(table, layout.u64(number)), type=kind)
+        txn.put(table, layout.u64(number), layout.encode(msgspec.structs.replace(record, **changes)))
+
+    return amend
+
+
+def _passing(
+    drawn: tuple[int, ...] = (), after: tuple[int, int] | None = None, start_id: int = 3
+) -> Callable[[Any], None]:
+    state = PassState(2, "slots", start_id, after, drawn)
+    return lambda txn: txn.apply(Change(pass_state=state, owed_passes=1))
+
+
+def _frame_of(size: int) -> bytes:
+    """The beginning of a Zstandard frame that says how much it becomes."""
+    return b"\x28\xb5\x2f\xfd\xe0" + size.to_bytes(8, "little") + bytes(16)
+
+
 REPAIRABLE: dict[str, Callable[[Any], None]] = {
     "links of a node that is gone": _put(layout.LINKS, layout.u64(9), layout.link_value(1, 1, 0.5, 0)),
     "a link without its backlink": _delete(layout.BACKLINKS, layout.u64(2)),
@@ -101,6 +131,19 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
     ),
     "a term that is counted twice": _put(
         layout.PASSAGES, layout.u64(1), layout.encode([PassageEntry(0, len(TEXT), 1, bytes(4), b"11")])
+    ),
+    "texts said to be gone": _put(layout.META, b"texts_from", layout.u64(3)),
+    "texts of messages to come said to be gone": _put(layout.META, b"texts_from", layout.u64(1 << 52)),
+    "vectors of messages to come": _put(
+        layout.META, b"embedding", layout.encode(EmbeddingState("m", 1, 1 << 52))
+    ),
+    "a vector that is no direction": lambda txn: (
+        txn.set_embedding_state(EmbeddingState("m", 1, 1)),
+        txn.put_embedded(1, EmbeddedMessage(1, (bytes(8),))),
+    ),
+    "a vector that is no number": lambda txn: (
+        txn.set_embedding_state(EmbeddingState("m", 1, 1)),
+        txn.put_embedded(1, EmbeddedMessage(1, (b"\x00\x7e" * 4,))),
     ),
     "a chunk nobody refers to": lambda txn: txn.put_chunk("an orphan"),
 }
@@ -144,6 +187,43 @@ LOST: dict[str, Callable[[Any], None]] = {
     ),
     "a parked batch that is not listed": lambda txn: txn.clear(layout.PARKED),
     "a batch digested twice": _put(layout.DIGESTED, layout.u64(50), layout.u64(1)),
+    "a batch that is queued twice": _put(layout.INBOX, layout.u64(2), layout.u64(3)),
+    "a place in the inbox that could be given twice": _put(layout.META, b"next_position", layout.u64(3)),
+    "a place of a digest that could be given twice": _put(layout.META, b"next_digested", layout.u64(1)),
+    "a relation id that could be given twice": _put(layout.META, b"next_relation_id", layout.u64(2)),
+    "a node from a batch that never was": lambda txn: txn.apply(
+        Change(nodes=[Node(2, "a", "", (), 1, 9, sources=(Source(1, 0, 9),), batch=4)])
+    ),
+    "a batch that became nodes to come": _amended(layout.BATCHES, 1, node_ids=(9,)),
+    "a batch with messages to come": _amended(layout.BATCHES, 1, message_count=9),
+    "a waiting batch with the message of another": _amended(layout.BATCHES, 3, first_message=1),
+    "a waiting batch without its text": _amended(layout.MESSAGES, 3, text_key=b""),
+    "a text that is gone, and nothing says so": _amended(layout.MESSAGES, 1, text_key=b""),
+    "personal data beyond a text": _amended(
+        layout.MESSAGES, 1, personal=(PersonalSpan("email", 40, 1 << 20),)
+    ),
+    "metadata that is gone": _amended(layout.MESSAGES, 1, metadata_key=bytes(32)),
+    "metadata that is no object": lambda txn: _amended(layout.MESSAGES, 1, metadata_key=txn.put_chunk("[1]"))(
+        txn
+    ),
+    "metadata of a batch that is no object": _amended(layout.BATCHES, 1, metadata="5"),
+    "a relation that its name does not find": lambda txn: txn.put(
+        layout.RELATION_IDS, layout.text_key("上文"), layout.u32(1)
+    ),
+    "a name without a relation": lambda txn: txn.put(
+        layout.RELATION_IDS, layout.text_key("else"), layout.u32(7)
+    ),
+    "a link that stands twice": _put(layout.LINKS, layout.u64(1), layout.link_value(2, 1, 0.25, 0)),
+    "a strength that is no number": _put(layout.LINKS, layout.u64(1), layout.link_value(2, 2, nan, 0)),
+    "a node scanned more often than there were passes": lambda txn: txn.put_scans({1: ScanState(7, 1)}),
+    "a receipt under another key": _put(layout.RECEIPTS, b"k" * 32, layout.encode(Receipt(2, b"h"))),
+    "a pass that visits a node twice": _passing(drawn=(1, 1)),
+    "a pass that visits a node to come": _passing(drawn=(3,)),
+    "a pass behind a node that it does not visit": _passing(drawn=(1,), after=(0, 2)),
+    "a pass that began with nodes to come": _passing(start_id=9),
+    "a chunk that says it is endless": lambda txn: txn.put(
+        layout.CHUNKS, layout.text_key(TEXT), _frame_of(1 << 40)
+    ),
     "a receipt for a batch that is gone": _put(layout.RECEIPTS, b"k" * 32, layout.encode(Receipt(50, b"h"))),
 }
 
@@ -165,3 +245,82 @@ def test_ground_damage_is_found_and_never_invented_away(store: LmdbStore, what: 
     store.write(LOST[what])
     findings = check_store(store)
     assert any(not finding.is_repairable for finding in findings), findings
+
+
+FAR = (2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
+
+BEYOND: dict[str, Callable[[Any], None]] = {
+    "texts_from": _put(layout.META, b"texts_from", layout.u64(4611686018427387904)),
+    "decay_rate": _put(layout.META, b"decay_rate", layout.encode(1e308)),
+    "a decay rate that is no number": _put(layout.META, b"decay_rate", layout.encode(nan)),
+    "an override": _put(layout.META, b"overrides", layout.encode({"decay_rate": 1e308})),
+    "an unknown override": _put(layout.META, b"overrides", layout.encode({"courage": 1})),
+    "a focus of -1": _put(layout.META, b"focus", layout.encode((-1,))),
+    "a focus too long": _put(layout.META, b"focus", layout.encode(tuple(range(1, 66)))),
+    "a seed": _put(layout.META, b"identity", layout.encode(("ann", 1, 2**64 - 1, 1))),
+    "created_at": _put(
+        layout.META,
+        b"identity",
+        layout.encode({"agent_id": "ann", "created_at_ms": 2**63, "seed": 1, "format_version": 1}),
+    ),
+    "an agent id": _put(
+        layout.META,
+        b"identity",
+        layout.encode({"agent_id": "a/b", "created_at_ms": 1, "seed": 1, "format_version": 1}),
+    ),
+    "no identity": _delete(layout.META, b"identity"),
+    "a timestamp": _amended(layout.MESSAGES, 1, timestamp_ms=2**63),
+    "a message of a batch far away": _amended(layout.MESSAGES, 1, batch=2**64 - 1),
+    "a batch of very many messages": _amended(layout.BATCHES, 3, message_count=2**63),
+    "a batch of a message far away": _amended(layout.BATCHES, 3, first_message=2**64 - 1),
+    "a state that there is not": _amended(layout.BATCHES, 3, state="lost"),
+    "a role that there is not": _amended(layout.MESSAGES, 1, role="root"),
+    "a strength": _put(layout.LINKS, layout.u64(1), layout.link_value(2, 1, inf, 0)),
+    "scans of nodes far away": _put(layout.SCANS, layout.u64(2**60), layout.EMPTY_SCAN_BLOCK[:-1] + b"\1"),
+    "a counter of scans": _put(layout.SCANS, layout.u64(0), b"\xff" * len(layout.EMPTY_SCAN_BLOCK)),
+    "an event far away": _put(layout.EVENTS, layout.u64(2**64 - 1), b""),
+    **{
+        f"{name.decode()} = {far}": _put(layout.META, name, layout.u64(far))
+        for name in NUMBERS
+        for far in FAR
+    },
+    **{
+        f"a key of {table.decode()}": _put(table, layout.u64(2**64 - 1), bytes(value_bytes or 0))
+        for table, (key_bytes, value_bytes) in SIZES.items()
+        if key_bytes == 8
+    },
+    **{
+        f"a key of a wrong size in {table.decode()}": _put(
+            table, b"k" * (key_bytes + 1), bytes(value_bytes or 0)
+        )
+        for table, (key_bytes, value_bytes) in SIZES.items()
+        if table not in layout.KEYED_BY_TEXT  # HMACs in a sealed store
+    },
+    **{
+        f"a value of a wrong size in {table.decode()}": _put(table, b"k" * key_bytes, bytes(value_bytes + 1))
+        for table, (key_bytes, value_bytes) in SIZES.items()
+        if value_bytes is not None and table not in layout.SORTED_TABLES  # LMDB keeps these at one size
+    },
+    **{
+        f"{name} of a wrong size": _put(layout.META, name.encode(), b"12345")
+        for name in ("next_node_id", "owed_passes", "audit_head", "proof_key")
+    },
+}
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_numbers_beyond_their_bounds_are_found_and_stop_nothing(store: LmdbStore, what: str) -> None:
+    """What an older version let in is a finding: the checker neither fails over it nor loops as often as it says."""
+    store.write(BEYOND[what])
+    assert check_store(store), what
+
+
+def test_findings_are_bounded(store: LmdbStore) -> None:
+    """Of a store in which everything is wrong no more findings are kept than anybody reads."""
+
+    def fill(txn: Any) -> None:
+        for number in range(100, MAX_FINDINGS + 200):
+            txn.put(layout.PARKED, layout.u64(number), b"x")
+
+    store.write(fill)
+    assert len(check_store(store)) == MAX_FINDINGS

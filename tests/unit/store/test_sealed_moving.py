@@ -267,7 +267,7 @@ def test_whoever_takes_an_agent_in_rests_all_along(
     checked = rests["backup"]
     assert checked > 20, "every entry that is checked"
     lines = export.count(b"\n")
-    assert rests["export"] >= checked + 2 * (lines - 4), "lines are read, then written"
+    assert rests["export"] > 20 + 2 * (lines - 4), "lines are read, then written, then checked"
     assert rests["another id"] > 3 * checked, "checked, copied, written and checked"
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ebbtide.bounds import MAX_NUMBER
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.events import MOST_NUMBER
 from ebbtide.store.port import Identity
 from ebbtide.store.succession import NUMBERS_PER_MS, Legacy, last_event_by, legacy_in, likely
 from ebbtide.vocabulary import AgentId
@@ -46,10 +46,10 @@ def test_what_cannot_be_told_is_taken_to_be_the_most_it_can_be() -> None:
         assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(
             NOW_MS * NUMBERS_PER_MS, {"replaced_readable": False}
         )
-    for number in (None, "7", -1, MOST_NUMBER, 10**30, 1.5):
+    for number in (None, "7", -1, MAX_NUMBER, 10**30, 1.5):
         assert likely(number, NOW_MS) == last_event_by(NOW_MS)
     assert likely(7, NOW_MS) == 7
-    assert last_event_by(10**18) < MOST_NUMBER
+    assert last_event_by(10**18) < MAX_NUMBER
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])

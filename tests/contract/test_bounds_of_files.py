@@ -1,0 +1,145 @@
+"""Numbers of an import beyond their bounds are refused at once, over every transport and offline."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.cli.app import main
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.store.check import check_store
+from ebbtide.vocabulary import AgentId
+from tests.support.callers import CALLERS, CallerIn, reason_of
+from tests.support.moving import directory
+from tests.support.using import used
+
+ANN = "/v1/agents/ann"
+
+HEADER = {"type": "header", "format": "ebbtide-export", "version": 1, "ebbtide_version": "0.1.0", "agent_id": "ann",
+          "exported_at": 1_795_301_931_388}  # fmt: skip
+AGENT = {"type": "agent", "agent_id": "ann", "created_at": 0, "seed": "7", "parameters": {}}
+MESSAGE = {
+    "type": "message",
+    "number": 1,
+    "batch": 1,
+    "index": 0,
+    "role": "user",
+    "accepted_at": 5,
+    "content": "a b c",
+}
+BATCH = {"type": "batch", "number": 1, "accepted_at": 5, "first_message": 1, "message_count": 1, "state": "waiting",
+         "position": 1}  # fmt: skip
+NODE = {"type": "node", "id": 1, "content": "a b c", "created_at": 5, "original_length": 5,
+        "sources": [{"message": 1, "offset": 0, "length": 5}], "batch": 1}  # fmt: skip
+RELATION = {"type": "relation", "id": 1, "name": "next"}
+LINK = {"type": "link", "source": 1, "target": 1, "relation": "next", "strength": 0.5, "anchor": 0}
+NEXT = {"next_node": 2, "next_message": 2, "next_batch": 2, "next_position": 2, "next_relation": 2}
+
+FAR = (-1, 2**53 + 1, 2**63, 2**64 - 1, 10**30)
+
+
+def export(agent: dict[str, Any] | None = None, **changes: dict[str, Any]) -> bytes:
+    """An export of one message, batch, node and link, with some fields changed, by the type of the line."""
+    lines = [HEADER, AGENT | NEXT | (agent or {}), RELATION, MESSAGE, BATCH, NODE, LINK]
+    lines = [line | changes.get(str(line["type"]), {}) for line in lines]
+    end = {"type": "end", "lines": len(lines)}
+    return b"".join(json.dumps(line).encode() + b"\n" for line in [*lines, end])
+
+
+def tiny(**agent: Any) -> bytes:
+    """An export of an agent that has nothing."""
+    lines = [HEADER, AGENT | agent, {"type": "end", "lines": 2}]
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+
+
+CASES: dict[str, bytes] = {
+    "texts_from": tiny(texts_from=4611686018427387904),
+    "texts_from beyond the messages": tiny(texts_from=1 << 40),
+    "decay_rate": tiny(decay_rate=1e308),
+    "decay_rate of 0": tiny(decay_rate=0.0),
+    "decay_rate as a parameter": tiny(parameters={"decay_rate": 1e308}),
+    "a seed of 30 digits": tiny(seed="9" * 30),
+    "a seed beyond 63 bits": tiny(seed=str(2**63)),
+    "a seed below 0": tiny(seed="-1"),
+    "a seed in other digits": tiny(seed="１２"),
+    "created_at": tiny(created_at=10**30),
+    "a focus too long": tiny(focus=list(range(1, 66))),
+    "passes owed": tiny(owed_passes=100_001),
+    "a timestamp": export(message={"timestamp": 2**63}),
+    "a timestamp of the year 10000": export(message={"timestamp": 253_402_300_800_000}),
+    "a strength": export(link={"strength": 1e308}),
+    "an anchor": export(link={"anchor": 2**31}),
+    "a content beyond its lines": export(batch={"message_count": 2**31}),
+    "scans that never were": export(node={"scans": 7, "last_pass": 0}),
+    "metadata nested 1000 deep": export(message={"metadata": json.loads('{"a":' * 900 + "1" + "}" * 900)}),
+    **{
+        f"{name} = {far}": tiny(**{name: far})
+        for name in (*NEXT, "next_digested", "finished_passes")
+        for far in FAR
+    },
+    **{f"node id {far}": export(node={"id": far}) for far in FAR},
+    **{f"message number {far}": export(message={"number": far}) for far in FAR},
+    **{f"batch number {far}": export(batch={"number": far}) for far in FAR},
+}
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+async def test_numbers_beyond_their_bounds_are_refused(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each of them is refused at once with a line that names it, nothing is left behind, and the agent before stays."""
+    async with caller_in(tmp_path) as call:
+        assert (await call.upload(f"{ANN}/restore", export())).status_code == 200
+        before = (await call("GET", ANN)).json()
+        for name, content in CASES.items():
+            async with asyncio.timeout(20):
+                answer = await call.upload(f"{ANN}/restore", content, replace=True)
+            assert answer.status_code == 400, name
+            assert reason_of(answer) in ("BACKUP_UNREADABLE", "INVALID_PARAMETERS"), (name, answer.text)
+        after = (await call("GET", ANN)).json()
+        assert after["created_at"] == before["created_at"] and after["counts"]["messages"] == 1
+        await used(call, ANN)
+
+
+def test_offline_they_are_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`ebbtide import --data-dir` applies the same bounds, and makes no agent."""
+    for number, (name, content) in enumerate(CASES.items()):
+        file = tmp_path / f"{number}.jsonl"
+        file.write_bytes(content)
+        with pytest.raises(SystemExit) as ended:
+            main(["import", str(file), "--data-dir", str(tmp_path / "data")])
+        assert ended.value.code == ExitCode.REFUSED, (name, capsys.readouterr())
+    with directory(tmp_path / "data") as data:
+        assert list(data.directories()) == [] and not list(data.transfers.iterdir())
+
+
+async def test_an_agent_at_the_bounds_works(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The highest numbers that are accepted leave room to go on: everything can be done, and the checker is content."""
+    half, count = 2**52, 2**30 - 1
+    far = half - 1
+    highest = dict.fromkeys(NEXT, half) | {"next_relation": count, "next_digested": half}
+    agent = highest | {"finished_passes": count, "seed": str(2**63 - 1), "created_at": 253_402_300_799_999,
+                       "focus": [far], "decay_rate": 1.0, "texts_from": far, "owed_passes": 3}  # fmt: skip
+    content = export(
+        agent,
+        relation={"id": count - 1},
+        message={"number": far, "batch": far, "timestamp": -62_135_596_800_000},
+        batch={"number": far, "first_message": far, "position": far},
+        node={"id": far, "batch": far, "sources": [{"message": far, "offset": 0, "length": 5}], "scans": count,
+              "last_pass": count},
+        link={"source": far, "target": far, "anchor": 3},
+    )  # fmt: skip
+    async with caller_in(tmp_path) as call:
+        answer = await call.upload(f"{ANN}/restore", content)
+        assert answer.status_code == 200, answer.text
+        async with asyncio.timeout(60):
+            await used(call, ANN)
+        async with call.service.fleet.using(AgentId("ann")) as open_agent:
+            assert await open_agent.run(lambda: check_store(open_agent.workspace.store)) == []

@@ -1,0 +1,216 @@
+"""Transfers end: at their deadline, and when the daemon stops; what was cut off leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.errors import Deadline, EbbtideError, Unavailable
+from ebbtide.store import receiving
+from ebbtide.store.resting import Rest
+from ebbtide.verbs import moving, transfers
+from ebbtide.verbs.service import Service
+from ebbtide.vocabulary import AgentId
+from tests.support.callers import CALLERS, CallerIn, reason_of
+from tests.support.in_process import service_in, settle, tell
+from tests.support.waiting import eventually
+
+ANN = "/v1/agents/ann"
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+class Endless:
+    """A check that never ends by itself, as one over a number of a file would not; it rests, as all long work does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_running = False
+        monkeypatch.setattr(receiving, "check_store", self)
+
+    def __call__(self, store: Any, rest: Rest) -> list[Any]:
+        self.is_running = True
+        while True:
+            rest()
+            time.sleep(0.001)
+
+
+async def exported(service: Service, agent: str) -> bytes:
+    """The export of an agent."""
+    pieces: list[bytes] = []
+
+    async def take(piece: bytes) -> None:
+        pieces.append(piece)
+
+    with await moving.export(service, agent) as leaving:
+        await leaving.hand_over(take)
+    return b"".join(pieces)
+
+
+async def in_pieces(content: bytes, *, then_hang: bool = False) -> AsyncIterator[bytes]:
+    """A file as a client sends it, which may stop sending."""
+    yield content[:100]
+    yield content[100:]
+    if then_hang:
+        await asyncio.Event().wait()
+
+
+async def is_clean(service: Service) -> bool:
+    """Whether nothing of a transfer is left: no file, no place that is taken."""
+    await eventually(lambda: not list(service.fleet.data.transfers.iterdir()))
+    with contextlib.ExitStack() as held:
+        for _ in range(transfers.MOST_TRANSFERS):
+            held.enter_context(service.transfers.place())
+    return True
+
+
+async def test_a_restore_ends_at_its_deadline(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REQUEST_TIMED_OUT names the setting; the agent before stays, no file and no place is left."""
+    limits = {"transfer_timeout_s": 1.0}
+    async with caller_in(tmp_path, limits=limits) as call:
+        await tell(call.service, "ann", "I moved to Lisbon in May.")
+        await settle(call.service, "ann")
+        content = await call.download(f"{ANN}/export")
+        endless = Endless(monkeypatch)
+        async with asyncio.timeout(20):
+            answer = await call.upload(f"{ANN}/restore", content, replace=True)
+        assert endless.is_running
+        assert (answer.status_code, reason_of(answer)) == (504, "REQUEST_TIMED_OUT")
+        assert "limits.transfer_timeout_s = 1" in answer.json()["error"]["message"]
+        assert (await call("POST", f"{ANN}/recall", {})).json()["text"]
+        assert await is_clean(call.service)
+
+
+async def test_a_client_that_sends_nothing_more_is_cut_off_at_the_deadline(tmp_path: Path) -> None:
+    """The deadline counts from the first piece, not only for the work on what arrived."""
+    async with service_in(tmp_path, limits={"transfer_timeout_s": 0.5}) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        content = await exported(service, "ann")
+        with pytest.raises(Deadline) as refused:
+            async with asyncio.timeout(20):
+                await moving.restore(
+                    service, "bea", in_pieces(content, then_hang=True), replace=False, rename=True
+                )
+        assert refused.value.reason == "REQUEST_TIMED_OUT"
+        assert await is_clean(service)
+
+
+async def test_a_client_that_takes_nothing_more_is_cut_off_at_the_deadline(tmp_path: Path) -> None:
+    """A file that nobody takes any more does not keep its place."""
+    async with service_in(tmp_path, limits={"transfer_timeout_s": 0.5}) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+
+        async def take(_: bytes) -> None:
+            await asyncio.Event().wait()
+
+        with pytest.raises(Deadline), await moving.backup(service, "ann") as leaving:
+            async with asyncio.timeout(20):
+                await leaving.hand_over(take)
+        assert await is_clean(service)
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_a_stop_cancels_a_restore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_sent: bool
+) -> None:
+    """While it is worked on, and while it is still being sent: SHUTTING_DOWN at once, nothing left behind."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        content = await exported(service, "ann")
+        endless = Endless(monkeypatch)
+        pieces = in_pieces(content, then_hang=not is_sent)
+        restoring = asyncio.create_task(moving.restore(service, "bea", pieces, replace=False, rename=True))
+        folder = service.fleet.data.transfers
+        await eventually(lambda: endless.is_running if is_sent else any(folder.glob("*/arrived")))
+        begun = time.monotonic()
+        service.transfers.stop()
+        with pytest.raises(Unavailable) as refused:
+            await restoring
+        assert refused.value.reason == "SHUTTING_DOWN"
+        assert time.monotonic() - begun < 5
+        monkeypatch.undo()
+        assert not service.fleet.data.exists(AgentId("bea"))
+        await eventually(lambda: not list(folder.iterdir()))
+
+
+async def test_a_restore_whose_client_is_gone_does_not_hold_up_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing the daemon cancels what nobody waits for any more, and removes its files."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        content = await exported(service, "ann")
+        endless = Endless(monkeypatch)
+        restoring = asyncio.create_task(
+            moving.restore(service, "bea", in_pieces(content), replace=False, rename=True)
+        )
+        await eventually(lambda: endless.is_running)
+        restoring.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await restoring
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 10
+    assert list((tmp_path / "transfers").iterdir()) == []
+    assert [path.name for path in (tmp_path / "agents").iterdir()] == ["ann"]
+
+
+async def test_an_agent_that_takes_its_place_is_not_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the work is done and the rename has begun, a stop waits for it, and the agent is there."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        content = await exported(service, "ann")
+        data, begun = service.fleet.data, asyncio.Event()
+        install, loop = data.install, asyncio.get_running_loop()
+
+        def slowly(*args: Any) -> None:
+            loop.call_soon_threadsafe(begun.set)
+            time.sleep(0.3)
+            install(*args)
+
+        monkeypatch.setattr(data, "install", slowly)
+        restoring = asyncio.create_task(
+            moving.restore(service, "bea", in_pieces(content), replace=False, rename=True)
+        )
+        await begun.wait()
+        service.transfers.stop()
+        await service.transfers.finish()
+        assert (await restoring).agent_id == "bea"
+        assert data.exists(AgentId("bea"))
+
+
+async def test_a_file_that_is_being_made_is_cancelled_by_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup or export that is not sent yet ends at once: its caller asks again after the restart."""
+    async with service_in(tmp_path) as service:
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        is_running = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def endless(into: Any, store: Any, version: str, now_ms: int, rest: Rest) -> int:
+            loop.call_soon_threadsafe(is_running.set)
+            while True:
+                rest()
+                time.sleep(0.001)
+
+        monkeypatch.setattr("ebbtide.store.sending.write_export", endless)
+        making = asyncio.create_task(moving.export(service, "ann"))
+        await is_running.wait()
+        service.transfers.stop()
+        with pytest.raises(EbbtideError) as refused:
+            await making
+        assert refused.value.reason == "SHUTTING_DOWN"
+        await eventually(lambda: not list(service.fleet.data.transfers.iterdir()))

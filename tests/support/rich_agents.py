@@ -1,0 +1,126 @@
+"""Files of agents that have everything an agent can have: what imports and restores are tried with.
+
+Each agent has several digested batches, one that is parked and one that waits, a focus, vectors, shortened and
+forgotten memories, links to what is gone, a corrected and a deleted memory, an erased message, metadata, personal data,
+several scripts, and a compression pass under way.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from ebbtide.fleet import visits
+from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.port import BadReply
+from ebbtide.parameters import AgentParameters
+from ebbtide.store.check import check_store
+from ebbtide.store.data_directory import DataDirectory
+from ebbtide.vocabulary import AgentId
+from tests.support.callers import RestCaller
+from tests.support.in_process import service_in
+from tests.support.moving import MAPS, sent
+from tests.support.scripted_model import ScriptedModel
+
+KINDS: dict[str, dict[str, Any]] = {
+    "scan": {"pii": "tag", "decay_rate": 0.8, "focus_limit": 3, "min_shrink": 0.05},
+    "slots": {
+        "strategy": "slots",
+        "max_nodes": 110,
+        "focus_limit": 4,
+        "compression_batch_size": 8,
+        "decay_rate": 0.7,
+    },
+    "withdrawn": {"retention": "none", "locale": "en", "decay_rate": 0.9},
+}
+"""Parameters of each agent."""
+
+SAID = (
+    "I moved to Lisbon in May. My cat Miso came along by train. Call me at +44 20 7946 0958 about Project Heron.",
+    "林月五月搬到了青岛，住在海边。她的外婆做得一手好菜。",
+    "Clara builds wooden boats in Porto. On Friday she sails to Lisbon with her brother Tomás 🚣‍♀️.",
+    "The harbour smells of tar and oranges in the morning. Project Heron starts there.",
+    "Zoë naïvely wrote cafe\u0301 twice; mail her at zoe@example.com before the 3rd of June.",
+)
+
+
+async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple[str, str], bytes]:
+    """The export and the backup of each agent, by (agent, form)."""
+    for name in names:
+        await _lived(path, name)
+    data = DataDirectory(path, **MAPS)
+    data.acquire()
+    found: dict[tuple[str, str], bytes] = {}
+    try:
+        for name in names:
+            store = data.open_store(AgentId(name))
+            workspace = Workspace(store, AgentParameters())
+            workspace.passes.owe(2)
+            with patch.object(visits, "FEWEST_VISITS", 2):
+                workspace.passes.compress([], lambda: True)
+            assert store.read(lambda txn: txn.pass_state()) is not None, "a pass is under way"
+            assert check_store(store) == []
+            for form in ("export", "backup"):
+                found[name, form] = sent(data, store, form)
+            store.close()
+    finally:
+        data.release()
+    return found
+
+
+async def _lived(path: Path, name: str) -> None:
+    model = ScriptedModel()
+    async with service_in(path, model, language={"park_after_attempts": 1}) as service:
+        await _live(RestCaller(service), f"/v1/agents/{name}", KINDS[name], model)
+
+
+async def _live(call: RestCaller, agent: str, parameters: dict[str, Any], model: ScriptedModel) -> None:
+    await _done(call("PUT", agent, parameters))
+    for round_number in range(2):
+        for number, text in enumerate(SAID):
+            await _remember(call, agent, f"{round_number}-{number}", text, " ".join(reversed(SAID)))
+        await _flush(call, agent)
+    await _done(
+        call("PATCH", f"{agent}/nodes/n2", {"content": "Miso is a very old cat now.", "keywords": ["Miso"]})
+    )
+    await call("DELETE", f"{agent}/nodes/n3")
+    await _done(call("POST", f"{agent}/forget", {"messages": ["m4"]}))
+    for _ in range(3):
+        await _done(call("POST", f"{agent}/compress", {"passes": 3}))
+        await _flush(call, agent)
+    model.script["segment"].extend([BadReply("told so")] * 3)
+    await _remember(call, agent, "parked", "This one is parked. 😀")
+    await _flush(call, agent)
+    model.always["segment"] = 60.0
+    await _remember(call, agent, "waits", "This one waits for its turn.", "And so does this.")
+
+
+async def _remember(call: RestCaller, agent: str, key: str, *texts: str) -> None:
+    messages = [
+        {
+            "role": ("user", "assistant")[index % 2],
+            "content": text,
+            "speaker": "Ann" if index % 2 == 0 else "",
+            "id": f"{key}/{index}",
+            "timestamp": (1_683_554_400_000, None, -5_000_000_000_000)[index % 3],
+            "metadata": {"mood": "calm", "n": index, "share": 0.5, "ok": True},
+        }
+        for index, text in enumerate(texts)
+    ]
+    body = {
+        "messages": messages,
+        "conversation_id": f"c{key[:1]}",
+        "metadata": {"topic": "旅行", "nested": {"list": [1, 2.5, None, "x"]}},
+        "idempotency_key": key,
+    }
+    await _done(call("POST", f"{agent}/remember", body))
+
+
+async def _flush(call: RestCaller, agent: str) -> None:
+    await _done(call("POST", f"{agent}/flush", {"passes": True, "vectors": True, "timeout_ms": 60_000}))
+
+
+async def _done(answer: Any) -> None:
+    response = await answer
+    assert response.status_code < 300, response.text

@@ -1,0 +1,70 @@
+"""What is stored and what is imported has bounds, the same ones, and docs/export-format.md says which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec import inspect
+
+from ebbtide import bounds
+from ebbtide.settings import LimitSettings
+from ebbtide.store.codec import KNOWN
+from ebbtide.store.shape import NUMBERS, RECORDS
+from tests.tidy.generate_bounds import PAGE, render, unbounded
+
+
+def numbers(kind: Any, name: str, seen: frozenset[Any] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """Every number within a type, by the place of its field."""
+    if isinstance(kind, inspect.StructType):
+        if kind.cls not in seen:
+            for field in kind.fields:
+                yield from numbers(field.type, f"{name}.{field.name}", seen | {kind.cls})
+    elif isinstance(kind, inspect.UnionType):
+        for one in kind.types:
+            yield from numbers(one, name, seen)
+    elif isinstance(kind, inspect.VarTupleType | inspect.ListType):
+        yield from numbers(kind.item_type, name, seen)
+    elif isinstance(kind, inspect.TupleType):
+        for one in kind.item_types:
+            yield from numbers(one, name, seen)
+    elif isinstance(kind, inspect.DictType):
+        yield from numbers(kind.value_type, name, seen)
+    elif isinstance(kind, inspect.IntType | inspect.FloatType):
+        yield name, kind
+
+
+@pytest.mark.parametrize("kind", [*KNOWN, *NUMBERS.values(), *RECORDS.values()], ids=str)
+def test_every_stored_number_has_a_bound_on_both_sides(kind: Any) -> None:
+    """No record that is read from a store may hold a number of any size."""
+    found = list(numbers(inspect.type_info(kind), getattr(kind, "__name__", str(kind))))
+    without = [name for name, one in found if one.le is None or (one.ge is None and one.gt is None)]
+    assert without == []
+
+
+def test_every_number_of_an_export_has_a_bound() -> None:
+    """The same for the lines of an export."""
+    assert unbounded() == []
+
+
+def test_the_page_tells_the_bounds_of_the_code() -> None:
+    """The table of the page is what the generator makes of the code now."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == render(page), "run: python -m tests.tidy.generate_bounds"
+
+
+def test_whatever_a_request_may_send_fits() -> None:
+    """The ceilings of the settings that limit requests are those that the bounds are made of."""
+
+    def ceiling(name: str) -> int:
+        found: int = next(one.le for one in LimitSettings.model_fields[name].metadata if hasattr(one, "le"))
+        return found
+
+    assert ceiling("max_message_chars") == bounds.MAX_MESSAGE_CHARS <= bounds.MAX_TEXT_CHARS
+    assert ceiling("max_name_chars") == bounds.MAX_NAME_CHARS
+    assert ceiling("max_keyword_chars") == bounds.MAX_NAME_CHARS
+    assert ceiling("max_relation_chars") == bounds.MAX_RELATION_CHARS
+    assert ceiling("max_metadata_bytes") == bounds.MAX_METADATA_BYTES <= bounds.MAX_METADATA_CHARS
+    assert ceiling("max_messages") == bounds.MAX_MESSAGES
+    assert ceiling("max_keywords") == bounds.MAX_KEYWORDS
