@@ -38,7 +38,7 @@ Forget = Callable[[Daemon], httpx.Response]
 
 WAYS: dict[str, Forget] = {
     "topic": lambda daemon: daemon.post("ann/forget", {"topic": "violet ledger"}),
-    "message": lambda daemon: daemon.post("ann/forget", {"messages": [f"m{AT}"]}),
+    "message": lambda daemon: daemon.post("ann/forget", {"messages": [f"m{AT + 1}"]}),
     "node": lambda daemon: daemon.post("ann/forget", {"nodes": [node_of_secret(daemon)]}),
     "time": lambda daemon: daemon.post("ann/forget", {"time_range": window(AT)}),
     "deleted": lambda daemon: daemon.client.delete(f"/v1/agents/ann/nodes/{node_of_secret(daemon)}"),
@@ -155,7 +155,7 @@ def forgotten_and_ended(data_dir: Path, model: FakeOllama, way: Forget, kill_aft
 def test_what_was_forgotten_stays_forgotten_whatever_index_lies_there(
     made: Path, model: FakeOllama, tmp_path: Path, name: str
 ) -> None:
-    """Stopped or killed at a random moment, and with the file of before copied back: no query finds it, no byte is left."""
+    """Stopped or killed at a random moment, the file of before copied back: no query finds it, no byte is left."""
     traces, dice = secret_bytes(made), random.Random(name)
     for number in range(ROUNDS):
         data_dir = tmp_path / str(number)

@@ -4,9 +4,9 @@ The rule guarded here: **what cannot follow is given up.** An archive behind the
 it is loaded anew by the next question. A commit is never undone for it, nor an agent closed.
 
 Beside the store lies the index over very many vectors, which took long to build: taken up when the archive is
-loaded, kept when the agent is closed, and removed before the commit that withdraws a text, since it is made of texts too.
-For that reason none is kept beside a store that is sealed, and none from which a vector was dropped: the next question
-after a start builds it again.
+loaded, kept when the agent is closed, and removed before the commit that withdraws a text, since it is made of texts
+too. For that reason none is kept beside a store that is sealed, and none from which a vector was dropped: the next
+question after a start builds it again.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
 
 A plain tar archive of these three, in this order, and nothing else. What is read must be what is written here, byte for
 byte, down to the headers of tar: so a single damaged byte is found anywhere, and no name, link or size in an archive
-made by somebody else means anything. Nothing is unpacked beyond the size that the caller allows.
+made by somebody else means anything. Nothing is unpacked beyond the size that the caller allows, nor beyond what such a
+file can hold or the disk has room for.
 
 Whether the agent inside holds together is not looked at here.
 """
@@ -14,10 +15,11 @@ Whether the agent inside holds together is not looked at here.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn
+from typing import BinaryIO, Final, NoReturn, Protocol
 
 import msgspec
 import zstandard
@@ -42,6 +44,16 @@ MOST_MANIFEST_BYTES: Final = 64 << 10
 PIECE_BYTES: Final = 1 << 20
 MOST_WINDOW_BYTES: Final = 8 << 20
 """Memory that unpacking may take; what Zstandard uses up to its level 19."""
+
+MOST_RATIO: Final = 250
+ALWAYS_UNPACKED_BYTES: Final = 16 << 20
+"""How many times its size, and these bytes, the data may have unpacked: a small file is not to fill a disk."""
+
+
+class _Reads(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,12 +135,17 @@ def read_manifest(source: BinaryIO) -> Manifest:
 
 
 def read_backup(
-    source: BinaryIO, into: Path, *, max_bytes: int, check: Callable[[Manifest], None] = lambda manifest: None
+    source: BinaryIO,
+    into: Path,
+    *,
+    max_bytes: int,
+    check: Callable[[Manifest], None] = lambda manifest: None,
+    rest: Rest = lambda: None,
 ) -> Manifest:
     """Verify a backup and write the LMDB file in it to `into`; refused, with nothing to be used, unless it is sound.
 
-    `check` may refuse what the manifest tells before the rest is read. FORMAT_TOO_NEW for a form of a newer Ebbtide,
-    STORE_FULL for more than `max_bytes`.
+    `check` may refuse what the manifest tells before the rest is read; `rest` is called now and then. FORMAT_TOO_NEW
+    for a form of a newer Ebbtide, STORE_FULL for more than `max_bytes` or than the disk has room for.
     """
     told = _member(source, MANIFEST, MOST_MANIFEST_BYTES)
     manifest = _manifest(told)
@@ -142,7 +159,10 @@ def read_backup(
     begin = source.tell()
     size = _size(source, DATA)
     digest = hashlib.sha256()
-    _each_piece(source, size, digest.update)
+    if manifest.data_bytes > MOST_RATIO * size + ALWAYS_UNPACKED_BYTES:
+        damaged(f"it says that its data unpacks to more than {MOST_RATIO} times its size")
+    _refuse_without_room(into, manifest.data_bytes)
+    _each_piece(_Within(source, size, rest), size, digest.update)
     _skip_padding(source, size)
     sums = _member(source, SUMS, MOST_MANIFEST_BYTES)
     if sums != _sums(hashlib.sha256(told).hexdigest(), digest.hexdigest()):
@@ -151,8 +171,19 @@ def read_backup(
         damaged("it does not end where it should")
     # Only what was written as it stands is unpacked.
     source.seek(begin + BLOCK)
-    _unpack(source, size, into, manifest.data_bytes)
+    _unpack(_Within(source, size, rest), into, manifest.data_bytes)
     return manifest
+
+
+def _refuse_without_room(into: Path, data_bytes: int) -> None:
+    """Refuse to fill the disk on which all other agents write: unpacked, copied, and as much again for them."""
+    free = shutil.disk_usage(into.parent).free
+    if 3 * data_bytes > free:
+        raise Exhausted(
+            f"restoring {data_bytes} bytes needs three times as much free disk, and {free} bytes are free; "
+            "nothing was stored",
+            reason="STORE_FULL",
+        )
 
 
 def _manifest(told: bytes) -> Manifest:
@@ -166,7 +197,7 @@ def _manifest(told: bytes) -> Manifest:
                 reason="FORMAT_TOO_NEW",
             )
         manifest = msgspec.json.decode(told, type=Manifest)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, ValueError, RecursionError):
         damaged("its manifest cannot be read")
     if manifest.data_bytes < 0:
         damaged("its manifest cannot be read")
@@ -196,7 +227,7 @@ def _member(source: BinaryIO, name: str, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _each_piece(source: BinaryIO, size: int, take: Callable[[bytes], object]) -> None:
+def _each_piece(source: _Reads, size: int, take: Callable[[bytes], object]) -> None:
     left = size
     while left:
         piece = source.read(min(left, PIECE_BYTES))
@@ -214,20 +245,24 @@ def _skip_padding(source: BinaryIO, size: int) -> None:
 class _Within:
     """So many bytes of a file from where it stands."""
 
-    def __init__(self, source: BinaryIO, size: int) -> None:
+    def __init__(self, source: BinaryIO, size: int, rest: Rest) -> None:
         self._source = source
         self._left = size
+        self._rest = rest
 
     def read(self, size: int) -> bytes:
+        """Read at most so many bytes."""
+        self._rest()
         piece = self._source.read(min(size, self._left))
         self._left -= len(piece)
         return piece
 
 
-def _unpack(source: BinaryIO, size: int, into: Path, data_bytes: int) -> None:
+def _unpack(source: _Within, into: Path, data_bytes: int) -> None:
+    # Across frames, so that whatever follows the first one counts too, or is refused.
     reader = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES).stream_reader(
-        _Within(source, size),  # type: ignore[arg-type]
-        read_across_frames=False,
+        source,  # type: ignore[arg-type]
+        read_across_frames=True,
     )
     left = data_bytes
     with into.open("wb") as file:

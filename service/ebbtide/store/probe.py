@@ -1,23 +1,37 @@
-"""Probing: a store is read through in a process of its own before it is trusted.
+"""Probing: a child process reads a store through before this process trusts it.
 
 LMDB believes what it finds: a page beyond the end of a file that was cut (SIGBUS), or one that holds garbage (a failed
 assertion), ends the process that reads it, and with it every other agent. So where there is reason for doubt a child
-reads every page first, and it is the child that ends. Reasons are: the process ended while the store was open
-(`IN_USE` was left behind), the file is shorter than it says of itself, or it came from elsewhere.
+reads every page first, and it is the child that ends. There are two kinds of doubt:
 
-What the pages mean is for others to check, with the keys if there are any; here they are only read.
+* The process ended while the store was open (`IN_USE` was left behind), or the file is shorter than it says of itself.
+  The child reads the store through, and then this process opens it.
+* The file came from elsewhere. Then its list of free pages, its flags and the order of its keys may be forged too, and
+  LMDB trusts these when it writes. This process never opens such a file: the child writes every entry of the known
+  tables into a fresh one.
+
+The child's memory, CPU time and output are limited. Pages that refer to each other in circles would be read without an
+end, so entries may take no more room together than the file has.
+
+What the entries mean is for others to check, with the keys if there are any.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import resource
 import subprocess
 import sys
+import time
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import lmdb
+
+from ebbtide.store.hot_copy import BYTES_IN_A_COMMIT, pieces
 
 IN_USE = "in-use"
 """An empty file beside a store that is open; one left behind says that the process ended before it was closed."""
@@ -25,17 +39,50 @@ IN_USE = "in-use"
 PATIENCE_S = 600.0
 """How long a probe may take. A store that is still being read then has not ended anything, and is opened."""
 
+POLL_S = 0.05
+"""How often the caller of a copy may give it up."""
+
+MEMORY_BYTES = 512 << 20
+"""What the child may use beside its maps of the files."""
+
+KEY_BYTES = 8
+"""Size of every key of a sorted table."""
+
+Sizes = Mapping[str, int]
+"""The name of each table, with the size of its values where they are sorted duplicates, else 0."""
+
 
 def is_sound(path: Path) -> bool:
     """Whether every page of the store in a directory can be read, by a process that may end over it. Blocks."""
-    command = [sys.executable, "-m", "ebbtide.store.probe", str(path)]
-    silent = subprocess.DEVNULL
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
-            command, stdin=silent, stdout=silent, stderr=silent, check=False, timeout=PATIENCE_S
-        )
-        return done.returncode == 0
+    with contextlib.suppress(subprocess.TimeoutExpired), _child("read", path) as child:
+        try:
+            return child.wait(PATIENCE_S) == 0
+        finally:
+            child.kill()
     return True
+
+
+def copy_foreign(file: Path, into: Path, sizes: Sizes, rest: Callable[[], None]) -> bool:
+    """Write the entries of an LMDB file from elsewhere into a fresh one, not durably. Blocks; calls `rest` meanwhile.
+
+    Return False where the file is damaged, is larger unpacked than it can be, or takes longer than `PATIENCE_S`.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    with _child("copy", file, into, json.dumps(sizes)) as child:
+        try:
+            while time.monotonic() < deadline:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return child.wait(POLL_S) == 0
+                rest()
+            return False
+        finally:
+            child.kill()
+
+
+def _child(*arguments: str | Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "ebbtide.store.probe", *map(str, arguments)]
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 
 def is_in_doubt(path: Path) -> bool:
@@ -56,19 +103,99 @@ def note_closed(path: Path) -> None:
         (path / IN_USE).unlink(missing_ok=True)
 
 
+# --- the child ---------------------------------------------------------------------------------------------
+
+
 def read_through(path: Path) -> None:
     """Read every page that the tables of a store refer to."""
-    environment = lmdb.open(str(path), readonly=True, lock=False, create=False, max_dbs=256)
+    file = path / "data.mdb"
+    _limit(file.stat().st_size)
+    environment = lmdb.open(str(file), subdir=False, readonly=True, lock=False, create=False, max_dbs=256)
+    room = _Room(file)
     with environment.begin(buffers=True) as txn:
         names = [bytes(name) for name, _ in txn.cursor()]
         for name in names:
             table = environment.open_db(name, txn=txn, create=False)
-            for key, value in txn.cursor(table):
+            for key, value in room.within(txn.cursor(table)):
                 # All of it: a long value has pages of its own.
                 zlib.crc32(value, zlib.crc32(key))
 
 
-if __name__ == "__main__":
+def copy_through(file: Path, into: Path, sizes: Sizes) -> None:
+    """Write every entry of the known tables of an LMDB file into a fresh one; fail where one does not fit there."""
+    size = file.stat().st_size
+    most = 2 * size + (4 << 20)
+    _limit(size + most)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    source = lmdb.open(str(file), subdir=False, readonly=True, lock=False, create=False, max_dbs=len(sizes))
+    fresh = lmdb.open(
+        str(into), subdir=False, lock=False, sync=False, map_size=most, max_dbs=len(sizes), mode=0o600
+    )
+    room = _Room(file)
+    with source.begin() as txn:
+        for name, value_bytes in sizes.items():
+            if txn.get(name.encode()) is None:
+                continue
+            table = source.open_db(name.encode(), txn=txn, create=False)
+            is_sorted = value_bytes > 0
+            new = fresh.open_db(name.encode(), dupsort=is_sorted, dupfixed=is_sorted)
+            entries = room.within(txn.cursor(table))
+            _write(fresh, new, _of_size(entries, value_bytes) if is_sorted else entries)
+    fresh.close()
+
+
+def _write(fresh: Any, table: Any, entries: Iterable[tuple[bytes, bytes]]) -> None:
+    left = pieces(entries)
+    piece = next(left, None)
+    while piece is not None:
+        written = 0
+        with fresh.begin(write=True) as txn:
+            cursor = txn.cursor(db=table)
+            while piece is not None and written < BYTES_IN_A_COMMIT:
+                # Keys that are not in order, or not the only ones, are passed over, and counted as not added.
+                if cursor.putmulti(piece, append=True)[1] != len(piece):
+                    raise ValueError("entries are not in order")
+                written += sum(len(key) + len(value) for key, value in piece)
+                piece = next(left, None)
+
+
+def _of_size(entries: Iterable[tuple[bytes, bytes]], value_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+    for key, value in entries:
+        if (len(key), len(value)) != (KEY_BYTES, value_bytes):
+            raise ValueError("an entry of another size")
+        yield key, value
+
+
+class _Room:
+    """The bytes of a file: what all its entries together take at most, unless pages are referred to twice."""
+
+    def __init__(self, file: Path) -> None:
+        self._left = file.stat().st_size
+
+    def within(self, entries: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """The entries of a table; ValueError where they need more room than is left."""
+        last = None
+        for key, value in entries:
+            # Duplicates share one key, and an entry of no length must end a walk too.
+            self._left -= max(len(value), 1) + (len(key) if key != last else 0)
+            last = bytes(key)
+            if self._left < 0:
+                raise ValueError("more entries than the file has room for")
+            yield key, value
+
+
+def _limit(map_bytes: int) -> None:
+    """Bound what the child may take; its maps of files need `map_bytes`, or twice as much where a file was cut."""
     # It may well crash, and nobody is served by a picture of its memory.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    read_through(Path(sys.argv[1]))
+    seconds = int(PATIENCE_S)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    memory = MEMORY_BYTES + 2 * map_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "copy":
+        copy_through(Path(sys.argv[2]), Path(sys.argv[3]), json.loads(sys.argv[4]))
+    else:
+        read_through(Path(sys.argv[2]))

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+import zstandard
 from pydantic import ValidationError
 
 from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
+from ebbtide.store import layout
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.check import check_store
@@ -32,11 +34,14 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.probe import is_sound
-from ebbtide.store.resting import Rest
+from ebbtide.store.probe import copy_foreign
+from ebbtide.store.resting import Rest, resting
 from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
+
+MAX_TEXT_BYTES = 40_000_000
+"""What a compressed text may unpack to: four bytes for each character of the longest message that can be allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,20 +158,42 @@ def _store(
     def check(manifest: Manifest) -> None:
         meant.refuse_another(manifest.agent_id)
 
-    manifest = read_backup(source, path / "data.mdb", max_bytes=data.max_map_bytes, check=check)
+    foreign = path / "foreign.mdb"
+    manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, rest=rest)
     owner = AgentId(manifest.agent_id)
-    # Whoever wrote it: a page of it must not end the process.
-    if not is_sound(path):
+    # LMDB trusts its file. Only a process that may end over it opens this one.
+    if not copy_foreign(foreign, path / "data.mdb", layout.VALUE_SIZES, rest):
         damaged("its data cannot be read")
+    foreign.unlink()
     try:
         store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
     except Corrupted:
         damaged("its data cannot be opened")
-    identity = store.read(lambda txn: txn.identity())
-    if identity is None or identity.agent_id != manifest.agent_id:
+    try:
+        identity = store.read(lambda txn: txn.identity())
+        if identity is None or identity.agent_id != manifest.agent_id:
+            damaged("its data is of another agent than it says")
+        _refuse_inflated(store, rest)
+    except BaseException:
         store.close()
-        damaged("its data is of another agent than it says")
+        raise
     return store, owner
+
+
+def _refuse_inflated(store: LmdbStore, rest: Rest) -> None:
+    """Refuse texts that say they unpack to more than any text may have: reading one would take that much memory."""
+    try:
+        chunks = store.read(lambda txn: _largest_chunk(txn, rest))
+    except (Corrupted, zstandard.ZstdError):
+        damaged("its texts cannot be unpacked")
+    if chunks > MAX_TEXT_BYTES:
+        damaged("a text in it is too long")
+
+
+def _largest_chunk(txn: Any, rest: Rest) -> int:
+    """Return the largest size that a compressed text gives itself. Without one, unpacking fails."""
+    chunks = resting(txn.items(layout.CHUNKS), rest)
+    return max((zstandard.frame_content_size(compressed) for _, compressed in chunks), default=0)
 
 
 def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str) -> Identity:

@@ -1,0 +1,91 @@
+"""Another agent of a daemon under attack: how long its recalls take, and what the daemon takes meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from tests.support.process import Daemon
+
+IS_LONG = "EBBTIDE_HOSTILE" in os.environ
+"""Whether the long forms of the tests run."""
+
+LONGEST_RECALL_S = 1.0 if IS_LONG else 2.0
+"""Longest that a recall of another agent may take; in the short form tests run beside each other."""
+
+
+@dataclass
+class Onlooker:
+    """What was seen from beside."""
+
+    pid: int
+    recalls_s: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    most_disk_bytes: int = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory that the daemon has held since it started."""
+        return status_of(self.pid, "VmHWM")
+
+    @property
+    def slowest_s(self) -> float:
+        """The slowest recall."""
+        return max(self.recalls_s, default=0.0)
+
+
+def status_of(pid: int, name: str) -> int:
+    """A size that the kernel tells of a process, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
+@contextlib.contextmanager
+def looking_on(daemon: Daemon, agent: str = "bystander") -> Iterator[Onlooker]:
+    """Recall from another agent all along; afterwards assert that none failed or was slow."""
+    daemon.remember(agent, "The kettle is blue.")
+    assert daemon.flush(agent)["digested"]
+    seen, is_over = Onlooker(daemon.process.pid), threading.Event()
+
+    def look() -> None:
+        with httpx.Client(base_url=daemon.url, timeout=30.0) as client:
+            while not is_over.is_set():
+                begin = time.monotonic()
+                try:
+                    body = {"keywords": ["kettle"], "patience_ms": 0}
+                    answer = client.post(f"/v1/agents/{agent}/recall", json=body)
+                    if answer.status_code != 200 or "blue" not in answer.text:
+                        seen.failures.append(answer.text[:200])
+                except httpx.HTTPError as error:
+                    seen.failures.append(repr(error))
+                seen.recalls_s.append(time.monotonic() - begin)
+                seen.most_disk_bytes = max(seen.most_disk_bytes, transfer_bytes(daemon.data_dir))
+                is_over.wait(0.02)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        is_over.set()
+        thread.join(60)
+    assert not seen.failures, seen.failures[:3]
+    assert seen.slowest_s < LONGEST_RECALL_S
+
+
+def transfer_bytes(data_dir: Path) -> int:
+    """The bytes on disk of what is on its way in or out."""
+    total = 0
+    # os.walk passes over folders that go meanwhile.
+    for folder, _, names in os.walk(data_dir / "transfers"):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += (Path(folder) / name).stat().st_blocks * 512
+    return total
