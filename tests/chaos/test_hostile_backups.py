@@ -108,7 +108,15 @@ def test_the_command_line_says_what_is_wrong_with_a_bomb(tmp_path: Path) -> None
     good = tmp_path / "good.ebb"
     good.write_bytes(backup_of(hostile.sound_file(node_count=0)))
     data_dir = tmp_path / "data"
-    command = [sys.executable, "-m", "ebbtide", "restore", *map(str, [*bad, good]), "--data-dir", str(data_dir)]
+    command = [
+        sys.executable,
+        "-m",
+        "ebbtide",
+        "restore",
+        *map(str, [*bad, good]),
+        "--data-dir",
+        str(data_dir),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 3 and "Traceback" not in done.stderr
     told = " ".join(done.stderr.split())

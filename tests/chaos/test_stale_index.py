@@ -51,7 +51,7 @@ def texts() -> list[str]:
 
 def window(n: int) -> dict[str, int]:
     """The time of one message and of no other."""
-    return {"from": BEGIN_MS + n * MINUTE_MS - 1, "to": BEGIN_MS + n * MINUTE_MS + 1}
+    return {"begin": BEGIN_MS + n * MINUTE_MS, "end": BEGIN_MS + n * MINUTE_MS + 1}
 
 
 def nearest(daemon: Daemon) -> dict[str, Any]:

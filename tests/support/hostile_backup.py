@@ -33,7 +33,9 @@ LEVELS = 24
 """Branches below each other of a forged tree: at four children each, 10^14 leaves."""
 
 
-def backup_of(data: bytes, data_bytes: int | None = None, packed: bytes | None = None, **fields: Any) -> bytes:
+def backup_of(
+    data: bytes, data_bytes: int | None = None, packed: bytes | None = None, **fields: Any
+) -> bytes:
     """A backup with right sums around an LMDB file, whatever that holds."""
     told: dict[str, Any] = {"agent_id": "ann", "ebbtide_version": "0", "store_format": 1, "taken_at": 0}
     size = len(data) if data_bytes is None else data_bytes

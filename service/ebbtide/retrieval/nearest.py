@@ -48,7 +48,9 @@ def identity(dimension: int) -> str:
     """What an image of an index fits to: another version of the library may read it otherwise, or not at all."""
     import usearch
 
-    return f"usearch {usearch.__version__} f16 cos {CONNECTIVITY} {EXPANSION_ADD} {dimension}, nothing dropped"
+    return (
+        f"usearch {usearch.__version__} f16 cos {CONNECTIVITY} {EXPANSION_ADD} {dimension}, nothing dropped"
+    )
 
 
 class Nearest:
