@@ -27,11 +27,12 @@ pytestmark = pytest.mark.chaos
 
 MIB = 1 << 20
 SECRET = "The kettle of the lighthouse keeper is violet."
-SECONDS_EACH = 2.0 if IS_LONG else 0.5
+SECONDS_EACH = 2.0 if IS_LONG else 0.3
+TIMEOUT_MS = 2000 if IS_LONG else 500
 SETTINGS = {
     "EMBEDDING__NAME": "bge-m3",
-    "LANGUAGE__MODEL_TIMEOUT_MS": 2000,
-    "EMBEDDING__TIMEOUT_MS": 2000,
+    "LANGUAGE__MODEL_TIMEOUT_MS": TIMEOUT_MS,
+    "EMBEDDING__TIMEOUT_MS": TIMEOUT_MS,
     "EMBEDDING__QUERY_TIMEOUT_MS": 200,
     "LANGUAGE__MAX_RETRIES": 1000,
     "LANGUAGE__RETRY_BASE_MS": 20,
@@ -51,8 +52,8 @@ def attacks() -> dict[str, Attack]:
     }
     if IS_LONG:
         return made
-    chosen = {"ten gigabytes in chunks", "chunks of one byte", "a gzip bomb", "a redirect to another host"}
-    chosen |= {"100 as fast as can be", "a byte at a time", "many lists", "reply: segments beside the text"}
+    chosen = {"ten gigabytes in chunks", "chunks of one byte", "100 as fast as can be", "a byte at a time"}
+    chosen |= {"reply: segments beside the text"}
     return {name: attack for name, attack in made.items() if name in chosen}
 
 
