@@ -37,7 +37,8 @@ soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing 
 	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 chaos: $(READY_DEV)  ## kill it, starve it, lie to it: 200 kills and every fault; make chaos ROUNDS=20 is what the tests do
-	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_BURST=1000 $(BIN)/python -m pytest -m chaos -s
+	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_BURST=1000 \
+	EBBTIDE_HOSTILE=1 EBBTIDE_INDEX_ROUNDS=5 EBBTIDE_FILE_ROUNDS=20000 $(BIN)/python -m pytest -m chaos -s
 
 proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code

@@ -89,6 +89,7 @@ def test_bombs_in_backups_trouble_no_other_agent(
         with looking_on(daemon) as seen:
             before = seen.peak_bytes
             for name, content in bombs().items():
+                seen.under_way = name
                 assert restore(daemon, content) in REFUSED, name
             assert seen.peak_bytes - before < 200 * MIB
             # What arrived, unpacked, and what the copy of it came to.

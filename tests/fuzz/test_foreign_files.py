@@ -21,6 +21,8 @@ from ebbtide.cli.failures import Failure
 from ebbtide.cli.foreign import detected, read_foreign
 from ebbtide.cli.remember import check
 
+pytestmark = pytest.mark.chaos
+
 ROUNDS = int(os.environ.get("EBBTIDE_FILE_ROUNDS", "1500"))
 LONGEST_SENTENCE = 600
 
