@@ -291,6 +291,7 @@ BAD_VECTORS = {
     "nothing": [None, None],
     "without direction": [[1.0, 2.0], [0, 0.0]],
     "nested": [[[1.0]], [[1.0]]],
+    "of more numbers than any model has": [[1] * 8193] * 2,
 }
 
 

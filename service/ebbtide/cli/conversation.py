@@ -17,9 +17,10 @@ What is read:
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
@@ -57,9 +58,28 @@ class Conversation:
     skipped: int = 0
 
 
+MAX_INPUT_BYTES = 128 << 20
+"""Largest file that is read: all of it is in memory, several times as large, before anything is sent."""
+
+
 def bad_input(message: str) -> Failure:
     """The failure for a file that cannot be taken."""
     return Failure(f"{message} Nothing was sent.", ExitCode.BAD_INPUT)
+
+
+def read_whole(source: BinaryIO, name: str) -> bytes:
+    """Everything in a file or a pipe; a Failure where that is more than `MAX_INPUT_BYTES`."""
+    pieces, left = [], MAX_INPUT_BYTES
+    if source.seekable():
+        left -= source.seek(0, os.SEEK_END)
+        source.seek(0)
+    while left >= 0 and (piece := source.read(1 << 20)):
+        pieces.append(piece)
+        if not source.seekable():
+            left -= len(piece)
+    if left < 0:
+        raise bad_input(f"{name} has more than {MAX_INPUT_BYTES >> 20} MiB; split it.")
+    return b"".join(pieces)
 
 
 def read_conversation(raw: bytes, name: str) -> Conversation:
@@ -71,7 +91,10 @@ def read_conversation(raw: bytes, name: str) -> Conversation:
     if not _looks_like_json(text, name):
         spoken = [Placed(message, f"line {line}") for line, message in read_text(text)]
         return Conversation([Batch(spoken)])
-    batches = list(reader.batches(text))
+    try:
+        batches = list(reader.batches(text))
+    except RecursionError:
+        raise bad_input(f"{name}: nested too deeply.") from None
     if not any(batch.messages for batch in batches):
         raise bad_input(f"{name} holds no message with text.")
     return Conversation([batch for batch in batches if batch.messages], reader.skipped)

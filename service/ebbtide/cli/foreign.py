@@ -78,10 +78,14 @@ def read_foreign(raw: bytes, name: str, form: str) -> Foreign:
         line = raw.count(b"\n", 0, error.start) + 1
         raise bad_input(f"{name}, line {line}: byte 0x{raw[error.start]:02x} is not UTF-8 text.") from None
     found = Foreign()
-    if form == "mem0":
-        _read_mem0(text, name, found)
-    else:
-        _read_mcp(text, name, found)
+    try:
+        if form == "mem0":
+            _read_mem0(text, name, found)
+        else:
+            _read_mcp(text, name, found)
+    except RecursionError:
+        # What could just be parsed may still be nested too deeply to be written.
+        raise bad_input(f"{name}: nested too deeply.") from None
     return found
 
 
@@ -119,7 +123,7 @@ def _mem0_message(item: Any, place: str, found: Foreign) -> Json:
     message: Json = {"role": role, "content": content}
     moment = item.get("updated_at") or item.get("created_at")
     if moment is not None:
-        message["timestamp"] = time_ms(moment)
+        message["timestamp"] = _whole_ms(moment)
     _name(message, "id", item.get("id"))
     _name(message, "speaker", item.get("actor_id"))
     held = item.get("metadata")
@@ -129,6 +133,16 @@ def _mem0_message(item: Any, place: str, found: Foreign) -> Json:
         message, {**told, **(held if isinstance(held, dict) else {}), "imported_from": "mem0"}, place, found
     )
     return message
+
+
+def _whole_ms(moment: Any) -> int:
+    """A time in ms since the epoch: memories are put in its order, so it must be a number that has one."""
+    found = time_ms(moment)
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise BadMessage(
+            f"timestamp: {moment!r:.40} is neither whole ms since the epoch nor an ISO 8601 time"
+        )
+    return found
 
 
 # --- MCP -------------------------------------------------------------------------------------------------------
@@ -278,5 +292,6 @@ def _requests(placed: list[tuple[Json, str]], conversation: str) -> Iterator[Req
         part = placed[begin : begin + BATCH_SIZE]
         body: Json = {"messages": [message for message, _ in part], "conversation_id": conversation}
         written = json.dumps([body, begin], ensure_ascii=False, sort_keys=True)
-        body["idempotency_key"] = f"import/{hashlib.sha256(written.encode()).hexdigest()[:40]}"
+        digest = hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+        body["idempotency_key"] = f"import/{digest[:40]}"
         yield Request(body, [place for _, place in part])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.console import counted, out, progress, say, write_json
-from ebbtide.cli.conversation import Request, bad_input
+from ebbtide.cli.conversation import Request, bad_input, read_whole
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
@@ -68,7 +68,7 @@ def import_file(
     if agent is None:
         raise Failure("--agent: say whose memory it becomes.", ExitCode.USAGE)
     with opened(file) as source:
-        found = read_foreign(source.read(), file.name, form)
+        found = read_foreign(read_whole(source, file.name), file.name, form)
     if not found.requests and not found.skipped:
         raise bad_input(f"{file.name} holds nothing.")
     check(found.requests, file.name)

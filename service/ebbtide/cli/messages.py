@@ -43,7 +43,7 @@ def read_message(item: Any) -> dict[str, Any] | None:
         raise BadMessage("a message is an object with role and content")
     unknown = [name for name in item if name not in FIELDS and name not in EXPORT_FIELDS]
     if unknown:
-        raise BadMessage(f"no such field {unknown[0]!r}; a message has {', '.join(FIELDS)}")
+        raise BadMessage(f"no such field {unknown[0]!r:.80}; a message has {', '.join(FIELDS)}")
     role = _role(item)
     content = _content(item)
     if role is None or content is None:
@@ -79,10 +79,10 @@ def is_unicode(text: str) -> bool:
 
 def _role(item: dict[str, Any]) -> str | None:
     role = item.get("role")
-    if role in NOT_TALK:
-        return None
     if role is None:
         raise BadMessage("role: required; allowed: user, assistant, system")
+    if isinstance(role, str) and role in NOT_TALK:
+        return None
     if not isinstance(role, str) or role not in ROLES:
         raise BadMessage(f"role: {role!r:.40} is not allowed; allowed: user, assistant, system")
     return ROLES[role]
@@ -108,7 +108,7 @@ def _part(part: Any, index: int) -> str:
         return part
     if not isinstance(part, dict):
         raise BadMessage(f"content[{index}]: expected a part such as {{'type': 'text', 'text': …}}")
-    if part.get("type", "text") not in TEXT_PARTS:
+    if str(part.get("type", "text")) not in TEXT_PARTS:
         return ""
     text = part.get("text")
     if not isinstance(text, str):

@@ -141,8 +141,14 @@ class Counted:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file to be read; a Failure where it cannot be."""
+    """A regular file to be read; a Failure for anything else. A pipe may have no end, a device no beginning."""
+    import stat
+
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise Failure(f"{path} is {kind}, not a file.", ExitCode.BAD_INPUT)
         return path.open("rb")
     except FileNotFoundError:
         raise Failure(f"There is no file {path}.", ExitCode.BAD_INPUT) from None

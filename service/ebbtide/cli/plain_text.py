@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+Turn = tuple[int, str, dict[str, Any] | None]
+"""A line: its number, its text, and the message it begins, if it begins one."""
 
 _SPOKEN = re.compile(r"\s*([^\W\d_][^:：\n]{0,39}?)\s*[:：](?!//)\s*(\S.*)")
 MOST_NAME_WORDS = 4
@@ -31,28 +35,39 @@ def read_text(text: str) -> list[tuple[int, dict[str, Any]]]:
     lines = text.splitlines()
     spoken = [_spoken(line) for line in lines]
     if not _is_transcript(lines, spoken):
-        return _paragraphs(lines)
-    messages: list[tuple[int, dict[str, Any]]] = []
+        return list(_joined(_paragraphs(lines)))
+    return list(_joined(_turns(lines, spoken)))
+
+
+def _turns(lines: list[str], spoken: list[tuple[str, str] | None]) -> Iterator[Turn]:
+    """Each line of a transcript, with its number and the message it begins, if it begins one."""
     for number, (line, parts) in enumerate(zip(lines, spoken, strict=True), start=1):
         if parts is not None:
-            messages.append((number, _message(*parts)))
+            yield number, parts[1], _message(parts[0])
         elif line.strip():
-            messages[-1][1]["content"] += f"\n{line.strip()}"
-    return messages
+            yield number, line.strip(), None
 
 
-def _paragraphs(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:
-    messages: list[tuple[int, dict[str, Any]]] = []
+def _joined(turns: Iterable[Turn]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The messages, each with all of its lines; joined once, for one message may have a million of them."""
+    begin, message, lines = 0, None, list[str]()
+    for number, line, begun in turns:
+        if begun is not None:
+            if message is not None:
+                yield begin, {**message, "content": "\n".join(lines)}
+            begin, message, lines = number, begun, []
+        lines.append(line)
+    if message is not None:
+        yield begin, {**message, "content": "\n".join(lines)}
+
+
+def _paragraphs(lines: list[str]) -> Iterator[Turn]:
+    """Each line of a text that is not blank; the first one after a blank one begins a message."""
     is_new = True
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            is_new = True
-        elif is_new:
-            messages.append((number, {"role": "user", "content": line.strip()}))
-            is_new = False
-        else:
-            messages[-1][1]["content"] += f"\n{line.strip()}"
-    return messages
+        if line.strip():
+            yield number, line.strip(), {"role": "user"} if is_new else None
+        is_new = not line.strip()
 
 
 def _spoken(line: str) -> tuple[str, str] | None:
@@ -72,8 +87,6 @@ def _is_transcript(lines: list[str], spoken: list[tuple[str, str] | None]) -> bo
     return names.total() * 2 >= len(filled) or max(names.values()) > 1
 
 
-def _message(name: str, content: str) -> dict[str, Any]:
+def _message(name: str) -> dict[str, Any]:
     role = ROLES.get(name.casefold())
-    if role is not None:
-        return {"role": role, "content": content}
-    return {"role": "user", "speaker": name, "content": content}
+    return {"role": "user", "speaker": name} if role is None else {"role": role}

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.console import counted, out, progress, say, write_json
-from ebbtide.cli.conversation import Request, bad_input, cut, read_conversation
+from ebbtide.cli.conversation import Request, bad_input, cut, read_conversation, read_whole
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.messages import is_unicode
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
@@ -68,14 +67,12 @@ def remember(
 
 
 def _read(file: str) -> bytes:
+    from ebbtide.cli.moving import opened
+
     if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except FileNotFoundError:
-        raise Failure(f"There is no file {file}.", ExitCode.BAD_INPUT) from None
-    except OSError as error:
-        raise Failure(f"{file} cannot be read: {error.strerror}.", ExitCode.BAD_INPUT) from None
+        return read_whole(sys.stdin.buffer, "standard input")
+    with opened(Path(file)) as source:
+        return read_whole(source, file)
 
 
 def check(requests: list[Request], name: str) -> None:

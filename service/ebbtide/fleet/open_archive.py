@@ -4,8 +4,9 @@ The rule guarded here: **what cannot follow is given up.** An archive behind the
 it is loaded anew by the next question. A commit is never undone for it, nor an agent closed.
 
 Beside the store lies the index over very many vectors, which took long to build: taken up when the archive is
-loaded, kept when the agent is closed, and removed as soon as any text is withdrawn, since it is made of texts too.
-For that reason none is kept beside a store that is sealed.
+loaded, kept when the agent is closed, and removed before the commit that withdraws a text, since it is made of texts
+too. For that reason none is kept beside a store that is sealed, and none from which a vector was dropped: the next
+question after a start builds it again.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class OpenArchive:
 
     def _take_up_index(self, archive: Archive) -> None:
         vectors = archive.vectors
-        if vectors is not None and vectors.wants_index:
+        if self._keeps_index and vectors is not None and vectors.wants_index:
             stamp = archive.vectors_stamp()
             if load_index(self._index_path, stamp, vectors):
                 self._kept_stamp = stamp

@@ -97,6 +97,11 @@ class Sweep:
     _next_node: int | None = 0
     """Where the look for memories goes on; None when all were looked at."""
 
+    @property
+    def withdraws_next(self) -> bool:
+        """Whether the next step withdraws texts."""
+        return bool(self._due) and self._next_node is None
+
     def step(self, store: Store, is_time_up: Callable[[], bool]) -> Retold:
         """Do one step; the messages whose text it withdrew. When it fails, begin a new sweep."""
         if not self._due:

@@ -145,6 +145,9 @@ class State:
 
         def write(txn: WriteTransaction) -> Retold | None:
             messages = citing(txn, change)
+            if messages:
+                # Before the commit: a kill right after it must not leave vectors of what is gone.
+                self.open_archive.drop_index_file()
             txn.apply(change)
             if also is not None:
                 also(txn)

@@ -91,6 +91,8 @@ class Workspace(State):
         sweep, self._sweep = self._sweep, None
         if sweep is None or sweep.retention != self.parameters.retention:
             sweep = Sweep(self.parameters.retention, before_ms(days, now_ms))
+        if sweep.withdraws_next:
+            self.open_archive.drop_index_file()
         self.retell(sweep.step(self.store, is_time_up))
         if not sweep.is_done:
             self._sweep = sweep

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ebbtide.settings import EmbeddingSettings, LanguageSettings
 
 
+MAX_DIMENSIONS = 8192
+"""Most numbers in a vector, more than models have: every message takes two bytes for each."""
+
 PROBE = "memory"
 """A text that every model can take: one that fails over this fails over anything."""
 

@@ -23,6 +23,12 @@ MOST_KEYWORDS = 5
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Signs that turn the direction of a line: a name must not rearrange what stands beside it."""
 
+MOST_GROWTH = 5
+"""Segments may together be this many times as long as what was said: in another language they are longer."""
+
+SHORTEST_SEGMENT = 16
+"""A segment counts as at least so long there: each becomes a memory, however short it is."""
+
 TOLERANCE = 1.25
 """Contents up to this many times the target are cut, longer ones refused (memory model, section 5)."""
 
@@ -32,7 +38,7 @@ _CLAUSE_END = re.compile(r"[。！？；，、!?;,.…](?=\s|[^\x00-\x7f]|$)")
 def checked_segments(
     reply: Sequence[Segment], messages: Sequence[Utterance], max_chars: int
 ) -> list[Segment]:
-    """Segments with text, at most twice the advised length, of messages that exist."""
+    """Segments with text, at most twice the advised length, of messages that exist, and not far more than was said."""
     if not reply and any(has_word(message.text) for message in messages):
         raise BadReply("no segment, although something was said")
     for segment in reply:
@@ -40,6 +46,10 @@ def checked_segments(
             raise BadReply("a segment is empty or far too long")
         if not segment.messages or not all(0 <= i < len(messages) for i in segment.messages):
             raise BadReply("a segment names a message that does not exist")
+    told = sum(max(len(segment.text), SHORTEST_SEGMENT) for segment in reply)
+    said = sum(max(len(message.text), SHORTEST_SEGMENT) for message in messages)
+    if told > MOST_GROWTH * said + 2 * max_chars:
+        raise BadReply("the segments are much longer than what was said")
     return list(reply)
 
 

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ebbtide.language.breaker import Breaker, BreakerPolicy
 from ebbtide.language.builtin.scripts import cluster_cut, has_word
 from ebbtide.language.chat import LOOK_KEPT_S, LOOK_TIMEOUT_S
-from ebbtide.language.embedding import PROBE
+from ebbtide.language.embedding import MAX_DIMENSIONS, PROBE
 from ebbtide.language.port import BadReply, ModelState, ModelUnavailable
 from ebbtide.language.server import DEFAULT_URLS
 from ebbtide.language.tokens import estimate
@@ -263,6 +263,8 @@ class ServedEmbedder:
             raise BadReply(f"{len(rows)} vectors for {text_count} texts")
         if len({len(row) for row in rows}) != 1:
             raise BadReply("vectors of different sizes")
+        if len(rows[0]) > MAX_DIMENSIONS:
+            raise BadReply(f"vectors of {len(rows[0])} numbers, more than {MAX_DIMENSIONS}")
         matrix = np.asarray(rows, dtype=np.float64)
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(matrix, axis=1)

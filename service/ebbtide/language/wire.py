@@ -16,14 +16,23 @@ import json
 import re
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar
 from typing import Any
 
+import httpcore
 import httpx
 
+from ebbtide.language.bounded_transport import BoundedTransport
 from ebbtide.language.port import BadReply, ModelUnavailable
 
 LONGEST_ANSWER_BYTES = 1 << 20
 """No reply to one of our questions is anywhere near this long."""
+
+MOST_WIRE_BYTES = 2 * LONGEST_ANSWER_BYTES
+"""The same with headers, interim responses and the framing of chunks."""
+
+MOST_PARTS = 20_000
+"""Pieces in which a body may come: each takes time on the event loop, however small it is."""
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -31,19 +40,17 @@ LONGEST_RETRY_AFTER_S = 600.0
 """A server may ask for more patience than this, but does not get it."""
 
 FAILURES: dict[type[Exception], str] = {
-    httpx.ConnectTimeout: "does not accept connections in time",
-    httpx.PoolTimeout: "is asked too much at once",
-    httpx.TimeoutException: "did not answer in time",
-    httpx.ConnectError: "cannot be reached",
-    httpx.NetworkError: "closed the connection in the middle of an answer",
-    httpx.RemoteProtocolError: "closed the connection in the middle of an answer, or does not speak HTTP",
-    httpx.ProtocolError: "does not speak HTTP",
+    httpcore.ConnectTimeout: "does not accept connections in time",
+    httpcore.PoolTimeout: "is asked too much at once",
+    httpcore.TimeoutException: "did not answer in time",
+    httpcore.ConnectError: "cannot be reached",
+    httpcore.NetworkError: "closed the connection in the middle of an answer",
+    httpcore.RemoteProtocolError: "broke off its answer, sent too much of it, or does not speak HTTP",
+    httpcore.ProtocolError: "does not speak HTTP",
+    httpcore.UnsupportedProtocol: "has an address of an unknown kind",
+    httpcore.ProxyError: "is behind a proxy that fails",
     httpx.UnsupportedProtocol: "has an address of an unknown kind",
-    httpx.ProxyError: "is behind a proxy that fails",
-    httpx.DecodingError: "sent an answer that cannot be decoded",
-    httpx.TooManyRedirects: "sends callers elsewhere",
-    httpx.TransportError: "cannot be reached",
-    httpx.RequestError: "cannot be asked",
+    httpx.RemoteProtocolError: "sends callers to an address that is none",
     httpx.HTTPError: "cannot be asked",
     httpx.StreamError: "broke off its answer",
     httpx.InvalidURL: "has no valid address",
@@ -65,6 +72,13 @@ class Refused(Exception):
         self.body = body
 
 
+class _NoCookies(CookieJar):
+    """Takes no cookie: a server is not to mark who asks it, nor to have anything kept."""
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        """Leave the cookies of a response where they are."""
+
+
 class Wire:
     """Connections to one server."""
 
@@ -77,7 +91,8 @@ class Wire:
         self._http = httpx.AsyncClient(
             headers=headers,
             timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
-            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+            transport=BoundedTransport(max_bytes=MOST_WIRE_BYTES, connections=connections),
+            cookies=_NoCookies(),
             follow_redirects=False,
             trust_env=False,
         )
@@ -103,7 +118,7 @@ class Wire:
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 status, headers, content = await self._send(method, path, body)
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as error:
+        except tuple(FAILURES) as error:
             # TimeoutError is an OSError: ours is told apart by its limit.
             if isinstance(error, TimeoutError) and limit.expired():
                 raise self._unavailable(f"did not answer within {timeout_s:g} s") from error
@@ -131,9 +146,11 @@ class Wire:
             parts, size = [], 0
             async for part in answer.aiter_raw():
                 size += len(part)
-                if size > LONGEST_ANSWER_BYTES:
-                    raise BadReply(f"the answer is longer than {LONGEST_ANSWER_BYTES} bytes")
                 parts.append(part)
+                if size > LONGEST_ANSWER_BYTES or len(parts) > MOST_PARTS:
+                    raise BadReply(
+                        f"the answer has more than {LONGEST_ANSWER_BYTES} bytes or {MOST_PARTS} parts"
+                    )
             return answer.status_code, answer.headers, b"".join(parts)
 
     def _object(self, content: bytes) -> dict[str, Any]:

@@ -12,7 +12,6 @@ faster. An index pays for several hundred thousand vectors, or for longer ones. 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -36,8 +35,6 @@ DRIFT = 0.1
 STEP = 16
 """Vectors added between two looks at the clock: 10 to 20 ms."""
 
-_HEAD = struct.Struct("<Q")
-
 
 def is_available() -> bool:
     """Whether usearch is installed."""
@@ -51,7 +48,9 @@ def identity(dimension: int) -> str:
     """What an image of an index fits to: another version of the library may read it otherwise, or not at all."""
     import usearch
 
-    return f"usearch {usearch.__version__} f16 cos {CONNECTIVITY} {EXPANSION_ADD} {dimension}"
+    return (
+        f"usearch {usearch.__version__} f16 cos {CONNECTIVITY} {EXPANSION_ADD} {dimension}, nothing dropped"
+    )
 
 
 class Nearest:
@@ -111,16 +110,20 @@ class Nearest:
             self.add(part, vectors_of(part))
         return False
 
-    def image(self) -> bytes:
-        """All of it as bytes, for `from_image`."""
-        return _HEAD.pack(self._dropped_count) + self._mean.tobytes() + bytes(self._index.save())
+    def image(self) -> bytes | None:
+        """Return all of it as bytes for `from_image`, or None once a vector was dropped.
+
+        usearch only marks a dropped vector: its numbers stay in the graph, and would stay in the image.
+        """
+        if self._dropped_count:
+            return None
+        return self._mean.tobytes() + bytes(self._index.save())
 
     @classmethod
     def from_image(cls, image: bytes, dimension: int) -> Nearest:
         """The index an image was made of. The image must be whole and of the same `identity`."""
-        mean_end = _HEAD.size + 8 * dimension
-        made = cls(np.frombuffer(image[_HEAD.size : mean_end], dtype=np.float64))
-        (made._dropped_count,) = _HEAD.unpack_from(image)
+        mean_end = 8 * dimension
+        made = cls(np.frombuffer(image[:mean_end], dtype=np.float64))
         made._index.load(memoryview(image)[mean_end:])
         made._index.expansion_add, made._index.expansion_search = EXPANSION_ADD, NEAREST
         return made

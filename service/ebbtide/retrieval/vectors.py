@@ -15,7 +15,6 @@ Where vectors and index are kept, and what makes them of texts, is for others to
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -213,7 +212,7 @@ class Vectors:
         return f"{self.model}\n{identity(self.dimension) if is_available() else 'none'}"
 
     def index_image(self) -> bytes | None:
-        """The index as bytes, complete or not; none where there is none."""
+        """Return the index as bytes, complete or not; None without an index, or with one that dropped a vector."""
         return self._index.image() if self._index is not None else None
 
     def take_index(self, image: bytes) -> bool:
@@ -226,7 +225,7 @@ class Vectors:
             return False
         try:
             index = Nearest.from_image(image, self.dimension)
-        except (RuntimeError, ValueError, struct.error):
+        except (RuntimeError, ValueError):
             return False
         if (self._rows_of(index.passages()) < 0).any():
             return False

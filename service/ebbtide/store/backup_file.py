@@ -6,7 +6,8 @@
 
 A plain tar archive of these three, in this order, and nothing else. What is read must be what is written here, byte for
 byte, down to the headers of tar: so a single damaged byte is found anywhere, and no name, link or size in an archive
-made by somebody else means anything. Nothing is unpacked beyond the size that the caller allows.
+made by somebody else means anything. Nothing is unpacked beyond the size that the caller allows, nor beyond what such a
+file can hold or the disk has room for.
 
 Whether the agent inside holds together is not looked at here.
 """
@@ -14,10 +15,11 @@ Whether the agent inside holds together is not looked at here.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn
+from typing import BinaryIO, Final, NoReturn, Protocol
 
 import msgspec
 import zstandard
@@ -43,6 +45,16 @@ MOST_MANIFEST_BYTES: Final = 64 << 10
 PIECE_BYTES: Final = 1 << 20
 MOST_WINDOW_BYTES: Final = 8 << 20
 """Memory that unpacking may take; what Zstandard uses up to its level 19."""
+
+MOST_RATIO: Final = 250
+ALWAYS_UNPACKED_BYTES: Final = 16 << 20
+"""How many times its size, and these bytes, the data may have unpacked: a small file is not to fill a disk."""
+
+
+class _Reads(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,8 +145,8 @@ def read_backup(
 ) -> Manifest:
     """Verify a backup and write the LMDB file in it to `into`; refused, with nothing to be used, unless it is sound.
 
-    `check` may refuse what the manifest tells before the rest is read. FORMAT_TOO_NEW for a form of a newer Ebbtide,
-    STORE_FULL for more than `max_bytes`.
+    `check` may refuse what the manifest tells before the rest is read; `rest` is called now and then. FORMAT_TOO_NEW
+    for a form of a newer Ebbtide, STORE_FULL for more than `max_bytes` or than the disk has room for.
     """
     told = _member(source, MANIFEST, MOST_MANIFEST_BYTES)
     manifest = _manifest(told)
@@ -148,6 +160,9 @@ def read_backup(
     begin = source.tell()
     size = _size(source, DATA)
     digest = hashlib.sha256()
+    if manifest.data_bytes > MOST_RATIO * size + ALWAYS_UNPACKED_BYTES:
+        damaged(f"it says that its data unpacks to more than {MOST_RATIO} times its size")
+    _refuse_without_room(into, manifest.data_bytes)
     for piece in _pieces(source, size):
         digest.update(piece)
         rest()
@@ -159,8 +174,19 @@ def read_backup(
         damaged("it does not end where it should")
     # Only what was written as it stands is unpacked.
     source.seek(begin + BLOCK)
-    _unpack(source, size, into, manifest.data_bytes, rest)
+    _unpack(_Within(source, size, rest), into, manifest.data_bytes)
     return manifest
+
+
+def _refuse_without_room(into: Path, data_bytes: int) -> None:
+    """Refuse to fill the disk on which all other agents write: unpacked, copied, and as much again for them."""
+    free = shutil.disk_usage(into.parent).free
+    if 3 * data_bytes > free:
+        raise Exhausted(
+            f"restoring {data_bytes} bytes needs three times as much free disk, and {free} bytes are free; "
+            "nothing was stored",
+            reason="STORE_FULL",
+        )
 
 
 def _manifest(told: bytes) -> Manifest:
@@ -218,20 +244,24 @@ def _skip_padding(source: BinaryIO, size: int) -> None:
 class _Within:
     """So many bytes of a file from where it stands."""
 
-    def __init__(self, source: BinaryIO, size: int) -> None:
+    def __init__(self, source: BinaryIO, size: int, rest: Rest) -> None:
         self._source = source
         self._left = size
+        self._rest = rest
 
     def read(self, size: int) -> bytes:
+        """Read at most so many bytes."""
+        self._rest()
         piece = self._source.read(min(size, self._left))
         self._left -= len(piece)
         return piece
 
 
-def _unpack(source: BinaryIO, size: int, into: Path, data_bytes: int, rest: Rest) -> None:
+def _unpack(source: _Within, into: Path, data_bytes: int) -> None:
+    # Across frames, so that whatever follows the first one counts too, or is refused.
     reader = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES).stream_reader(
-        _Within(source, size),  # type: ignore[arg-type]
-        read_across_frames=False,
+        source,  # type: ignore[arg-type]
+        read_across_frames=True,
     )
     left = data_bytes
     with into.open("wb") as file:
@@ -241,7 +271,6 @@ def _unpack(source: BinaryIO, size: int, into: Path, data_bytes: int, rest: Rest
                 if left < 0:
                     break
                 file.write(piece)
-                rest()
         except zstandard.ZstdError:
             damaged("its data cannot be unpacked")
     if left:

@@ -78,7 +78,7 @@ def copy_tables(
     `between` is called all the while; it may rest, and tells whether to go on.
     """
     for name, table in tables.items():
-        left = _pieces(source.cursor(db=table).iternext())
+        left = pieces(source.cursor(db=table).iternext())
         piece: list[tuple[bytes, bytes]] | None = next(left, None)
         while piece is not None:
             written = 0
@@ -93,7 +93,8 @@ def copy_tables(
     return True
 
 
-def _pieces(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+def pieces(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield entries in lists of at most `ENTRIES_AT_ONCE`, or of about `BYTES_AT_ONCE`."""
     piece: list[tuple[bytes, bytes]] = []
     size = 0
     for key, value in entries:

@@ -98,6 +98,10 @@ _LINK = struct.Struct(">QIdI")
 _BACKLINK = struct.Struct(">QI")
 
 LINK_SIZE: Final = _LINK.size
+VALUE_SIZES: Final = {
+    table.decode(): {LINKS: _LINK.size, BACKLINKS: _BACKLINK.size}.get(table, 0) for table in TABLES
+}
+"""The name of each table, with the size of its values where they are sorted duplicates, else 0."""
 LINK_ROW: Final = np.dtype(
     [("source", ">u8"), ("target", ">u8"), ("relation", ">u4"), ("strength", ">f8"), ("anchor", ">u4")]
 )

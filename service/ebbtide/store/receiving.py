@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import msgspec
 from pydantic import ValidationError
@@ -33,16 +33,12 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.probe import is_copied
+from ebbtide.store.probe import copy_foreign
 from ebbtide.store.resting import Rest
 from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.shape import is_near_its_end
 from ebbtide.store.translation import translated
 from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
-
-TABLES: Final = tuple(
-    (name.decode(), name in layout.SORTED_TABLES, name in layout.LATER_TABLES) for name in layout.TABLES
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +156,13 @@ def _store(
     def check(manifest: Manifest) -> None:
         meant.refuse_another(manifest.agent_id)
 
-    arrived = path.with_name("unpacked")
-    manifest = read_backup(source, arrived, max_bytes=data.max_map_bytes, check=check, rest=rest)
+    foreign = path.with_name("unpacked")
+    manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, rest=rest)
     owner = AgentId(manifest.agent_id)
-    # Nothing of this process ever opens a file that LMDB may have laid out elsewhere.
-    if not is_copied(arrived, path / "data.mdb", TABLES, rest):
+    # LMDB trusts its file. Only a process that may end over it opens this one.
+    if not copy_foreign(foreign, path / "data.mdb", layout.VALUE_SIZES, rest):
         damaged("its data cannot be read")
-    arrived.unlink()
+    foreign.unlink()
     try:
         store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
     except Corrupted:

@@ -21,6 +21,7 @@ from pydantic import Field
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
@@ -37,9 +38,6 @@ from ebbtide.verbs.recall import (
 )
 from ebbtide.verbs.service import Service
 from ebbtide.vocabulary import parse_agent_id
-
-MOST_NUMBERS = 8192
-"""Of a vector: as many as models have."""
 
 LARGEST_NUMBER = 1e18
 """In a vector: its length must be measurable."""
@@ -127,7 +125,7 @@ async def _wanted(service: Service, wanted: Wanted, command: SearchCommand) -> W
 
 
 def _check_vector(vector: Sequence[float]) -> None:
-    check_count("vector", len(vector), MOST_NUMBERS)
+    check_count("vector", len(vector), MAX_DIMENSIONS)
     for index, number in enumerate(vector):
         if not isfinite(number) or abs(number) > LARGEST_NUMBER:
             refuse(f"vector[{index}]", number, f"a number from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")

@@ -164,6 +164,17 @@ def test_an_index_of_other_passages_is_not_taken() -> None:
     assert not fewer.take_index(vectors.index_image()) and not fewer.is_indexed
 
 
+def test_no_image_holds_a_vector_that_was_dropped(tmp_path: Path) -> None:
+    """usearch keeps the numbers of a dropped vector; so the index is not kept, and the file of the one before goes."""
+    vectors, path = indexed(SMALL), tmp_path / "index"
+    save_index(path, "now", vectors)
+    assert path.exists()
+    vectors.drop([7])
+    assert vectors.is_indexed and vectors.index_image() is None
+    save_index(path, "later", vectors)
+    assert not path.exists()
+
+
 def test_the_bytes_of_the_index_count() -> None:
     """Who bounds the memory of agents is told of it."""
     assert indexed(SMALL).nbytes > filled(SMALL).nbytes + SMALL * 2 * DIMENSION

@@ -264,7 +264,8 @@ def test_whoever_takes_an_agent_in_rests_all_along(
         folder = data.make_transfer()
         received_in(data, folder, content, wanted, rest)
         data.end_transfer(folder)
-    checked = rests["backup"]
+    # A backup is read and unpacked too, in a piece or two each.
+    checked = rests["backup"] - 10
     assert checked > 20, "every entry that is checked"
     lines = export.count(b"\n")
     assert rests["export"] > 20 + 2 * (lines - 4), "lines are read, then written, then checked"

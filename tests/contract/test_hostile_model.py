@@ -1,0 +1,169 @@
+"""A model server that attacks: whatever it sends, a call ends in time, takes little, and sends nothing elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from ebbtide.language.breaker import BreakerPolicy
+from ebbtide.language.chat import ServerOptions
+from ebbtide.language.ollama import OllamaChat
+from ebbtide.language.openai_compatible import OpenAICompatibleChat
+from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
+from ebbtide.language.replies import checked_processed, checked_segments
+from ebbtide.language.served import ServedModel
+from ebbtide.language.wire import Wire
+from tests.support.hostile_model_server import (
+    CONTENT,
+    HostileServer,
+    chat,
+    endless,
+    fast_attacks,
+    replies,
+    slow_attacks,
+    whole,
+)
+
+KEY = "the key of the server"
+SAID = [Utterance("user", "", CONTENT)]
+FAST, SLOW, REPLIES = fast_attacks(), slow_attacks(), replies()
+MIB = 1 << 20
+
+HARMLESS = {
+    "many lists",
+    "many keys",
+    "a fraction of 100000 digits",
+    "numbers that are none",
+    "UTF-16",
+    "cookies",
+}
+"""What is JSON in the end: the clients find nothing in it that they can use."""
+
+
+class Strain:
+    """What a call costs the event loop, in CPU time of its thread, so that a busy machine does not count."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self._began_s = time.thread_time()
+
+    async def watch(self) -> None:
+        """Note the longest time that the loop was away."""
+        while True:
+            before_s = time.thread_time()
+            await asyncio.sleep(0.001)
+            self.longest_s = max(self.longest_s, time.thread_time() - before_s)
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return time.thread_time() - self._began_s
+
+
+@asynccontextmanager
+async def strained() -> AsyncIterator[Strain]:
+    """Assert that the loop goes round and memory stays flat during a block."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    strain = Strain()
+    watching = asyncio.create_task(strain.watch())
+    try:
+        yield strain
+    finally:
+        watching.cancel()
+    assert strain.longest_s < 0.5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+async def fault_of(call: Awaitable[object]) -> str:
+    """What a call says that went wrong; nothing where it was answered."""
+    try:
+        await call
+    except (ModelUnavailable, BadReply) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", FAST)
+async def test_an_attack_ends_as_an_outage(name: str) -> None:
+    """Bytes without end, bombs, redirects, nonsense: ended at once, with no byte sent elsewhere and no cookie taken."""
+    async with HostileServer(FAST[name]).running_here() as server, strained():
+        wire = Wire(server.url, timeout_s=10.0, api_key=KEY)
+        for _ in range(2):
+            fault = await fault_of(wire.post("/api/chat", {"content": CONTENT}))
+            assert (fault == "") == (name in HARMLESS), fault
+            assert "did not answer" not in fault and CONTENT not in fault
+        await wire.close()
+    # Two calls, two requests: nothing was followed. The key goes to this server and no cookie comes back.
+    assert len(server.requests) == 2
+    assert all("cookie" not in request.headers for request in server.requests)
+    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
+    assert server.sent_bytes < 64 * MIB
+
+
+@pytest.mark.parametrize("name", SLOW)
+async def test_a_drip_ends_at_the_deadline(name: str) -> None:
+    """However steadily something comes: the time is that of the whole call, and what has come takes little."""
+    async with HostileServer(SLOW[name]).running_here() as server, strained():
+        wire = Wire(server.url, timeout_s=0.4, api_key=KEY)
+        begin_s = time.monotonic()
+        with pytest.raises(ModelUnavailable):
+            await wire.get("/api/tags", timeout_s=0.4)
+        assert time.monotonic() - begin_s < 5.0
+        await wire.close()
+
+
+async def test_interim_responses_are_counted() -> None:
+    """A flood of 1xx ends by its bytes, long before a deadline of minutes."""
+    flood = endless(piece=b"HTTP/1.1 100 Continue\r\nx: " + b"y" * 8000 + b"\r\n\r\n")
+    async with HostileServer(flood).running_here() as server, strained():
+        wire = Wire(server.url, timeout_s=60.0)
+        with pytest.raises(ModelUnavailable, match="too much of it"):
+            await wire.post("/api/chat", {})
+        await wire.close()
+    assert server.sent_bytes < 16 * MIB
+
+
+async def segmented(model: ServedModel) -> None:
+    """Ask for segments, as a digest does."""
+    segments = checked_segments(await model.segment(SAID, max_chars=200), SAID, 200)
+    assert sum(len(segment.text) for segment in segments) < 2000
+
+
+async def processed(model: ServedModel) -> None:
+    """Ask for a summary, as a digest does."""
+    checked_processed(await model.process(CONTENT), CONTENT, "", None)
+
+
+def on(server: HostileServer, kind: Any) -> ServedModel:
+    """A model on a hostile server."""
+    breaker = BreakerPolicy(failures=1000)
+    return ServedModel(kind(ServerOptions(server.url, "m", timeout_s=10.0, breaker=breaker)))
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(REPLIES)))
+async def test_what_a_model_writes_is_read_within_bounds(number: int, name: str) -> None:
+    """Half a megabyte of anything in a well-formed reply: taken within limits, or refused, never much work."""
+    kind = (OllamaChat, OpenAICompatibleChat)[number % 2]
+    async with HostileServer(whole(chat(REPLIES[name]))).running_here() as server, strained():
+        model = on(server, kind)
+        with capture_logs() as logs:
+            assert "kettle" not in await fault_of(segmented(model))
+            assert "kettle" not in await fault_of(processed(model))
+        assert "kettle" not in str(logs)
+        await model.close()
+
+
+def test_segments_are_not_far_more_than_was_said() -> None:
+    """Each segment becomes a memory: a model cannot make thousands of one message, of text or of single letters."""
+    alone = Segment(CONTENT, (0,), 0)
+    assert checked_segments([alone], SAID, 200) == [alone]
+    for more in ([Segment(str(n), (0,), None) for n in range(100)], [alone] * 16):
+        with pytest.raises(BadReply, match="longer than what was said"):
+            checked_segments([alone, *more], SAID, 200)

@@ -1,0 +1,324 @@
+"""Files of other memories and of conversations, as an attacker makes them: read, or refused with one sentence."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import resource
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.cli.app import main
+from ebbtide.cli.conversation import cut, read_conversation
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.foreign import detected, read_foreign
+from ebbtide.cli.remember import check
+
+pytestmark = pytest.mark.chaos
+
+ROUNDS = int(os.environ.get("EBBTIDE_FILE_ROUNDS", "1500"))
+LONGEST_SENTENCE = 600
+
+MEM0 = [
+    {
+        "id": "m1",
+        "memory": "Ann moved to Lisbon in May.",
+        "role": "user",
+        "user_id": "ann",
+        "created_at": "2024-05-01T10:00:00Z",
+        "metadata": {"topic": "travel", "n": 1.5},
+        "categories": ["home"],
+    },
+    {"id": "m2", "memory": "她的猫叫 Miso。", "user_id": "ann", "updated_at": "2024-05-02T10:00:00+02:00"},
+]
+MCP: list[dict[str, Any]] = [
+    {
+        "type": "entity",
+        "name": "Ann",
+        "entityType": "person",
+        "observations": ["moved to Lisbon", "has a cat"],
+    },
+    {"type": "relation", "from": "Ann", "to": "Miso", "relationType": "owner_of"},
+]
+CHAT = {
+    "messages": [
+        {
+            "role": "user",
+            "content": "I moved to Lisbon.",
+            "timestamp": 1_700_000_000_000,
+            "id": "a",
+            "name": "Ann",
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "By train?"}, {"type": "image"}]},
+        {"role": "tool", "content": "no part of it", "tool_call_id": "x"},
+    ],
+    "conversation_id": "c1",
+    "metadata": {"a": 1},
+}
+SOUND: dict[str, tuple[str, Any]] = {
+    "mem0": ("a.json", MEM0),
+    "mem0 with results": ("a.json", {"results": MEM0, "relations": []}),
+    "MCP": ("a.json", {"entities": [MCP[0]], "relations": [MCP[1]]}),
+    "chat": ("a.json", CHAT),
+    "batches": ("a.json", {"batches": [CHAT["messages"], CHAT]}),
+}
+
+
+def deep(depth: int, kind: str = "[") -> str:
+    """JSON within JSON."""
+    return "[" * depth + "]" * depth if kind == "[" else '{"a":' * depth + "0" + "}" * depth
+
+
+STRANGE: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    2**63,
+    2**64,
+    10**400,
+    -(10**30),
+    0.5,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    " ",
+    "\0",
+    "\x1b[31mred\x07",
+    "\u202e\u2028\ufeff",
+    "\ud800",
+    "x" * 5000,
+    "1700000000000",
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-14:00",
+    "2024-13-45",
+    "2024-W53-7",
+    "T" * 3000,
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": {"b": [1]}},
+    {"": ""},
+    {"\ud800": "\udfff"},
+    ["user"],
+    {"role": "user"},
+    json.loads(deep(200)),
+]
+
+
+def mutated(value: Any, dice: random.Random) -> Any:
+    """A value with one to three of its parts changed, taken away, doubled, or moved."""
+    value = copy.deepcopy(value)
+    for _ in range(dice.randint(1, 3)):
+        places = list(parts(value))
+        if not places:
+            return dice.choice(STRANGE)
+        holder, key = dice.choice(places)
+        act = dice.randrange(5)
+        if act < 3:
+            holder[key] = copy.deepcopy(dice.choice(STRANGE))
+        elif act == 3:
+            del holder[key]
+        elif isinstance(holder, list):
+            holder.insert(key, copy.deepcopy(holder[key]))
+        else:
+            holder[str(dice.choice(STRANGE))[:50]] = holder.pop(key)
+    return value
+
+
+def parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a value: what holds it, and under which key."""
+    keys = range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else []
+    for key in keys:
+        yield value, key
+        yield from parts(value[key])
+
+
+def written(value: Any, dice: random.Random) -> bytes:
+    """A value as a file: JSON, JSON lines, sometimes with bytes changed."""
+    lines = value if isinstance(value, list) and dice.random() < 0.5 else None
+    text = (
+        "\n".join(map(json.dumps, lines))
+        if lines is not None
+        else json.dumps(value, indent=dice.choice([None, 1]))
+    )
+    content = bytearray(text.encode("utf-8", "surrogatepass"))
+    if dice.random() < 0.4:
+        for _ in range(dice.randint(1, 4)):
+            at = dice.randrange(len(content) + 1)
+            content[at : at + dice.randrange(3)] = dice.randbytes(dice.randrange(4))
+    return bytes(content)
+
+
+def taken(content: bytes, name: str, form: str) -> str:
+    """What becomes of a file: `taken`, or the sentence with which it is refused."""
+    try:
+        return _taken(content, name, form)
+    except Failure as raised:
+        failure = raised
+    assert failure.code == ExitCode.BAD_INPUT
+    assert name in failure.message
+    assert_is_sentence(failure.message)
+    return failure.message
+
+
+def _taken(content: bytes, name: str, form: str) -> str:
+    if form == "conversation":
+        check(cut(read_conversation(content, name).batches, 40, None), name)
+        return "taken"
+    form = detected(content[: 64 << 10], name) if form == "auto" else form
+    if form == "ebbtide":
+        return "an export"
+    found = read_foreign(content, name, form)
+    for skipped in found.skipped:
+        assert_is_sentence(f"{skipped.place}: {skipped.why}")
+    check(found.requests, name)
+    return "taken"
+
+
+def assert_is_sentence(text: str) -> None:
+    """Short enough to be read, and nothing that moves the cursor of a terminal."""
+    assert len(text) < LONGEST_SENTENCE, text[:200]
+    assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in text), repr(text)
+    text.encode()
+
+
+@pytest.mark.parametrize("form", ["auto", "mem0", "mcp-memory", "conversation"])
+def test_a_changed_file_is_taken_or_refused_with_a_sentence(form: str) -> None:
+    """Whatever is changed in a sound file: never a traceback, a page of text, or a control character."""
+    dice = random.Random(f"files {form}")
+    outcomes = set()
+    for _ in range(ROUNDS):
+        name, value = dice.choice([*SOUND.values(), ("a.jsonl", MCP)])
+        content = written(mutated(value, dice), dice)
+        outcomes.add(taken(content, name, form))
+    assert "taken" in outcomes and len(outcomes) > 10
+
+
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "brackets": lambda: b"[" * 1_000_000,
+    "nested as deep as a parser goes": lambda: (
+        f'[{{"memory": "a", "metadata": {{"x": {deep(960)}}}}}]'.encode()
+    ),
+    "nested roles": lambda: f'[{{"memory": "a", "role": {deep(970)}, "user_id": {deep(970)}}}]'.encode(),
+    "nested objects": lambda: f'{{"messages": [{{"role": "user", "content": {deep(950, "{")}}}]}}'.encode(),
+    "deep metadata": lambda: (
+        f'[{{"role": "user", "content": "a", "metadata": {{"x": {deep(955)}}}}}]'.encode()
+    ),
+    "deep metadata of a batch": lambda: (
+        f'{{"messages": [{{"role": "user", "content": "a"}}], "metadata": {deep(955, "{")}}}'.encode()
+    ),
+    "a line of megabytes": lambda: b'{"type": "entity", "name": "' + b"x" * (8 << 20) + b'"}',
+    "a field of megabytes": lambda: b'[{"role": "user", "content": "a", "' + b"y" * (8 << 20) + b'": 1}]',
+    "a number of 100000 digits": lambda: b'[{"memory": "a", "created_at": ' + b"9" * 100_000 + b"}]",
+    "nothing": lambda: b"",
+    "white space": lambda: b" \n" * 1000,
+    "NUL bytes": lambda: bytes(10_000),
+    "UTF-16": lambda: json.dumps(MEM0).encode("utf-16"),
+    "UTF-32": lambda: json.dumps(MEM0).encode("utf-32"),
+    "a byte order mark and nothing": lambda: b"\xef\xbb\xbf",
+    "two byte order marks": lambda: b"\xef\xbb\xbf\xef\xbb\xbf[]",
+    "lone surrogates everywhere": lambda: b'[{"memory": "\\ud800", "user_id": "\\ud800", "id": "\\udfff"}]',
+    "a surrogate as a conversation": lambda: b'[{"memory": "a", "user_id": "\\ud800"}]',
+    "times of every kind": lambda: (
+        b'[{"memory":"a","created_at":[1]},{"memory":"b","created_at":"2024-01-01"}]'
+    ),
+    "a circle of relations": lambda: b"\n".join(
+        json.dumps(
+            {"type": "relation", "from": f"e{n}", "to": f"e{(n + 1) % 500}", "relationType": "next"}
+        ).encode()
+        for n in range(500)
+    ),
+    "one id a thousand times": lambda: json.dumps([{"id": "1", "memory": "same"}] * 1000).encode(),
+    "a role that is a list": lambda: b'{"messages": [{"role": ["user"], "content": "a"}]}',
+    "a part of a type that is a list": lambda: b'[{"role": "user", "content": [{"type": ["text"]}]}]',
+    "control characters": lambda: b'{"messages": [{"role": "user", "content": "a", "\\u001b[2J\\u0007": 1}]}',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_cost_little(name: str) -> None:
+    """Each in every form: taken, or one sentence, within a second or two of work."""
+    content = HOSTILE[name]()
+    begin_s = time.process_time()
+    for form in ("auto", "mem0", "mcp-memory", "conversation"):
+        taken(content, "file.json", form)
+        taken(content, "file", form)
+    assert time.process_time() - begin_s < 10
+
+
+@pytest.mark.parametrize(
+    "line", ["more of the same", "Ann: hello", " " * 50, "a: b: c: d", ":" * 80, "x" * 80], ids=repr
+)
+def test_plain_text_of_any_length_is_read_in_time(line: str) -> None:
+    """Time grows as the text does: a hundred thousand lines that go on with one message are no square of it."""
+    content = b"Ann: hello\n" + f"{line}\n".encode() * 100_000
+    begin_s = time.process_time()
+    read_conversation(content, "notes.txt")
+    assert time.process_time() - begin_s < 3
+
+
+def places(folder: Path) -> dict[str, Path]:
+    """What may stand where a file is expected."""
+    os.mkfifo(folder / "pipe")
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "to the pipe").symlink_to(folder / "pipe")
+    long = folder / ("x" * 300)
+    return {
+        "a pipe": folder / "pipe",
+        "a link to a pipe": folder / "to the pipe",
+        "a device": Path("/dev/zero"),
+        "a folder": folder,
+        "a link to itself": folder / "loop",
+        "nothing": folder / "none",
+        "a name that is too long": long,
+        "a file as a folder": Path(__file__) / "x",
+    }
+
+
+@pytest.mark.parametrize("command", ["import", "remember", "restore"])
+def test_what_is_no_file_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """A pipe without a writer, a device without an end, a folder, a link to itself: one sentence, code 10."""
+    for name, place in places(tmp_path).items():
+        with pytest.raises(SystemExit) as ended:
+            main([command, str(place), "--url", "http://127.0.0.1:9"])
+        told = capsys.readouterr().err
+        assert ended.value.code == ExitCode.BAD_INPUT, (name, told)
+        assert told.startswith("error: ") and told.count("\n") == 1 and str(place) in told, name
+
+
+@pytest.mark.parametrize("command", ["import", "remember"])
+def test_a_file_of_gigabytes_is_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """One line of two gigabytes is refused for its size, in little memory."""
+    huge = tmp_path / "huge.json"
+    huge.write_bytes(b'[{"memory": "a"}')
+    os.truncate(huge, 2 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(SystemExit) as ended:
+        main([command, str(huge), "--agent", "ann", "--url", "http://127.0.0.1:9"])
+    assert ended.value.code == ExitCode.BAD_INPUT and "128 MiB" in capsys.readouterr().err
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 * 1024
+
+
+@pytest.mark.skipif("EBBTIDE_FILE_ROUNDS" not in os.environ, reason="takes a minute; make chaos does it")
+@pytest.mark.timeout(900)
+def test_a_million_entities_are_read_within_bounds() -> None:
+    """As many as a file may have: memory grows with the file and stays below what a machine has."""
+    line = json.dumps({"type": "entity", "name": "e%07d", "entityType": "x", "observations": []})
+    content = "\n".join(line % number for number in range(1_000_000)).encode()
+    found = read_foreign(content, "a.jsonl", "mcp-memory")
+    assert len(found.requests) == 1_000_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 6 << 20

@@ -1,0 +1,106 @@
+"""Another agent of a daemon under attack: how long its recalls take, and what the daemon takes meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from tests.support.process import Daemon
+
+IS_LONG = "EBBTIDE_HOSTILE" in os.environ
+"""Whether the long forms of the tests run."""
+
+LONGEST_RECALL_S = 1.0
+"""Longest that a recall of another agent may take, of the daemon's CPU time: a busy machine does not count."""
+
+LONGEST_WAIT_S = 10.0
+"""Longest that it may take by the clock, whatever the daemon waits for."""
+
+
+@dataclass
+class Onlooker:
+    """What was seen from beside."""
+
+    pid: int
+    recalls: list[tuple[float, float, str]] = field(default_factory=list)
+    """Of each recall: CPU time of the daemon meanwhile, time by the clock, and what was under way."""
+    under_way: str = ""
+    failures: list[str] = field(default_factory=list)
+    most_disk_bytes: int = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory that the daemon has held since it started."""
+        return status_of(self.pid, "VmHWM")
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that the daemon has used, of all its threads."""
+        ticks = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def status_of(pid: int, name: str) -> int:
+    """A size that the kernel tells of a process, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
+@contextlib.contextmanager
+def looking_on(daemon: Daemon, agent: str = "bystander", *, is_known: bool = False) -> Iterator[Onlooker]:
+    """Recall from another agent all along; afterwards assert that none failed or was slow.
+
+    An agent that is known remembers already that the kettle is blue.
+    """
+    if not is_known:
+        daemon.remember(agent, "The kettle is blue.")
+        assert daemon.flush(agent)["digested"]
+    seen, is_over = Onlooker(daemon.process.pid), threading.Event()
+
+    def look() -> None:
+        with httpx.Client(base_url=daemon.url, timeout=30.0) as client:
+            while not is_over.is_set():
+                begin_s, cpu_s = time.monotonic(), seen.cpu_s
+                try:
+                    body = {"keywords": ["kettle"], "patience_ms": 0}
+                    answer = client.post(f"/v1/agents/{agent}/recall", json=body)
+                    if answer.status_code != 200 or "blue" not in answer.text:
+                        seen.failures.append(answer.text[:200])
+                except httpx.HTTPError as error:
+                    seen.failures.append(repr(error))
+                seen.recalls.append((seen.cpu_s - cpu_s, time.monotonic() - begin_s, seen.under_way))
+                seen.most_disk_bytes = max(seen.most_disk_bytes, transfer_bytes(daemon.data_dir))
+                is_over.wait(0.02)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        is_over.set()
+        thread.join(60)
+    assert not seen.failures, seen.failures[:3]
+    slowest, longest = max(seen.recalls), max(seen.recalls, key=lambda recall: recall[1])
+    assert slowest[0] < LONGEST_RECALL_S, slowest
+    assert longest[1] < LONGEST_WAIT_S, longest
+    print(
+        f"slowest recall: {longest[1]:.3f} s, most CPU time during one: {slowest[0]:.2f} s of {len(seen.recalls)}"
+    )
+
+
+def transfer_bytes(data_dir: Path) -> int:
+    """The bytes on disk of what is on its way in or out."""
+    total = 0
+    # os.walk passes over folders that go meanwhile.
+    for folder, _, names in os.walk(data_dir / "transfers"):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += (Path(folder) / name).stat().st_blocks * 512
+    return total
