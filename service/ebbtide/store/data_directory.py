@@ -38,7 +38,7 @@ from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.codec import make_known
-from ebbtide.store.durable import replace_file, sync_directory
+from ebbtide.store.durable import remove_fresh_files, replace_file, sync_directory
 from ebbtide.store.erased_agents import ErasedAgents
 from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore
@@ -140,6 +140,8 @@ class DataDirectory:
 
     def _sweep(self) -> None:
         """Finish what the process before left half done, drop what was on its way; no agent stops another."""
+        for folder in (self.keys.path, self.erased.path):
+            remove_fresh_files(folder)
         self._turnover.finish_all()
         cut_off = list(os.scandir(self.transfers))
         if cut_off:
@@ -207,6 +209,7 @@ class DataDirectory:
             )
         if meta is not None and meta.key_fingerprint:
             self.keys.seal_of(path.name, meta.key_fingerprint)
+        self._remove_leftovers(path)
         store = LmdbStore.open(
             path,
             map_bytes=self._initial_map_bytes,
@@ -223,10 +226,15 @@ class DataDirectory:
             raise
         return store
 
+    def _remove_leftovers(self, path: Path) -> None:
+        """Remove from an agent's directory what work that was cut off left there; the agent does not need it."""
+        with contextlib.suppress(OSError):
+            remove_fresh_files(path)
+            if (path / REWRITTEN).exists():
+                shutil.rmtree(path / REWRITTEN)
+
     def _settle_rewriting(self, store: LmdbStore, identity: Identity, meta: AgentMeta | None) -> None:
         """Bring to its end a rewriting that was cut off: the store is the old one or the new one, whole."""
-        if (store.path / REWRITTEN).exists():
-            shutil.rmtree(store.path / REWRITTEN, ignore_errors=True)
         if meta is not None and meta.key_fingerprint != store.sealed_with:
             self.write_meta(identity, meta.counts, store.sealed_with)
         if store.sealed_with and not self._turnover.is_replaced(store.path.name):
