@@ -222,7 +222,7 @@ async def delete_ann(place: Place, service: Service) -> None:
 async def forget_topic(place: Place, service: Service) -> None:
     """Forget a topic: erase it, compact the store."""
     done = await forget(service, "ann", ForgetCommand(topic="violet ledger"))
-    assert done.compacted
+    assert done.compacted or not done.counts.messages
 
 
 async def remember_fact(place: Place, service: Service) -> None:
@@ -356,7 +356,8 @@ def make_base(root: Path, is_sealed: bool) -> None:
 async def _lived(place: Place, *agents: str) -> None:
     async with opened(place.settings()) as service:
         for agent in agents:
-            await tell(service, agent, SECRET, f"The {agent} keeps a green kettle.")
+            own = [SECRET] if agent == "ann" else []
+            await tell(service, agent, *own, f"The {agent} keeps a green kettle.")
             await settle(service, agent)
 
 
@@ -495,6 +496,8 @@ def verify(root: Path, name: str) -> dict[str, Any]:
 async def _started(place: Place) -> None:
     async with opened(place.settings()) as service:
         await resumed(service)
+        for agent in service.fleet.open_agents:
+            await settle(service, agent.id)
 
 
 def _seen(data: DataDirectory, agent: str, operation: Operation) -> Any:

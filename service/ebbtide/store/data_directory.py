@@ -41,7 +41,7 @@ from ebbtide.store.codec import make_known
 from ebbtide.store.durable import remove_fresh_files, replace_file, sync_directory
 from ebbtide.store.erased_agents import ErasedAgents
 from ebbtide.store.keys import DataKeys
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.lmdb_store import Beginning, LmdbStore, begin_empty
 from ebbtide.store.port import Identity
 from ebbtide.store.translation import translated
 from ebbtide.store.turnover import BY_NOBODY, Turnover
@@ -240,8 +240,8 @@ class DataDirectory:
         if store.sealed_with and not self._turnover.is_replaced(store.path.name):
             self.keys.keep_only(store.path.name, store.sealed_with)
 
-    def create_store(self, identity: Identity) -> LmdbStore:
-        """Make a new agent's store. It exists once `meta.json` does, which is written last."""
+    def create_store(self, identity: Identity, begin: Beginning = begin_empty) -> LmdbStore:
+        """Create a new agent's store, with what `begin` writes, in one commit; then its `meta.json`."""
         path = self.agents / directory_name(AgentId(identity.agent_id))
         try:
             # Its key goes with it, and must not be the new agent's.
@@ -251,7 +251,7 @@ class DataDirectory:
                 shutil.rmtree(path)
             path.mkdir(mode=0o700)
             seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
-            store = self.create_beside(path, identity, seal, events_beyond=self.erased.last_event())
+            store = self.create_beside(path, identity, seal, events_beyond=self.erased.last_event(), begin=begin)
             self.write_meta(identity, AgentCounts(), store.sealed_with)
             sync_directory(self.agents)
         except OSError as error:
@@ -259,7 +259,13 @@ class DataDirectory:
         return store
 
     def create_beside(
-        self, path: Path, identity: Identity, seal: Seal | None, *, events_beyond: int = 0
+        self,
+        path: Path,
+        identity: Identity,
+        seal: Seal | None,
+        *,
+        events_beyond: int = 0,
+        begin: Beginning = begin_empty,
     ) -> LmdbStore:
         """Make a store in a directory of its own, sealed if there is a seal, with numbers of events beyond one."""
         return LmdbStore.create(
@@ -269,6 +275,7 @@ class DataDirectory:
             max_map_bytes=self.max_map_bytes,
             seal=seal,
             events_beyond=events_beyond,
+            begin=begin,
         )
 
     def write_meta(self, identity: Identity, counts: AgentCounts, sealed_with: str | None = None) -> None:

@@ -48,6 +48,9 @@ T = TypeVar("T")
 SealOf = Callable[[str], "Seal"]
 """The seal of the key with this fingerprint; raises where it cannot be had."""
 
+Beginning = Callable[[WriteTransaction], None]
+"""What a new store has from its first commit on."""
+
 MOST_BEGINNINGS = 40
 """How often a copy begins anew before it is refused: more often than a map can be doubled."""
 
@@ -55,6 +58,10 @@ DATA_FILE = "data.mdb"
 
 FRESH_FILE = "data.mdb.new"
 """Where a compaction writes, beside the store."""
+
+
+def begin_empty(_: WriteTransaction) -> None:
+    """Write nothing: the new store is empty."""
 
 
 def without_keys(fingerprint: str) -> Seal:
@@ -95,11 +102,12 @@ class LmdbStore:
         max_map_bytes: int,
         seal: Seal | None = None,
         events_beyond: int = 0,
+        begin: Beginning = begin_empty,
     ) -> LmdbStore:
-        """Make a new store for `identity` in an existing directory, sealed if there is a seal.
+        """Create a store for `identity` in an existing directory, sealed if there is a seal.
 
-        Its tables, whose it is and where its numbers of events begin are one commit: cut off at any moment, the store
-        is blank.
+        Its tables, its identity, the number its events begin with and what `begin` writes are one commit: after a
+        kill the store has all of them, or is blank.
         """
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
         note_use(path)
@@ -107,10 +115,11 @@ class LmdbStore:
         try:
             with environment.begin(write=True) as txn:
                 store._tables = opened_tables(environment, layout.TABLES, txn)
-                writing = LmdbWriting(txn, store._tables)
+                writing = store._writing(txn)
                 writing.create(identity, store.sealed_with)
                 if events_beyond:
                     writing.begin_events_beyond(events_beyond)
+                begin(writing)
         except BaseException as error:
             store.close()
             if isinstance(error, FOREIGN):
