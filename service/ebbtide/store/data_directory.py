@@ -44,7 +44,7 @@ from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import Beginning, LmdbStore, begin_empty
 from ebbtide.store.port import Identity
 from ebbtide.store.translation import translated
-from ebbtide.store.turnover import BY_NOBODY, Turnover
+from ebbtide.store.turnover import BY_NOBODY, LAST_WILL, Turnover
 from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentCounts, AgentId
 
@@ -230,6 +230,7 @@ class DataDirectory:
         """Remove from an agent's directory what work that was cut off left there; the agent does not need it."""
         with contextlib.suppress(OSError):
             remove_fresh_files(path)
+            (path / LAST_WILL).unlink(missing_ok=True)
             if (path / REWRITTEN).exists():
                 shutil.rmtree(path / REWRITTEN)
 
@@ -237,8 +238,7 @@ class DataDirectory:
         """Bring to its end a rewriting that was cut off: the store is the old one or the new one, whole."""
         if meta is not None and meta.key_fingerprint != store.sealed_with:
             self.write_meta(identity, meta.counts, store.sealed_with)
-        if store.sealed_with and not self._turnover.is_replaced(store.path.name):
-            self.keys.keep_only(store.path.name, store.sealed_with)
+        self._turnover.drop_other_keys(store.path.name, store.sealed_with)
 
     def create_store(self, identity: Identity, begin: Beginning = begin_empty) -> LmdbStore:
         """Create a new agent's store, with what `begin` writes, in one commit; then its `meta.json`."""
@@ -398,6 +398,15 @@ class DataDirectory:
         """Note that the agent is idle. Not synced: a stale marker is harmless."""
         with contextlib.suppress(OSError):
             (self.work / directory_name(agent_id)).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def marking(self, agent_id: AgentId) -> Iterator[None]:
+        """Mark the agent for a block: if the block is cut off, a start opens the agent, which removes what is left."""
+        was_marked = (self.work / directory_name(agent_id)).exists()
+        self.mark(agent_id)
+        yield
+        if not was_marked:
+            self.unmark(agent_id)
 
     def marked(self) -> list[AgentId]:
         """The agents that may have work in hand. Only markers of agents that are gone are removed."""
