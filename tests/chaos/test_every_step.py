@@ -14,8 +14,6 @@ import pytest
 
 from tests.support.forks import run_apart
 from tests.support.operations import (
-    ERRNOS,
-    JUMPS,
     OPERATIONS,
     SECRET,
     Fault,
@@ -30,6 +28,9 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
 EVERY_STEP = bool(os.environ.get("EBBTIDE_EVERY_STEP"))
 """Whether all steps of all operations are tried, as in `make chaos`."""
+
+
+NO_FAULT = Fault()
 
 
 class Trial:
@@ -56,7 +57,7 @@ class Trial:
         """Files to begin with."""
         return prepare(self._base, self._folder / label, self.name)
 
-    def performed(self, place: Place, fault: Fault = Fault()) -> tuple[str, list[str]]:
+    def performed(self, place: Place, fault: Fault = NO_FAULT) -> tuple[str, list[str]]:
         """Run the operation to its end."""
         code, value = run_apart(self.log, perform, place.root, self.name, fault)
         assert code == 0, self.log.read_text()
@@ -100,6 +101,7 @@ class Trial:
         outcome = self.outcome_of(place, seen)
         assert seen == (self.new if place.is_acknowledged or outcome == "new" else self.old)
         return outcome
+
 
 @pytest.fixture(scope="module")
 def bases() -> Iterator[dict[bool, Path]]:

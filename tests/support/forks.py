@@ -5,6 +5,7 @@ The server has one thread and opens no files of Ebbtide, so each process begins 
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import traceback
@@ -36,10 +37,8 @@ def run_apart(log: Path, function: Callable[..., Any], *arguments: Any) -> tuple
     try:
         kind, value = "ended", None
         if receiving.poll(PATIENCE_S):
-            try:
+            with contextlib.suppress(EOFError):
                 kind, value = receiving.recv()
-            except EOFError:
-                pass
             process.join(PATIENCE_S)
         if process.exitcode is None:
             raise Hung(f"{function.__name__}{arguments} did not return; its output is in {log}")

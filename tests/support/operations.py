@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import errno
 import itertools
-import os
 import re
 import shutil
 import time
@@ -125,7 +124,9 @@ class Place:
         """The file of the master key in force."""
         if not self.operation.is_sealed:
             return None
-        in_force = (self.data / "keys" / ".master").read_text() if (self.data / "keys" / ".master").exists() else ""
+        in_force = (
+            (self.data / "keys" / ".master").read_text() if (self.data / "keys" / ".master").exists() else ""
+        )
         fresh = self.fresh_master.exists() and read_master_key(self.fresh_master).fingerprint
         return self.fresh_master if in_force and in_force == fresh else self.master
 
@@ -268,7 +269,9 @@ def contents(store: LmdbStore) -> Any:
 
 def no_dates(store: LmdbStore) -> Any:
     """What a new agent is, but for what is random and when it was."""
-    return store.read(lambda txn: (txn.counts(), txn.overrides(), [_action(one) for one in txn.audit_records()]))
+    return store.read(
+        lambda txn: (txn.counts(), txn.overrides(), [_action(one) for one in txn.audit_records()])
+    )
 
 
 def _action(record: Any) -> str:
@@ -281,7 +284,11 @@ def _restores() -> dict[str, Operation]:
     """Every way for an agent to come in."""
     found = {}
     for form, verb in (("ebb", "restore"), ("jsonl", "import")):
-        flags = {"new": [], "replace": ["--replace"], "rename": ["--as" if form == "ebb" else "--agent", "eve"]}
+        flags = {
+            "new": [],
+            "replace": ["--replace"],
+            "rename": ["--as" if form == "ebb" else "--agent", "eve"],
+        }
         for way, sealed in itertools.product(flags, (False, True)):
             rules: dict[str, Any] = {
                 "is_sealed": sealed,
@@ -290,7 +297,9 @@ def _restores() -> dict[str, Operation]:
             }
             title = f"{verb} {way}, {'sealed' if sealed else 'plain'}"
             taken = () if way == "replace" else ("3", "AGENT_EXISTS")
-            found[title] = Operation(command(verb, f"{{root}}/ann.{form}", *flags[way]), refused=taken, **rules)
+            found[title] = Operation(
+                command(verb, f"{{root}}/ann.{form}", *flags[way]), refused=taken, **rules
+            )
             agent = "eve" if way == "rename" else "ann"
             daemon = restoring(form, replace=way == "replace", agent=agent)
             found[f"{title}, daemon"] = Operation(daemon, refused=taken, is_online=True, **rules)
@@ -529,7 +538,9 @@ def strays(place: Place, agents: dict[str, Any]) -> list[str]:
         agent, _, part = file.partition("/")
         is_ours = (
             bool(ALLOWED.fullmatch(name))
-            or (folder == "agents" and agents.get(agent) and part in ("", "data.mdb", "lock.mdb", "meta.json"))
+            or (
+                folder == "agents" and agents.get(agent) and part in ("", "data.mdb", "lock.mdb", "meta.json")
+            )
             or (folder == "work" and agents.get(agent))
             or (folder == "keys" and not part and agent in agents)
         )

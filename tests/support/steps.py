@@ -24,7 +24,9 @@ import lmdb
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
-AUDITED = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"})
+AUDITED = frozenset(
+    {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
+)
 
 WRAPPED = ("fsync", "fdatasync", "write", "pwrite", "posix_fallocate")
 
@@ -103,7 +105,9 @@ def _hear(steps: Steps, event: str, arguments: tuple[Any, ...]) -> None:
             steps.step("open", path)
     elif event in AUDITED:
         # Relative to an open directory, as in a removal of a whole tree; or a path.
-        is_relative = any(isinstance(one, int) and one != -1 for one in arguments[2 if event == "os.mkdir" else 1 :])
+        is_relative = any(
+            isinstance(one, int) and one != -1 for one in arguments[2 if event == "os.mkdir" else 1 :]
+        )
         if is_relative or steps.is_within(arguments[0]):
             steps.step(event.removeprefix("os."), arguments[0])
 
