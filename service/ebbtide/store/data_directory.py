@@ -228,21 +228,19 @@ class DataDirectory:
     def create_store(self, identity: Identity, begin: Beginning = begin_empty) -> LmdbStore:
         """Create a new agent's store, with what `begin` writes, in one commit; then its `meta.json`."""
         path = self.agents / directory_name(AgentId(identity.agent_id))
-        # A start removes what is left where this is cut off.
-        self.mark(AgentId(identity.agent_id))
         try:
-            # Its key goes with it, and must not be the new agent's.
-            self._turnover.finish_erasure(path.name)
-            if path.exists():
-                # A creation that was cut off before anything could be accepted.
-                shutil.rmtree(path)
-            path.mkdir(mode=0o700)
-            seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
-            store = self.create_beside(
-                path, identity, seal, events_beyond=self.erased.last_event(), begin=begin
-            )
-            self.write_meta(identity, AgentCounts(), store.sealed_with)
-            sync_directory(self.agents)
+            # A start removes what is left where this is cut off.
+            with self.marking(AgentId(identity.agent_id)):
+                # Its key goes with it, and must not be the new agent's.
+                self._turnover.finish_erasure(path.name)
+                if path.exists():
+                    shutil.rmtree(path)
+                path.mkdir(mode=0o700)
+                seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
+                beyond = self.erased.last_event()
+                store = self.create_beside(path, identity, seal, events_beyond=beyond, begin=begin)
+                self.write_meta(identity, AgentCounts(), store.sealed_with)
+                sync_directory(self.agents)
         except OSError as error:
             raise translated(error, path) from error
         return store
