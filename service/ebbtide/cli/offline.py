@@ -23,7 +23,8 @@ from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.embedding import stamp_of
 from ebbtide.settings import Settings
-from ebbtide.store.data_directory import AgentMeta, DataDirectory
+from ebbtide.store.agent_meta import AgentMeta
+from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.keys import master_key_of
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ebbtide.errors import Exhausted
-from ebbtide.store.data_directory import AgentMeta, DataDirectory, directory_name
+from ebbtide.store.agent_meta import AgentMeta
+from ebbtide.store.data_directory import DataDirectory, directory_name
 from ebbtide.vocabulary import AgentId
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ebbtide.errors import Exhausted, Unavailable
-from ebbtide.events import EventRun
+from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.agent import AgentNeeds
 from ebbtide.fleet.allowance import Allowance
 from ebbtide.fleet.happenings import EventLog
@@ -23,7 +23,7 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
+from ebbtide.store.port import Identity, WriteTransaction
 from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentCounts, AgentId
 
@@ -56,13 +56,10 @@ class Loading:
     def load(self, agent_id: AgentId, exists: bool, coming: Coming) -> tuple[Workspace, AgentCounts]:
         """The agent's workspace and what it holds; made now unless it exists."""
         with fresh_pages():
-            store = self._store(agent_id, exists)
+            log = self._log_of(agent_id)
+            store = self._needs.data.open_store(agent_id) if exists else self._created(agent_id, coming, log)
         try:
-            workspace = Workspace(store, self._defaults, self._log_of(agent_id), self._needs.texts)
-            if not exists:
-                told: dict[str, object] = {"parameters": dict(coming.overrides)}
-                entry = AuditEntry(self._needs.clock.now_ms(), coming.asker, "created", told)
-                workspace.change_parameters(coming.overrides, entry)
+            workspace = Workspace(store, self._defaults, log, self._needs.texts)
             self._compact(workspace)
             counts = workspace.counts()
             if workspace.is_compaction_due:
@@ -74,12 +71,23 @@ class Loading:
             store.close()
             raise
 
-    def _store(self, agent_id: AgentId, exists: bool) -> LmdbStore:
-        if exists:
-            return self._needs.data.open_store(agent_id)
+    def _created(self, agent_id: AgentId, coming: Coming, log: EventLog) -> LmdbStore:
+        """Create the agent's store. Its parameters and its first audit record are in the commit that creates it."""
         now_ms = self._needs.clock.now_ms()
         identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
-        return self._needs.data.create_store(identity)
+        overrides = {name: value for name, value in coming.overrides.items() if value is not None}
+        parameters = AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
+        entry = AuditEntry(now_ms, coming.asker, "created", {"parameters": dict(coming.overrides)})
+        runs = [names_run(sorted(coming.overrides))] if overrides else []
+
+        def begin(txn: WriteTransaction) -> None:
+            txn.set_overrides(overrides, parameters.decay_rate)
+            txn.record(entry, agent_id)
+            log.write(txn, runs)
+
+        store = self._needs.data.create_store(identity, begin)
+        log.told(runs)
+        return store
 
     def _log_of(self, agent_id: AgentId) -> EventLog:
         needs = self._needs

@@ -9,9 +9,7 @@
 
 How directories of agents go and are replaced is in turnover.py.
 
-A marker is made, and its directory synced, before an agent goes from idle to busy; so a start looks at one
-directory and opens only agents with work, however many there are. A stale marker is harmless, a missing one is
-not. `meta.json` tells about an agent without opening it; what it says of counts is as of the last close.
+Work markers are in work_markers.py, the lock is in directory_lock.py, what `meta.json` says is in agent_meta.py.
 
 Names: an id of `[a-z0-9][a-z0-9_-]{0,63}` is its own directory name; any other id becomes `~` + lower-case
 base32 of the SHA-256 of its UTF-8. Two ids never share a directory, on any file system.
@@ -21,7 +19,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -32,19 +29,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store import layout
+from ebbtide.store.agent_meta import AgentMeta, read_meta, write_meta
 from ebbtide.store.chain import AuditEntry, AuditRecord
-from ebbtide.store.codec import make_known
-from ebbtide.store.durable import replace_file, sync_directory
+from ebbtide.store.directory_lock import DirectoryLock
+from ebbtide.store.durable import remove_fresh_files, sync_directory
 from ebbtide.store.erased_agents import ErasedAgents
 from ebbtide.store.keys import DataKeys
 from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.opening import Beginning, begin_empty
 from ebbtide.store.port import Identity
 from ebbtide.store.translation import translated
-from ebbtide.store.turnover import BY_NOBODY, Turnover
+from ebbtide.store.turnover import BY_NOBODY, LAST_WILL, Turnover
+from ebbtide.store.work_markers import WorkMarkers
 from ebbtide.telemetry import get_log
 from ebbtide.vocabulary import AgentCounts, AgentId
 
@@ -54,21 +52,6 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 REWRITTEN = "rewritten"
 """Where, in an agent's directory, its store is written anew under another key; nothing once that is done."""
-
-
-class AgentMeta(msgspec.Struct, frozen=True):
-    """What `meta.json` says of an agent. `counts` is as of the last close; the key is the one it is sealed with."""
-
-    agent_id: str
-    format_version: int
-    lmdb_engine: str
-    created_at_ms: int
-    counts: AgentCounts = AgentCounts()
-    encrypted: bool = False
-    key_fingerprint: str = ""
-
-
-make_known(AgentMeta)
 
 
 def directory_name(agent_id: AgentId) -> str:
@@ -99,7 +82,8 @@ class DataDirectory:
         self.max_map_bytes = max_map_bytes
         self.erased = ErasedAgents(root)
         self._turnover = Turnover(self.agents, self.keys, self.erased, max_map_bytes)
-        self._lock: int | None = None
+        self._markers = WorkMarkers(self.work)
+        self._lock = DirectoryLock(root)
 
     # --- the lock ----------------------------------------------------------------------------------
 
@@ -109,24 +93,7 @@ class DataDirectory:
             for path in (self.root, self.agents, self.work, self.transfers):
                 path.mkdir(parents=True, exist_ok=True, mode=0o700)
             sync_directory(self.root)
-            descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise translated(error, self.root) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
-            os.close(descriptor)
-            raise Precondition(
-                f"the data directory {self.root} is held by {holder}; "
-                "stop it, or choose another directory with --data-dir",
-                reason="DATA_DIRECTORY_LOCKED",
-            ) from error
-        self._lock = descriptor
-        try:
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"process {os.getpid()}\n".encode())
-            os.fsync(descriptor)
+            self._lock.acquire()
             self._sweep()
         except OSError as error:
             self.release()
@@ -134,13 +101,14 @@ class DataDirectory:
 
     def release(self) -> None:
         """Let go of the directory. Idempotent."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._lock.release()
 
     def _sweep(self) -> None:
         """Finish what the process before left half done, drop what was on its way; no agent stops another."""
+        for folder in (self.keys.path, self.erased.path):
+            remove_fresh_files(folder)
         self._turnover.finish_all()
+        self._remove_unborn()
         cut_off = list(os.scandir(self.transfers))
         if cut_off:
             self.keys.drop_staged()
@@ -148,6 +116,21 @@ class DataDirectory:
             self.end_transfer(Path(entry.path))
             if os.path.lexists(entry.path):
                 get_log("store").error("left for the next start", directory=entry.name)
+
+    def _remove_unborn(self) -> None:
+        """Remove what is left of agents whose creation was cut off before there was anything to keep."""
+        for name in self._markers.names():
+            path = self.agents / name
+            try:
+                if path.is_dir() and not (path / "meta.json").exists() and self._is_unborn(path):
+                    self.keys.destroy(name)
+                    shutil.rmtree(path)
+            except (OSError, EbbtideError) as error:
+                get_log("store").error("left for the next start", directory=name, exc_info=error)
+
+    @staticmethod
+    def _is_unborn(path: Path) -> bool:
+        return not (path / "data.mdb").exists() or LmdbStore.is_blank(path)
 
     # --- agents ------------------------------------------------------------------------------------
 
@@ -157,6 +140,7 @@ class DataDirectory:
 
     def has_meta(self, agent_id: AgentId) -> bool:
         """Whether there is an agent, as far as can be told without opening anything."""
+        self._lock.confirm()
         return self.meta(directory_name(agent_id)) is not None
 
     def exists(self, agent_id: AgentId) -> bool:
@@ -165,6 +149,7 @@ class DataDirectory:
         May open the store, and a store is opened once at a time: only for who opens or erases the agent.
         """
         name = directory_name(agent_id)
+        self._lock.confirm()
         self._turnover.bring_back(name)
         if self.meta(name) is not None:
             return True
@@ -198,6 +183,7 @@ class DataDirectory:
         One that is sealed needs its key: where that cannot be had, no file of the agent was touched.
         """
         path = self.agents / directory_name(agent_id)
+        self._lock.confirm()
         meta = self.meta(path.name)
         if meta is not None and meta.format_version > layout.FORMAT_VERSION:
             raise Precondition(
@@ -207,11 +193,13 @@ class DataDirectory:
             )
         if meta is not None and meta.key_fingerprint:
             self.keys.seal_of(path.name, meta.key_fingerprint)
+        self._remove_leftovers(path)
         store = LmdbStore.open(
             path,
             map_bytes=self._initial_map_bytes,
             max_map_bytes=self.max_map_bytes,
             seal_of=partial(self.keys.seal_of, path.name),
+            confirm=self._lock.confirm,
         )
         try:
             identity = store.read(lambda txn: txn.identity())
@@ -223,35 +211,48 @@ class DataDirectory:
             raise
         return store
 
+    def _remove_leftovers(self, path: Path) -> None:
+        """Remove from an agent's directory what work that was cut off left there; the agent does not need it."""
+        with contextlib.suppress(OSError):
+            remove_fresh_files(path)
+            (path / LAST_WILL).unlink(missing_ok=True)
+            if (path / REWRITTEN).exists():
+                shutil.rmtree(path / REWRITTEN)
+
     def _settle_rewriting(self, store: LmdbStore, identity: Identity, meta: AgentMeta | None) -> None:
         """Bring to its end a rewriting that was cut off: the store is the old one or the new one, whole."""
-        if (store.path / REWRITTEN).exists():
-            shutil.rmtree(store.path / REWRITTEN, ignore_errors=True)
         if meta is not None and meta.key_fingerprint != store.sealed_with:
             self.write_meta(identity, meta.counts, store.sealed_with)
-        if store.sealed_with and not self._turnover.is_replaced(store.path.name):
-            self.keys.keep_only(store.path.name, store.sealed_with)
+        self._turnover.drop_other_keys(store.path.name, store.sealed_with)
 
-    def create_store(self, identity: Identity) -> LmdbStore:
-        """Make a new agent's store. It exists once `meta.json` does, which is written last."""
+    def create_store(self, identity: Identity, begin: Beginning = begin_empty) -> LmdbStore:
+        """Create a new agent's store, with what `begin` writes, in one commit; then its `meta.json`."""
         path = self.agents / directory_name(AgentId(identity.agent_id))
         try:
-            # Its key goes with it, and must not be the new agent's.
-            self._turnover.finish_erasure(path.name)
-            if path.exists():
-                # A creation that was cut off before anything could be accepted.
-                shutil.rmtree(path)
-            path.mkdir(mode=0o700)
-            seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
-            store = self.create_beside(path, identity, seal, events_beyond=self.erased.last_event())
-            self.write_meta(identity, AgentCounts(), store.sealed_with)
-            sync_directory(self.agents)
+            # A start removes what is left where this is cut off.
+            with self.marking(AgentId(identity.agent_id)):
+                # Its key goes with it, and must not be the new agent's.
+                self._turnover.finish_erasure(path.name)
+                if path.exists():
+                    shutil.rmtree(path)
+                path.mkdir(mode=0o700)
+                seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
+                beyond = self.erased.last_event()
+                store = self.create_beside(path, identity, seal, events_beyond=beyond, begin=begin)
+                self.write_meta(identity, AgentCounts(), store.sealed_with)
+                sync_directory(self.agents)
         except OSError as error:
             raise translated(error, path) from error
         return store
 
     def create_beside(
-        self, path: Path, identity: Identity, seal: Seal | None, *, events_beyond: int = 0
+        self,
+        path: Path,
+        identity: Identity,
+        seal: Seal | None,
+        *,
+        events_beyond: int = 0,
+        begin: Beginning = begin_empty,
     ) -> LmdbStore:
         """Make a store in a directory of its own, sealed if there is a seal, with numbers of events beyond one."""
         return LmdbStore.create(
@@ -261,6 +262,8 @@ class DataDirectory:
             max_map_bytes=self.max_map_bytes,
             seal=seal,
             events_beyond=events_beyond,
+            begin=begin,
+            confirm=self._lock.confirm,
         )
 
     def write_meta(self, identity: Identity, counts: AgentCounts, sealed_with: str | None = None) -> None:
@@ -269,36 +272,15 @@ class DataDirectory:
         if sealed_with is None:
             before = self.meta(path.name)
             sealed_with = "" if before is None else before.key_fingerprint
-        self.write_meta_in(path, identity, counts, sealed_with)
-
-    def write_meta_in(self, path: Path, identity: Identity, counts: AgentCounts, sealed_with: str) -> None:
-        """Replace the `meta.json` of the agent in a directory, atomically and durably."""
-        meta = AgentMeta(
-            identity.agent_id,
-            identity.format_version,
-            layout.LMDB_ENGINE,
-            identity.created_at_ms,
-            counts,
-            bool(sealed_with),
-            sealed_with,
-        )
-        replace_file(path / "meta.json", msgspec.json.format(msgspec.json.encode(meta), indent=2))
+        write_meta(path, identity, counts, sealed_with)
 
     def meta(self, directory: str) -> AgentMeta | None:
         """What is told of the agent in `directory`; None when nothing readable is."""
-        return self._meta_in(self.agents / directory)
-
-    def _meta_in(self, path: Path) -> AgentMeta | None:
-        try:
-            content = (path / "meta.json").read_bytes()
-            return msgspec.json.decode(content, type=AgentMeta)
-        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
-            return None
-        except OSError as error:
-            raise translated(error, self.agents) from error
+        return read_meta(self.agents / directory)
 
     def directories(self, after: str = "") -> Iterator[str]:
         """Directory names of agents in order, from the one following `after`."""
+        self._lock.confirm()
         names = (e.name for e in os.scandir(self.agents) if not e.name.startswith("."))
         return iter(sorted(name for name in names if name > after))
 
@@ -308,6 +290,7 @@ class DataDirectory:
 
     def erase(self, agent_id: AgentId, entry: AuditEntry) -> AuditRecord:
         """Remove an agent's files; the record of it. They do not come back, also after a crash."""
+        self._lock.confirm()
         record = self._turnover.erase(directory_name(agent_id), agent_id, entry)
         self.unmark(agent_id)
         return record
@@ -316,6 +299,7 @@ class DataDirectory:
 
     def make_transfer(self) -> Path:
         """An empty directory for what comes in or goes out; whoever made it ends it, at the latest a start."""
+        self._lock.confirm()
         try:
             return Path(tempfile.mkdtemp(dir=self.transfers))
         except OSError as error:
@@ -365,7 +349,7 @@ class DataDirectory:
         """
         # It may come with batches that wait; a marker too many is harmless.
         self.mark(agent_id)
-        told = self._meta_in(staged)
+        told = read_meta(staged)
         fingerprint = "" if told is None else told.key_fingerprint
         self._turnover.install(directory_name(agent_id), staged, fingerprint, agent_id, entry)
 
@@ -373,24 +357,29 @@ class DataDirectory:
 
     def mark(self, agent_id: AgentId) -> None:
         """Note durably that the agent may have work in hand."""
-        try:
-            (self.work / directory_name(agent_id)).touch(mode=0o600)
-            sync_directory(self.work)
-        except OSError as error:
-            raise translated(error, self.work) from error
+        self._lock.confirm()
+        self._markers.put(directory_name(agent_id))
 
     def unmark(self, agent_id: AgentId) -> None:
-        """Note that the agent is idle. Not synced: a stale marker is harmless."""
-        with contextlib.suppress(OSError):
-            (self.work / directory_name(agent_id)).unlink(missing_ok=True)
+        """Note that the agent is idle."""
+        self._markers.remove(directory_name(agent_id))
+
+    @contextlib.contextmanager
+    def marking(self, agent_id: AgentId) -> Iterator[None]:
+        """Mark the agent for a block: if the block is cut off, a start opens the agent, which removes what is left."""
+        was_marked = self._markers.has(directory_name(agent_id))
+        self.mark(agent_id)
+        yield
+        if not was_marked:
+            self.unmark(agent_id)
 
     def marked(self) -> list[AgentId]:
         """The agents that may have work in hand. Only markers of agents that are gone are removed."""
         found = []
-        for name in sorted(os.listdir(self.work)):
+        for name in self._markers.names():
             if not (self.agents / name / "data.mdb").exists():
                 if not self._turnover.is_put_aside(name):
-                    (self.work / name).unlink(missing_ok=True)
+                    self._markers.remove(name)
                 continue
             meta = self.meta(name)
             if meta is not None:
@@ -403,7 +392,11 @@ class DataDirectory:
         return found
 
     def is_writable(self) -> bool:
-        """Whether agents can be made and written: not on a disk that was mounted anew for reading only."""
+        """Whether agents can be created and written: not on a disk that was remounted for reading only.
+
+        STORE_UNAVAILABLE where the directory is not there any more.
+        """
+        self._lock.confirm()
         is_read_only = os.statvfs(self.root).f_flag & os.ST_RDONLY
         return not is_read_only and all(
             os.access(path, os.W_OK | os.X_OK) for path in (self.root, self.agents, self.work)

@@ -29,9 +29,20 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
+_FRESH = ".new"
+
+
 def fresh_file(path: Path) -> Path:
     """Where a file is written until it is whole; a write that was cut off may have left it."""
-    return path.with_name(f"{path.name}.new")
+    return path.with_name(f"{path.name}{_FRESH}")
+
+
+def remove_fresh_files(folder: Path) -> None:
+    """Remove what writes that were cut off left in a directory. Nothing may be writing there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for entry in list(os.scandir(folder)):
+            if entry.name.endswith(_FRESH) and entry.is_file(follow_symlinks=False):
+                os.unlink(entry.path)
 
 
 def replace_file(path: Path, *parts: bytes, adopt: Callable[[int], None] | None = None) -> None:

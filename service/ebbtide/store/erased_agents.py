@@ -182,7 +182,7 @@ class ErasedAgents:
         """The latest record as it was noted; None where nothing is, or nothing that can be read."""
         try:
             head = _HEADS.decode((self.path / HEAD).read_bytes())
-            return ChainHead(head.number, bytes.fromhex(head.hash)) if head.number > 0 else None
+            return ChainHead(head.number, bytes.fromhex(head.hash)) if head.number >= 0 else None
         except (FileNotFoundError, IsADirectoryError, msgspec.DecodeError, ValueError):
             return None
 
@@ -263,6 +263,9 @@ class ErasedAgents:
         self.path.mkdir(exist_ok=True, mode=0o700)
         sync_directory(self.path.parent)
         head, noted = _head(lines), self._noted()
+        if noted is None and not lines:
+            # So that a log with records always has a note, also where the first note is cut off.
+            self._note(head)
         record = sealed(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
         if record.proofs:
             replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)

@@ -93,7 +93,7 @@ class DataKeys:
     """The data keys of one data directory. Methods block."""
 
     def __init__(self, path: Path, master: MasterKey | None) -> None:
-        self._path = path
+        self.path = path
         self._master = master
         self._changing = threading.RLock()
         self._staged: dict[tuple[str, str], Path] = {}
@@ -137,7 +137,7 @@ class DataKeys:
 
     def has_keys(self, directory: str) -> bool:
         """Whether there are keys for the agent in a directory."""
-        return (self._path / directory).exists()
+        return (self.path / directory).exists()
 
     def seal_of(self, directory: str, fingerprint: str) -> Seal:
         """The seal of the agent's key with this fingerprint. DATA_KEY_MISSING when there is none."""
@@ -245,9 +245,9 @@ class DataKeys:
         """Overwrite and remove the keys of an agent; whether there were any. Needs no master key."""
         try:
             with self._changing:
-                return overwrite_and_remove(self._path / directory)
+                return overwrite_and_remove(self.path / directory)
         except OSError as error:
-            raise translated(error, self._path) from error
+            raise translated(error, self.path) from error
 
     # --- another master key ------------------------------------------------------------------------
 
@@ -276,8 +276,8 @@ class DataKeys:
 
     def directories(self) -> Iterator[str]:
         """Directories of agents that have keys, in order."""
-        if self._path.is_dir():
-            names = (path.name for path in self._path.iterdir())
+        if self.path.is_dir():
+            names = (path.name for path in self.path.iterdir())
             yield from sorted(name for name in names if "." not in name)
 
     # --- files -------------------------------------------------------------------------------------
@@ -322,17 +322,17 @@ class DataKeys:
 
     def _read(self, name: str) -> bytes | None:
         try:
-            return (self._path / name).read_bytes()
+            return (self.path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise translated(error, self._path) from error
+            raise translated(error, self.path) from error
 
     def _write(self, name: str, content: bytes) -> None:
         try:
-            if not self._path.is_dir():
-                self._path.mkdir(mode=0o700)
-                sync_directory(self._path.parent)
-            replace_file(self._path / name, content)
+            if not self.path.is_dir():
+                self.path.mkdir(mode=0o700)
+                sync_directory(self.path.parent)
+            replace_file(self.path / name, content)
         except OSError as error:
-            raise translated(error, self._path) from error
+            raise translated(error, self.path) from error

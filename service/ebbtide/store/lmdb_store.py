@@ -17,11 +17,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import lmdb
 
-from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Unavailable
 from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
 from ebbtide.store.environment import (
@@ -31,8 +31,17 @@ from ebbtide.store.environment import (
     opened_tables,
 )
 from ebbtide.store.hot_copy import CopyGate, copy_tables
+from ebbtide.store.opening import (
+    Beginning,
+    SealOf,
+    begin_empty,
+    fingerprint_in,
+    refuse_unsound,
+    without_keys,
+)
 from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
-from ebbtide.store.probe import is_in_doubt, is_sound, note_closed, note_use
+from ebbtide.store.presence import Confirm, Presence, elsewhere, nothing_to_confirm
+from ebbtide.store.probe import note_closed, note_use
 from ebbtide.store.resting import Rest
 from ebbtide.store.sealed import SealedReading, SealedWriting
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
@@ -45,9 +54,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SealOf = Callable[[str], "Seal"]
-"""The seal of the key with this fingerprint; raises where it cannot be had."""
-
 MOST_BEGINNINGS = 40
 """How often a copy begins anew before it is refused: more often than a map can be doubled."""
 
@@ -57,16 +63,20 @@ FRESH_FILE = "data.mdb.new"
 """Where a compaction writes, beside the store."""
 
 
-def without_keys(fingerprint: str) -> Seal:
-    """Refuse: who opens the store has no keys."""
-    raise Precondition(f"the store is sealed with key {fingerprint}", reason="MASTER_KEY_REFUSED")
-
-
 class LmdbStore:
     """A store in one directory. Every call runs on the calling thread; calls must not overlap, but for `copy`."""
 
-    def __init__(self, path: Path, environment: Any, *, max_map_bytes: int, seal: Seal | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        environment: Any,
+        *,
+        max_map_bytes: int,
+        seal: Seal | None = None,
+        confirm: Confirm = nothing_to_confirm,
+    ) -> None:
         self.path = path
+        self._presence = Presence(path / DATA_FILE, confirm)
         self._seal = seal
         self._environment = environment
         self._map_bytes: int = environment.info()["map_size"]
@@ -95,22 +105,25 @@ class LmdbStore:
         max_map_bytes: int,
         seal: Seal | None = None,
         events_beyond: int = 0,
+        begin: Beginning = begin_empty,
+        confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
-        """Make a new store for `identity` in an existing directory, sealed if there is a seal.
+        """Create a store for `identity` in an existing directory, sealed if there is a seal.
 
-        Its tables, whose it is and where its numbers of events begin are one commit: cut off at any moment, the store
-        is blank.
+        Its tables, its identity, the number its events begin with and what `begin` writes are one commit: after a
+        kill the store has all of them, or is blank.
         """
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
         note_use(path)
-        store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal)
+        store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal, confirm=confirm)
         try:
             with environment.begin(write=True) as txn:
                 store._tables = opened_tables(environment, layout.TABLES, txn)
-                writing = LmdbWriting(txn, store._tables)
+                writing = store._writing(txn)
                 writing.create(identity, store.sealed_with)
                 if events_beyond:
                     writing.begin_events_beyond(events_beyond)
+                begin(writing)
         except BaseException as error:
             store.close()
             if isinstance(error, FOREIGN):
@@ -121,7 +134,7 @@ class LmdbStore:
     @classmethod
     def is_blank(cls, path: Path) -> bool:
         """Whether nothing was ever committed to the store in `path`: its creation was cut off."""
-        _refuse_unsound(path)
+        refuse_unsound(path)
         environment = open_environment(path, map_bytes=0, max_map_bytes=SMALLEST_MAP_BYTES, new=False)
         try:
             table_count: int = environment.stat()["entries"]
@@ -131,15 +144,21 @@ class LmdbStore:
 
     @classmethod
     def open(
-        cls, path: Path, *, map_bytes: int, max_map_bytes: int, seal_of: SealOf = without_keys
+        cls,
+        path: Path,
+        *,
+        map_bytes: int,
+        max_map_bytes: int,
+        seal_of: SealOf = without_keys,
+        confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
         """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it; what `seal_of` raises."""
         with contextlib.suppress(OSError):
             # A compaction that was cut off: what it was made of is still there, whole.
             (path / FRESH_FILE).unlink(missing_ok=True)
-        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
+        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, confirm=confirm)
         try:
-            fingerprint = store.read(_sealed_with)
+            fingerprint = store.read(fingerprint_in)
             store._seal = seal_of(fingerprint) if fingerprint else None
         except BaseException:
             store.close()
@@ -165,17 +184,19 @@ class LmdbStore:
         """Read from the store in `path`, which is closed, what is told without the key. FORMAT_TOO_NEW as ever."""
         store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
         try:
-            store.read(_sealed_with)
+            store.read(fingerprint_in)
             return store.read(fn)
         finally:
             store.close()
 
     @classmethod
-    def _open(cls, path: Path, *, map_bytes: int, max_map_bytes: int) -> LmdbStore:
-        _refuse_unsound(path)
+    def _open(
+        cls, path: Path, *, map_bytes: int, max_map_bytes: int, confirm: Confirm = nothing_to_confirm
+    ) -> LmdbStore:
+        refuse_unsound(path)
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=False)
         note_use(path)
-        store = cls(path, environment, max_map_bytes=max_map_bytes)
+        store = cls(path, environment, max_map_bytes=max_map_bytes, confirm=confirm)
         try:
             store._tables = opened_tables(environment, layout.TABLES)
         except (lmdb.Error, OSError) as error:
@@ -210,8 +231,19 @@ class LmdbStore:
                 raise translated(error, self.path) from error
 
     def _committed(self, fn: Callable[[WriteTransaction], T]) -> T:
+        if self._presence.must_reopen():
+            self._give_up()
         with span("commit"), self._environment.begin(write=True) as txn:
-            return fn(self._writing(txn))
+            done = fn(self._writing(txn))
+        if not self._presence.is_there:
+            self._give_up()
+        return done
+
+    def _give_up(self) -> NoReturn:
+        """Refuse: the file that is open is not the one at the path. Whoever uses the store next opens that one."""
+        self._is_lost = True
+        self.on_reopened()
+        raise elsewhere()
 
     def _written_alone(self, fn: Callable[[WriteTransaction], T], error: Exception) -> T:
         """Run `fn` in a map that may not grow, without the copies that keep it from pages given up meanwhile."""
@@ -258,10 +290,12 @@ class LmdbStore:
     def _reopen(self) -> None:
         """Take up the store again; where that fails, whoever uses it next tries again."""
         with self._copies.standstill():
+            self._presence.confirm()
             self._environment.close()
             self._environment = open_environment(
                 self.path, map_bytes=self._map_bytes, max_map_bytes=self._max_map_bytes, new=False
             )
+            self._presence.note()
             self._map_bytes, self._is_lost = self._environment.info()["map_size"], False
             try:
                 self._tables = opened_tables(self._environment, layout.TABLES)
@@ -394,22 +428,3 @@ class LmdbStore:
         if self._is_lost and not self._closed:
             self._reopen()
         self._refuse_closed()
-
-
-def _refuse_unsound(path: Path) -> None:
-    """STORE_CORRUPTED where the process ended while the store was open, and would end over it again."""
-    if is_in_doubt(path) and not is_sound(path):
-        raise Corrupted("the store cannot be read through", reason="STORE_CORRUPTED")
-
-
-def _sealed_with(txn: ReadTransaction) -> str:
-    """The fingerprint of the key that seals a store. FORMAT_TOO_NEW when a newer Ebbtide wrote it."""
-    identity = txn.identity()
-    version = layout.FORMAT_VERSION if identity is None else identity.format_version
-    if version > layout.FORMAT_VERSION:
-        raise Precondition(
-            f"the data has format {version}, this Ebbtide reads up to {layout.FORMAT_VERSION}; "
-            "use a newer Ebbtide",
-            reason="FORMAT_TOO_NEW",
-        )
-    return txn.sealed_with()

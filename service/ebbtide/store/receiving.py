@@ -26,6 +26,7 @@ from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
+from ebbtide.store.agent_meta import write_meta
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.check import check_store
@@ -90,7 +91,7 @@ def receive(
             store.close()
         with (path / "data.mdb").open("rb") as file:
             os.fsync(file.fileno())
-        data.write_meta_in(path, identity, counts, sealed_with)
+        write_meta(path, identity, counts, sealed_with)
         return Staged(owner, path, counts, AuditEntry(now_ms, asker, RESTORED, {"form": form}))
     except BaseException as error:
         data.end_transfer(path)

@@ -45,6 +45,11 @@ Entry = tuple[bytes, bytes, bytes]
 
 def seal_agent(data: DataDirectory, agent_id: AgentId) -> str:
     """Rewrite an agent's store under a new key, whether or not it had one; the fingerprint of the new key."""
+    with data.marking(agent_id):
+        return _seal(data, agent_id)
+
+
+def _seal(data: DataDirectory, agent_id: AgentId) -> str:
     store = data.open_store(agent_id)
     try:
         _refuse_unsound(store)
@@ -79,6 +84,11 @@ def seal_staged(data: DataDirectory, store: LmdbStore, owner: AgentId, rest: Res
 
 def unseal_agent(data: DataDirectory, agent_id: AgentId) -> bool:
     """Rewrite an agent's store in plain and destroy its keys; whether it was sealed."""
+    with data.marking(agent_id):
+        return _unseal(data, agent_id)
+
+
+def _unseal(data: DataDirectory, agent_id: AgentId) -> bool:
     store = data.open_store(agent_id)
     is_sealed = bool(store.sealed_with)
     try:

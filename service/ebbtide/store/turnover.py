@@ -37,7 +37,7 @@ _ERASING = ".erasing-"
 _ERASED = ".erased-"
 _REPLACED = ".replaced-"
 
-_LAST_WILL = "erasing.json"
+LAST_WILL = "erasing.json"
 """Who erased or replaced an agent and when, in its directory: what a start tells where the process ended too soon."""
 
 BY_NOBODY = AuditEntry(0, NOBODY, RESTORED, {})
@@ -104,15 +104,15 @@ class Turnover:
             will = LastWill(agent_id, entry.at_ms, entry.actor, entry.action, self._erased.head().number)
             # Of an erasure or a replacement that failed half-way.
             if doomed.exists():
-                if not (place.exists() or (doomed / _LAST_WILL).exists()):
-                    replace_file(doomed / _LAST_WILL, msgspec.json.encode(will))
+                if not (place.exists() or (doomed / LAST_WILL).exists()):
+                    replace_file(doomed / LAST_WILL, msgspec.json.encode(will))
                 record = self._finish_erasure(doomed)
                 will = msgspec.structs.replace(will, records_before=self._erased.head().number)
             if self.is_replaced(name):
                 self._settle_replacement(name)
                 will = msgspec.structs.replace(will, records_before=self._erased.head().number)
             if record is None or place.exists():
-                replace_file(place / _LAST_WILL, msgspec.json.encode(will))
+                replace_file(place / LAST_WILL, msgspec.json.encode(will))
                 place.rename(doomed)
                 sync_directory(self._agents)
                 record = self._finish_erasure(doomed)
@@ -150,7 +150,7 @@ class Turnover:
     def _told(self, doomed: Path, name: str) -> AuditRecord | None:
         """Tell of what goes, unless nobody said who lets it go."""
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            content = (doomed / _LAST_WILL).read_bytes()
+            content = (doomed / LAST_WILL).read_bytes()
             return self._tell(doomed, name, msgspec.json.decode(content, type=LastWill))
         return None
 
@@ -228,12 +228,17 @@ class Turnover:
                     # It is done: what cannot be told or removed now is at a start, or before the name is used so again.
                     get_log("store").error("left for the next start", directory=aside.name, exc_info=error)
                     return
-            self._drop_keys_of_before(name, fingerprint)
+            self.drop_other_keys(name, fingerprint)
         except OSError as error:
             raise translated(error, self._agents) from error
 
-    def _drop_keys_of_before(self, name: str, fingerprint: str) -> None:
-        """Let go of keys that what has taken a place does not need; what fails is done by the next opening."""
+    def drop_other_keys(self, name: str, fingerprint: str) -> None:
+        """Remove the keys that the store in its place does not need; where that fails the next opening tries again.
+
+        While an agent that it replaced is not in the log of erased agents yet, the keys of that one stay too.
+        """
+        if self.is_replaced(name):
+            return
         with contextlib.suppress(EbbtideError):
             if fingerprint:
                 self._keys.keep_only(name, fingerprint)
@@ -260,7 +265,7 @@ class Turnover:
     def _put_aside(self, place: Path, aside: Path, agent_id: AgentId, entry: AuditEntry) -> None:
         if _holds_agent(place):
             will = LastWill(agent_id, entry.at_ms, entry.actor, REPLACED, self._erased.head().number)
-            replace_file(place / _LAST_WILL, msgspec.json.encode(will))
+            replace_file(place / LAST_WILL, msgspec.json.encode(will))
         place.rename(aside)
         sync_directory(self._agents)
 

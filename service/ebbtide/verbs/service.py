@@ -14,6 +14,7 @@ from ebbtide.access.entrance import Entrance
 from ebbtide.access.grants import CALLER
 from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock
+from ebbtide.errors import Unavailable
 from ebbtide.fleet.allowance import Allowance
 from ebbtide.fleet.arrivals import Quota
 from ebbtide.fleet.digest import NO_SERVER
@@ -241,7 +242,7 @@ async def get_readiness(service: Service) -> Readiness:
     try:
         free = await service.fleet.on_pool(service.fleet.data.free_bytes)
         is_writable = await service.fleet.on_pool(service.fleet.data.is_writable)
-    except OSError:
+    except (OSError, Unavailable):
         return Readiness(status="unavailable", reasons=["the data directory cannot be reached"])
     if not is_writable:
         return Readiness(status="unavailable", reasons=["the data directory cannot be written to"])

@@ -1,0 +1,53 @@
+"""`meta.json`: what is known of an agent without opening its store. Its counts are those of the last close."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ebbtide.store import layout
+from ebbtide.store.codec import make_known
+from ebbtide.store.durable import replace_file
+from ebbtide.store.port import Identity
+from ebbtide.store.translation import translated
+from ebbtide.vocabulary import AgentCounts
+
+
+class AgentMeta(msgspec.Struct, frozen=True):
+    """What `meta.json` says of an agent. `counts` is as of the last close; the key is the one it is sealed with."""
+
+    agent_id: str
+    format_version: int
+    lmdb_engine: str
+    created_at_ms: int
+    counts: AgentCounts = AgentCounts()
+    encrypted: bool = False
+    key_fingerprint: str = ""
+
+
+make_known(AgentMeta)
+
+
+def read_meta(path: Path) -> AgentMeta | None:
+    """What is known of the agent in a directory; None when nothing readable is there."""
+    try:
+        return msgspec.json.decode((path / "meta.json").read_bytes(), type=AgentMeta)
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        return None
+    except OSError as error:
+        raise translated(error, path) from error
+
+
+def write_meta(path: Path, identity: Identity, counts: AgentCounts, sealed_with: str) -> None:
+    """Replace the `meta.json` of the agent in a directory, atomically and durably."""
+    meta = AgentMeta(
+        identity.agent_id,
+        identity.format_version,
+        layout.LMDB_ENGINE,
+        identity.created_at_ms,
+        counts,
+        bool(sealed_with),
+        sealed_with,
+    )
+    replace_file(path / "meta.json", msgspec.json.format(msgspec.json.encode(meta), indent=2))

@@ -1,0 +1,67 @@
+"""Whether the file of an open store is still the one at its path.
+
+A file stays usable while it is open, also when its file system is unmounted or its directory was moved or removed.
+A commit to it would be acknowledged and be gone after a restart. So a store compares device and inode before and after
+each commit: two calls of `stat`, some microseconds beside a sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ebbtide.errors import Unavailable
+
+Confirm = Callable[[], None]
+"""Raises where the data directory is not the one that this process has locked."""
+
+
+def nothing_to_confirm() -> None:
+    """Accept any place: the store is in no data directory."""
+
+
+class Presence:
+    """The file of one store, as it was when it was opened."""
+
+    def __init__(self, file: Path, confirm: Confirm) -> None:
+        self._file = file
+        self.confirm = confirm
+        self.note()
+
+    def note(self) -> None:
+        """Note which file is at the path: it was opened just now."""
+        self._noted = self._found()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file that was opened is at its path."""
+        return self._found() == self._noted
+
+    def must_reopen(self) -> bool:
+        """Whether the file at the path is another one than that which is open, in a directory that is still ours.
+
+        STORE_UNAVAILABLE where no file is there.
+        """
+        found = self._found()
+        if found == self._noted:
+            return False
+        self.confirm()
+        if found is None:
+            raise elsewhere()
+        return True
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            status = self._file.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+
+def elsewhere() -> Unavailable:
+    """The refusal of a write whose file is not at its path."""
+    return Unavailable(
+        "the agent's store is not at its path any more; nothing is acknowledged until it is back",
+        reason="STORE_UNAVAILABLE",
+        retry_after_s=1.0,
+    )
