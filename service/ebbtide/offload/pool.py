@@ -24,6 +24,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from ebbtide.errors import InvalidRequest, Unavailable
@@ -187,31 +188,34 @@ class TextWorkers:
                 self._end(worker)
                 return
             if call.outcome.set_running_or_notify_cancel():
-                worker = self._make(call, worker)
+                worker, deliver = self._made(call, worker)
+            else:
+                deliver = _nothing
             with self._lock:
                 self._open_calls -= 1
+            # Only now: a caller that calls again at once finds this thread free.
+            deliver()
 
-    def _make(self, call: _Call, worker: _Worker | None) -> _Worker | None:
-        """Make one call; return the worker for the next one."""
+    def _made(self, call: _Call, worker: _Worker | None) -> tuple[_Worker | None, Callable[[], None]]:
+        """Make one call; return the worker for the next one, and what delivers the outcome."""
+        fail = call.outcome.set_exception
         try:
             function = pickle.dumps(call.function)
             arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
         except Exception as error:
-            call.outcome.set_exception(error)
-            return worker
+            return worker, partial(fail, error)
         for _ in range(MAX_TRIES):
             if self._closed:
-                break
+                return worker, partial(fail, _stopping())
             try:
                 worker = worker or self._started()
             except OSError as error:
                 # Without a process the text is processed here: that it may hold others up is the lesser harm.
                 self._log.warning("no worker process could be started", exc_info=error)
-                self._make_here(call)
-                return None
+                return None, partial(_make_here, call)
             try:
-                self._deliver(call, worker.call(function, arguments, call.time_limit_s))
-                return worker
+                reply = worker.call(function, arguments, call.time_limit_s)
+                return worker, partial(_deliver, call, reply)
             except _WorkerEnded:
                 is_late = worker.is_late
                 self._end(worker)
@@ -219,12 +223,10 @@ class TextWorkers:
                 if is_late:
                     break
         if self._closed:
-            call.outcome.set_exception(_stopping())
-            return worker
+            return None, partial(fail, _stopping())
         task = getattr(call.function, "__qualname__", "partial")
         self._log.warning("text worker ended without a result", task=task)
-        call.outcome.set_exception(text_too_complex())
-        return None
+        return None, partial(fail, text_too_complex())
 
     def _started(self) -> _Worker:
         worker = _Worker()
@@ -240,22 +242,28 @@ class TextWorkers:
                 self._workers.discard(worker)
             worker.end()
 
-    def _deliver(self, call: _Call, reply: bytes) -> None:
-        try:
-            outcome = pickle.loads(memoryview(reply)[1:])
-        except Exception as error:
-            call.outcome.set_exception(error)
-            return
-        if reply[:1] != FAILURE:
-            call.outcome.set_result(outcome)
-        else:
-            call.outcome.set_exception(text_too_complex() if isinstance(outcome, MemoryError) else outcome)
 
-    def _make_here(self, call: _Call) -> None:
-        try:
-            call.outcome.set_result(call.function(*call.arguments))
-        except BaseException as error:
-            call.outcome.set_exception(error)
+def _nothing() -> None:
+    """Deliver nothing: the caller has cancelled."""
+
+
+def _deliver(call: _Call, reply: bytes) -> None:
+    try:
+        outcome = pickle.loads(memoryview(reply)[1:])
+    except Exception as error:
+        call.outcome.set_exception(error)
+        return
+    if reply[:1] != FAILURE:
+        call.outcome.set_result(outcome)
+    else:
+        call.outcome.set_exception(text_too_complex() if isinstance(outcome, MemoryError) else outcome)
+
+
+def _make_here(call: _Call) -> None:
+    try:
+        call.outcome.set_result(call.function(*call.arguments))
+    except BaseException as error:
+        call.outcome.set_exception(error)
 
 
 def _stopping() -> Unavailable:

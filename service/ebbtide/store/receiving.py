@@ -157,7 +157,7 @@ def _store(
     def check(manifest: Manifest) -> None:
         meant.refuse_another(manifest.agent_id)
 
-    foreign = path.with_name("unpacked")
+    foreign = path / "foreign.mdb"
     manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, rest=rest)
     owner = AgentId(manifest.agent_id)
     # LMDB trusts its file. Only a process that may end over it opens this one.
