@@ -75,10 +75,8 @@ def _copy_s(file: Path) -> float:
 
 def _ends_well(patience_s: float, rest: Rest, *arguments: str | Path) -> bool | None:
     """Run the child; return whether it succeeded, None where it did not end in time."""
-    command = [sys.executable, "-m", "ebbtide.store.probe", *map(str, arguments)]
-    silent = subprocess.DEVNULL
     deadline_s = time.monotonic() + patience_s
-    with subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent) as child:
+    with _child(*arguments) as child:
         try:
             while time.monotonic() < deadline_s:
                 rest()
@@ -87,6 +85,12 @@ def _ends_well(patience_s: float, rest: Rest, *arguments: str | Path) -> bool | 
             return None
         finally:
             child.kill()
+
+
+def _child(*arguments: str | Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "ebbtide.store.probe", *map(str, arguments)]
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 
 def is_in_doubt(path: Path) -> bool:
