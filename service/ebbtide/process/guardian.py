@@ -107,8 +107,6 @@ class Guardian:
                 self._end_daemon()
                 return
             for pipe, _ in self._poll.poll(1000 * min(left_s, PARENT_CHECK_S)):
-                if self._begun_s is None:
-                    self._begun_s = time.monotonic()
                 if pipe == self._signals:
                     # The bytes stay there as long as the loop is blocked; once is enough.
                     self._poll.unregister(self._signals)
@@ -116,7 +114,11 @@ class Guardian:
                     report = os.read(self._reports, 1 << 16)
                     if not report:
                         return
-                    self._is_acknowledged = self._is_acknowledged or STOPPING in report
+                    if STOPPING not in report:
+                        continue
+                    self._is_acknowledged = True
+                if self._begun_s is None:
+                    self._begun_s = time.monotonic()
 
     def _left_s(self) -> float:
         if self._begun_s is None:

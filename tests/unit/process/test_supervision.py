@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -112,3 +116,44 @@ def test_guardian_that_ended_is_started_again(monkeypatch: pytest.MonkeyPatch) -
         if guard._child is not None:
             guard._child.kill()
             guard._child.wait()
+
+
+GUARDED = """
+import os, signal, sys, time
+from ebbtide.process.stop_guard import StopGuard
+
+signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+guard = StopGuard(1, "json")
+guard._start()
+os.write(getattr(guard, sys.argv[1]), sys.argv[2].encode())
+time.sleep(3)
+"""
+
+
+def guarded(pipe: str, report: str, stderr: int) -> int:
+    """Run a process that writes something to a pipe of its guardian and then sleeps; how it ended."""
+    command = [sys.executable, "-c", GUARDED, pipe, report]
+    return subprocess.run(command, stderr=stderr, check=False, timeout=60).returncode
+
+
+def test_only_a_stop_begins_a_stop() -> None:
+    """What comes late or unasked, such as stacks, makes the guardian kill nothing."""
+    assert (
+        guarded("_reports", "Current thread 0x00007f4c2aaaa6c0 (most recent call first):", subprocess.DEVNULL)
+        == 0
+    )
+
+
+def test_full_standard_error_does_not_hold_up_the_kill() -> None:
+    """A supervisor that reads no log cannot keep a blocked daemon alive."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    try:
+        assert guarded("_signals_in", "\x0f", writer) == -signal.SIGKILL
+    finally:
+        os.close(reader)
+        os.close(writer)
