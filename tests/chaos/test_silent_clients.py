@@ -20,9 +20,9 @@ from tests.support.process import Daemon, running_daemon
 from tests.support.silent import MIB, Cost, HalfCaller, connected, is_closed, many, resident_bytes, watched
 from tests.support.waiting import Stopwatch, wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.alone]
+pytestmark = [pytest.mark.chaos, pytest.mark.alone, pytest.mark.timeout(600)]
 
-MANY = int(os.environ.get("EBBTIDE_SILENT_CLIENTS", "120"))
+MANY = int(os.environ.get("EBBTIDE_SILENT_CLIENTS", "60"))
 HEADER_S = 1
 SEND_S = 2
 PATIENT = {"EMBEDDING__MODEL": "off"}
@@ -92,7 +92,7 @@ def costs_nothing(daemon: Daemon, make: Callable[[], socket.socket], timeout_s: 
     before = descriptors(daemon)
     with watched(daemon, "ben") as cost, many(MANY, make):
         time.sleep(timeout_s / 2)
-        wait_until(lambda: descriptors(daemon) <= before + 4, 30 + timeout_s)
+        wait_until(lambda: descriptors(daemon) <= before + 4, 60 + MANY / 2)
     assert cost.failures == []
     assert cost.recalls > 0
     assert cost.slowest_s < 1.0
@@ -305,12 +305,12 @@ def test_a_slow_reader_is_served(daemon: Daemon) -> None:
         received, watch = 0, Stopwatch()
         while part := client.recv(16 << 10):
             received += len(part)
-            time.sleep(0.04)
+            time.sleep(0.01)
     assert watch.s > SEND_S
     assert received > 1_600_000
 
 
-def test_calls_beyond_the_bound_are_refused(daemon: Daemon) -> None:
+def test_half_requests_over_grpc_are_bounded(daemon: Daemon) -> None:
     """Requests that are sent by halves over gRPC hold no more than a few messages; the oldest are dropped."""
     request = inspect_pb2.ListNodesRequest(agent_id="ann").SerializeToString()
     before = resident_bytes(daemon)

@@ -24,9 +24,10 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.rpc import server as rpc_server
 from ebbtide.rpc.problems import MOST_STATUS_BYTES, status_of
 from ebbtide.rpc.server import GrpcServer
-from ebbtide.v1 import agents_pb2, batches_pb2, memory_service_pb2_grpc, recall_pb2, remember_pb2
+from ebbtide.v1 import agents_pb2, batches_pb2, daemon_pb2, memory_service_pb2_grpc, recall_pb2, remember_pb2
 from tests.contract.test_verbs import AGENT, HELLO, settled
 from tests.support.callers import RestCaller, grpc_in, grpc_served
 from tests.support.in_process import service_in, settings_for
@@ -482,3 +483,32 @@ def test_stubs_made_by_someone_else_work_with_a_real_daemon(daemon: Daemon, tmp_
         assert daemon.stop() == 0
         assert watch.s < 10
         assert next(watching).status == NOT_SERVING
+
+
+async def test_calls_beyond_the_bound_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many calls are under way on all connections together; one more is refused, and served when there is room."""
+    monkeypatch.setattr(rpc_server, "MAX_CALLS", 2)
+    async with (
+        service_in(tmp_path) as service,
+        grpc_served(service) as server,
+        grpc.aio.insecure_channel(server.target, options=(("grpc.use_local_subchannel_pool", 1),)) as others,
+        grpc.aio.insecure_channel(server.target, options=(("grpc.use_local_subchannel_pool", 1),)) as channel,
+    ):
+
+        async def code() -> Code:
+            try:
+                await stub_on(channel).GetModel(daemon_pb2.GetModelRequest())
+            except grpc.aio.AioRpcError as error:
+                return error.code()
+            return Code.OK
+
+        assert await code() is Code.OK
+        held = [stub_on(others).RestoreAgent() for _ in range(2)]
+        async with asyncio.timeout(10):
+            while await code() is not Code.RESOURCE_EXHAUSTED:
+                pass
+        for call in held:
+            call.cancel()
+        async with asyncio.timeout(10):
+            while await code() is not Code.OK:
+                pass
