@@ -236,7 +236,10 @@ REASONS: dict[str, Reason] = {
         507, "RESOURCE_EXHAUSTED", "Exhausted", "The disk or the agent's map is full; nothing was stored."
     ),
     "REQUEST_TIMED_OUT": Reason(
-        504, "DEADLINE_EXCEEDED", "Deadline", "The request waited longer for its agent than allowed."
+        504,
+        "DEADLINE_EXCEEDED",
+        "Deadline",
+        "The request waited longer for its agent than allowed, or a transfer took longer than allowed.",
     ),
     "SHUTTING_DOWN": Reason(503, "UNAVAILABLE", "Unavailable", "The daemon is stopping."),
     "AGENT_CLOSING": Reason(503, "UNAVAILABLE", "Unavailable", "The agent was closed meanwhile; ask again."),

@@ -113,10 +113,17 @@ class Trial:
         ]
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], bytes]:
+    """The files that are mutated."""
+    return asyncio.run(files(tmp_path_factory.mktemp("sources")))
+
+
 @pytest.mark.parametrize("transport", CALLERS)
-async def test_a_mutated_file_is_refused_or_works(tmp_path: Path, transport: str) -> None:
+async def test_a_mutated_file_is_refused_or_works(
+    tmp_path: Path, transport: str, sources: dict[tuple[str, str], bytes]
+) -> None:
     """Every mutation ends in a documented refusal that changes nothing, or in an agent on which everything works."""
-    sources = await files(tmp_path / "sources")
     count = MUTATIONS // 4 if transport == "grpc" else MUTATIONS - MUTATIONS // 4
     first = FIRST_SEED + (0 if transport == "rest" else 10**9)
     seeds = iter(range(first, first + count))

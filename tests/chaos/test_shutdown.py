@@ -290,3 +290,28 @@ def test_signal_right_after_the_start_ends_it(tmp_path: Path) -> None:
             assert daemon.process.wait(10) in (0, -signal.SIGTERM)
         daemon.start()
         assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."
+
+
+def test_stop_cancels_a_restore_that_is_still_being_sent(tmp_path: Path) -> None:
+    """A client that stops half-way through a file holds up no stop: it is answered at once, and nothing is left."""
+    hangs, daemon_ended = threading.Event(), threading.Event()
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"type":"header","format":"ebbtide-export",'
+        hangs.set()
+        daemon_ended.wait(60)
+
+    with running_daemon(tmp_path, {"SERVER__SHUTDOWN_GRACE_S": 30}) as daemon:
+        headers = {"content-type": "application/octet-stream"}
+        url = f"{daemon.url}/v1/agents/ann/restore"
+        restoring = Background(lambda: httpx.post(url, content=pieces(), headers=headers, timeout=60))
+        assert hangs.wait(30)
+        wait_until(lambda: any((tmp_path / "transfers").glob("*/arrived")))
+        watch = Stopwatch()
+        assert daemon.stop() == 0
+        took_s = watch.s
+        daemon_ended.set()
+        restoring.join()
+        assert took_s < 15, "half of the grace"
+        assert says_goodbye(daemon)
+    assert not list((tmp_path / "transfers").iterdir())

@@ -248,7 +248,10 @@ def _new_key(txn: LmdbWriting, table: bytes, number: int) -> bytes:
 
 
 def _object_text(raw: msgspec.Raw) -> str:
-    text = text_of(raw)
+    try:
+        text = text_of(raw)
+    except UnicodeDecodeError:
+        raise _Unfit("metadata is not UTF-8") from None
     if text and not is_metadata(text):
         raise _Unfit("metadata is no object, or too large")
     return text

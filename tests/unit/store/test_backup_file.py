@@ -158,14 +158,20 @@ def test_sums_that_fit_are_not_enough(data: Any, files: dict[str, bytes]) -> Non
         ('{"type":"agent","agent_id":"ann","created_at":0,"seed":"1","parameters":{}}', "beginning only"),
         ("[1]", ""),
         ("{", ""),
+        (b'{"type":"relation","id":1,"name":"\xff"}', "utf-8"),
+        (
+            b'{"type":"message","number":1,"batch":1,"index":0,"role":"user","accepted_at":0,"metadata":{"a":"\xff"}}',
+            "",
+        ),
+        ('{"type":"relation","id":1,"name":"a","x":' + "[" * 5000 + "}", ""),
     ],
 )  # fmt: skip
-def test_a_bad_line_is_named(data: Any, files: dict[str, bytes], line: str, told: str) -> None:
+def test_a_bad_line_is_named(data: Any, files: dict[str, bytes], line: str | bytes, told: str) -> None:
     """What is wrong with a line of an export is said with its number; all of it is refused."""
     head = files["export"].splitlines()[:2]
     end = b'{"type":"end","lines":3}'
     with pytest.raises(InvalidRequest) as refused:
-        received(data, b"\n".join([*head, line.encode(), end, b""]))
+        received(data, b"\n".join([*head, line if isinstance(line, bytes) else line.encode(), end, b""]))
     assert (refused.value.reason, refused.value.metadata["line"]) == ("BACKUP_UNREADABLE", "3")
     assert told in refused.value.message
 
