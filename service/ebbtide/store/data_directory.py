@@ -111,7 +111,7 @@ class DataDirectory:
         self._remove_unborn()
         cut_off = list(os.scandir(self.transfers))
         if cut_off:
-            self.keys.drop_staged()
+            self.keys.drop_staged(lambda name: (self.agents / name).exists())
         for entry in cut_off:
             self.end_transfer(Path(entry.path))
             if os.path.lexists(entry.path):

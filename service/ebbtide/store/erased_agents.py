@@ -38,6 +38,7 @@ from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
 from ebbtide.store.succession import likely
+from ebbtide.store.translation import translated
 
 LOG = "erased.jsonl"
 HEAD = "head.json"
@@ -143,6 +144,8 @@ class ErasedAgents:
             file = (self.path / LOG).open("rb")
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise translated(error, self.path) from error
         number, offset = after
         with file:
             file.seek(offset)
@@ -256,6 +259,12 @@ class ErasedAgents:
             return self._append(lines, entry, agent_id, key)
 
     def _append(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
+        try:
+            return self._written(lines, entry, agent_id, key)
+        except OSError as error:
+            raise translated(error, self.path) from error
+
+    def _written(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
         """Its proofs come first, so that no record names proofs that are not there; that it is the latest, last.
 
         It follows the latest record that was noted, also where the log was cut: then it does not fit, and that shows.
@@ -289,6 +298,8 @@ class ErasedAgents:
             content = (self.path / LOG).read_bytes()
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise translated(error, self.path) from error
         return content.split(b"\n")[:-1]
 
 

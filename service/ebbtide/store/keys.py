@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,9 @@ class WrappedKey(msgspec.Struct, frozen=True, omit_defaults=True):
     id: int
     wrapped: bytes
     staged: bool = False
-    """Whether its store is on its way. It is not from before it takes its place on."""
+    """Whether its store has no place yet."""
+    arriving: bool = False
+    """Whether its store was about to take its place when this was written."""
 
 
 class WrappedKeys(msgspec.Struct, frozen=True):
@@ -164,13 +166,13 @@ class DataKeys:
             return seal
 
     def arrive(self, directory: str, fingerprint: str) -> None:
-        """The store of a key is about to take its place: after a kill it may have, so no start drops the key."""
+        """The store of a key is about to take its place: a start keeps the key if there is an agent there."""
         with self._changing:
             if (directory, fingerprint) in self._staged:
                 file = self._file(directory)
                 seals = zip(file.keys, self._seals(file, directory), strict=True)
                 keys = [
-                    replace(key, staged=False) if seal.fingerprint == fingerprint else key
+                    replace(key, staged=False, arriving=True) if seal.fingerprint == fingerprint else key
                     for key, seal in seals
                 ]
                 self._keep(directory, WrappedKeys(file.master, keys))
@@ -190,13 +192,18 @@ class DataKeys:
                     if fingerprint in own:
                         self._drop_but(directory, set(own) - {fingerprint})
 
-    def drop_staged(self) -> None:
-        """At a start: keys of stores that were on their way go, since nothing is any more. Needs no master key."""
+    def drop_staged(self, has_agent: Callable[[str], bool]) -> None:
+        """Remove, at a start, the keys of stores that did not take their place. Needs no master key.
+
+        `has_agent` tells whether there is an agent in a directory; its next opening removes what it does not need.
+        """
         for directory in self.directories():
             try:
                 file = self._file(directory)
-                if any(key.staged for key in file.keys):
-                    self._cut(directory, file, [key for key in file.keys if not key.staged])
+                has_no_agent = any(key.arriving for key in file.keys) and not has_agent(directory)
+                kept = [key for key in file.keys if not (key.staged or (key.arriving and has_no_agent))]
+                if len(kept) < len(file.keys):
+                    self._cut(directory, file, kept)
             except EbbtideError as error:
                 get_log("store").warning("key not removed", directory=directory, exc_info=error)
 
@@ -231,14 +238,19 @@ class DataKeys:
         file = self._file(directory)
         staged = {own for owner, own in self._staged if owner == directory}
         seals = zip(file.keys, self._seals(file, directory), strict=True)
-        kept = [key for key, seal in seals if seal.fingerprint in fingerprints | staged]
+        # What is in use has arrived.
+        kept = [
+            replace(key, arriving=False) if seal.fingerprint in fingerprints else key
+            for key, seal in seals
+            if seal.fingerprint in fingerprints | staged
+        ]
         assert kept or not fingerprints, "the key in use is among them"
         self._cut(directory, file, kept)
 
     def _cut(self, directory: str, file: WrappedKeys, kept: list[WrappedKey]) -> None:
         if not kept:
             self.destroy(directory)
-        elif len(kept) < len(file.keys):
+        elif kept != file.keys:
             self._keep(directory, WrappedKeys(file.master, kept))
 
     def destroy(self, directory: str) -> bool:
