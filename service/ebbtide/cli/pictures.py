@@ -35,28 +35,33 @@ def fold(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` cells. Line breaks in it are kept."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
-        line = ""
+        line, used = "", 0
         for piece in _PIECE.findall(paragraph):
-            if line and cell_len(line) + cell_len(piece) > width:
+            cells = cell_len(piece)
+            if line and used + cells > width:
                 lines.append(line.rstrip())
-                line = ""
-            line += piece if line else piece.lstrip()
-            while cell_len(line) > width:
-                head = _head(line, width)
-                lines.append(head)
-                line = line[len(head) :]
+                line, used = "", 0
+            fresh = piece if line else piece.lstrip()
+            used += cells if fresh is piece else cell_len(fresh)
+            line += fresh
+            if used > width:
+                *heads, line = _cut(line, width)
+                lines += heads
+                used = cell_len(line)
         lines.append(line.rstrip())
     return lines
 
 
-def _head(text: str, width: int) -> str:
-    """As much of an unbreakable text as fits."""
-    used = 0
+def _cut(text: str, width: int) -> list[str]:
+    """An unbreakable text in parts that fit."""
+    parts, begin, used = [], 0, 0
     for index, character in enumerate(text):
-        used += cell_len(character)
-        if used > width and index:
-            return text[:index]
-    return text
+        cells = cell_len(character)
+        if used + cells > width and index > begin:
+            parts.append(text[begin:index])
+            begin, used = index, 0
+        used += cells
+    return [*parts, text[begin:]]
 
 
 def indented(text: str, width: int, indent: str = "", first: str | None = None) -> str:

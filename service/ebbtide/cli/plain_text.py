@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import Any
 
-_SPOKEN = re.compile(r"\s*([^\W\d_][^:：\n]{0,39}?)\s*[:：](?!//)\s*(\S.*)")
+_SPOKEN = re.compile(r"([^\W\d_][^:：\n]{0,39})[:：](?!//)\s*+(\S.*+)")
 MOST_NAME_WORDS = 4
 
 ROLES = {
@@ -32,35 +32,35 @@ def read_text(text: str) -> list[tuple[int, dict[str, Any]]]:
     spoken = [_spoken(line) for line in lines]
     if not _is_transcript(lines, spoken):
         return _paragraphs(lines)
-    messages: list[tuple[int, dict[str, Any]]] = []
+    messages: list[tuple[int, str, list[str]]] = []
     for number, (line, parts) in enumerate(zip(lines, spoken, strict=True), start=1):
         if parts is not None:
-            messages.append((number, _message(*parts)))
+            messages.append((number, parts[0], [parts[1]]))
         elif line.strip():
-            messages[-1][1]["content"] += f"\n{line.strip()}"
-    return messages
+            messages[-1][2].append(line.strip())
+    return [(number, _message(name, "\n".join(content))) for number, name, content in messages]
 
 
 def _paragraphs(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:
-    messages: list[tuple[int, dict[str, Any]]] = []
+    paragraphs: list[tuple[int, list[str]]] = []
     is_new = True
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             is_new = True
         elif is_new:
-            messages.append((number, {"role": "user", "content": line.strip()}))
+            paragraphs.append((number, [line.strip()]))
             is_new = False
         else:
-            messages[-1][1]["content"] += f"\n{line.strip()}"
-    return messages
+            paragraphs[-1][1].append(line.strip())
+    return [(number, {"role": "user", "content": "\n".join(content)}) for number, content in paragraphs]
 
 
 def _spoken(line: str) -> tuple[str, str] | None:
     """(name, text) of a line that reads `Name: text`."""
-    found = _SPOKEN.fullmatch(line)
+    found = _SPOKEN.fullmatch(line.strip())
     if found is None or len(found[1].split()) > MOST_NAME_WORDS:
         return None
-    return found[1], found[2].strip()
+    return found[1].rstrip(), found[2]
 
 
 def _is_transcript(lines: list[str], spoken: list[tuple[str, str] | None]) -> bool:

@@ -119,7 +119,8 @@ def completed(segments: Sequence[Segment], said: Sequence[Utterance], max_chars:
         for index in segment.messages:
             told.setdefault(index, set()).update(_signs(segment.text))
     left_out = [i for i, m in enumerate(said) if has_word(m.text) and not _is_told(m.text, told.get(i))]
-    segments = [s for s in segments if not set(s.messages) <= set(left_out)]
+    are_left_out = set(left_out)
+    segments = [s for s in segments if not are_left_out.issuperset(s.messages)]
     by_rule = [
         Segment(s.text, tuple(left_out[i] for i in s.messages), s.start)
         for s in segment_by_rules([said[i] for i in left_out], max_chars)

@@ -66,7 +66,7 @@ PREFIXES: tuple[tuple[str, str, str], ...] = (
 )
 """Models by name, with what was put before texts and before questions when they were trained."""
 
-_TOO_LONG = re.compile(r"too (?:long|large)|context|\btokens\b|maximum.*length", re.IGNORECASE | re.DOTALL)
+_TOO_LONG = re.compile(r"too (?:long|large)|context|\btokens\b|maximum.{0,200}length", re.IGNORECASE | re.DOTALL)
 _TOO_MANY = re.compile(r"batch|too many", re.IGNORECASE)
 _NO_EMBEDDINGS = re.compile(r"support.{0,20}embedding", re.IGNORECASE)
 

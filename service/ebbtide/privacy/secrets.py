@@ -81,12 +81,11 @@ _BEARER = re.compile(
 def _presented(match: re.Match[str]) -> Place | None:
     """What a request shows to be let in, if it looks like that: letters with digits or in both cases, in one piece."""
     value = match["told"].rstrip(".")
+    if not _looks_drawn(value):
+        # No part of the value looks drawn either: the search goes on behind it, or many cues in a row would be slow.
+        return match.end(), match.end()
     is_placeholder = _PLACEHOLDER.search(value) is not None
-    return (
-        None
-        if is_placeholder or not _looks_drawn(value)
-        else (match.start("told"), match.start("told") + len(value))
-    )
+    return None if is_placeholder else (match.start("told"), match.start("told") + len(value))
 
 
 def _looks_drawn(value: str) -> bool:

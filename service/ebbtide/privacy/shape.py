@@ -14,7 +14,10 @@ Accept = Callable[[re.Match[str]], Place | None]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A shape, and what must be true of what has it: `accept` names the place meant, or None."""
+    """A shape, and what must be true of what has it: `accept` names the place meant, or None.
+
+    An empty place means that nothing stands there, and nothing before its end either.
+    """
 
     kind: str
     shape: re.Pattern[str]

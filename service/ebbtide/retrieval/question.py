@@ -58,8 +58,8 @@ def understand(query: str, *, speakers: Sequence[str], reference_ms: int) -> Que
 
 
 _QUOTED = (
-    r"\"[^\"\n]+\"|“[^“”\n]+”|「[^「」\n]+」|『[^『』\n]+』|《[^《》\n]+》|‘[^‘’\n]+’(?!\w)"
-    r"|(?<!\w)'[^'\n]+'(?!\w)"
+    r"\"[^\"\n]++\"|“[^“”\n]++”|「[^「」\n]++」|『[^『』\n]++』|《[^《》\n]++》|‘[^‘’\n]++’(?!\w)"
+    r"|(?<!\w)'[^'\n]++'(?!\w)"
 )
 _PHRASE = re.compile(_QUOTED)
 
@@ -74,7 +74,7 @@ def _phrases(query: str) -> tuple[str, ...]:
 
 _HAN = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003134f"
 _HAS_HAN = re.compile(f"[{_HAN}]")
-_NO_LATIN = re.compile(rf"[\W_{_HAN}]+")
+_NO_LATIN = re.compile(rf"[\W_{_HAN}]++")
 _POSSESSIVE = re.compile(r"['’]s(?![^\W_])")
 
 
@@ -119,7 +119,7 @@ _ASKING: tuple[tuple[str, AsksFor, str], ...] = (
 )  # fmt: skip
 _ASKED = re.compile("|".join(f"(?P<{name}>{pattern})" for name, _, pattern in _ASKING), re.IGNORECASE)
 _ASKS_FOR = {name: asks_for for name, asks_for, _ in _ASKING}
-_THEN_ASKS = re.compile(rf"['’]s\b|\s+{_AUXILIARY}|\s*$|\s*[?？,]", re.IGNORECASE)
+_THEN_ASKS = re.compile(rf"['’]s\b|\s*+(?:$|[?？,]|(?<=\s){_AUXILIARY})", re.IGNORECASE)
 
 
 def _asked_for(query: str) -> AsksFor:

@@ -17,6 +17,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from ebbtide.retrieval.normalisation import nfkc
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.variants import simplified
 
@@ -36,6 +37,8 @@ _NO_WIDTH = "\u200b"
 
 _GAP = rf"[\s{_NO_WIDTH}]"
 
+_EDGES = re.compile(rf"\A{_GAP}++|(?<!{_GAP}){_GAP}++\Z")
+
 _IN_WORDS = rf"[^\W{_NO_ENDS}]"
 
 _ALIKE = str.maketrans(
@@ -52,7 +55,7 @@ class Topic:
     """Words that name something."""
 
     def __init__(self, words: str) -> None:
-        folded = re.sub(rf"\A{_GAP}+|{_GAP}+\Z", "", _folded(words)[0])
+        folded = _EDGES.sub("", _folded(words)[0])
         if not folded:
             raise ValueError("a topic has words")
         self._pattern = _pattern(folded)
@@ -68,10 +71,12 @@ class Topic:
         if not named:
             return []
         found: list[Span] = []
-        begin = place = 0
+        begin = place = passed = 0
         for sentence in sentences_of(text):
             end, size = begin + len(sentence), len(sentence.encode())
-            if any(first < end and last > begin for first, last in named):
+            while passed < len(named) and named[passed][1] <= begin:
+                passed += 1
+            if passed < len(named) and named[passed][0] < end:
                 if found and found[-1][1] == place:
                     found[-1] = (found[-1][0], place + size)
                 else:
@@ -83,8 +88,8 @@ class Topic:
 def _pattern(folded: str) -> re.Pattern[str]:
     """What finds the words of a topic; a space without width in them may part two words or stand within one."""
     parts = re.split(f"({_GAP}+)", folded)
-    parts[::2] = [f"{_NO_WIDTH}*".join(map(re.escape, word)) for word in parts[::2]]
-    parts[1::2] = [_GAP + ("+" if gap.strip(_NO_WIDTH) else "*") for gap in parts[1::2]]
+    parts[::2] = [f"{_NO_WIDTH}*+".join(map(re.escape, word)) for word in parts[::2]]
+    parts[1::2] = [_GAP + ("++" if gap.strip(_NO_WIDTH) else "*+") for gap in parts[1::2]]
     begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
     end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
     return re.compile(begin + "".join(parts) + end)
@@ -104,8 +109,8 @@ def _folded(text: str) -> tuple[str, list[Span]]:
     characters: list[str] = []
     places: list[Span] = []
     for cluster, begin, end in _clusters(text):
-        composed = unicodedata.normalize("NFKC", cluster.translate(_ALIKE))
-        same = unicodedata.normalize("NFKC", composed.casefold()).translate(table).translate(_ALIKE)
+        composed = nfkc(cluster.translate(_ALIKE))
+        same = nfkc(composed.casefold()).translate(table).translate(_ALIKE)
         characters.append(same)
         places.extend([(begin, end)] * len(same))
     return "".join(characters), places
@@ -116,7 +121,8 @@ def _clusters(text: str) -> Iterator[tuple[str, int, int]]:
 
     Spaces without width stay, but for those within a cluster.
     """
-    cluster, begin, end = "", 0, 0
+    cluster: list[str] = []
+    begin = end = 0
     spaces: list[int] = []
     for place, character in enumerate(text):
         if not character.isascii() and unicodedata.category(character) == "Cf":
@@ -125,13 +131,14 @@ def _clusters(text: str) -> Iterator[tuple[str, int, int]]:
             continue
         if not cluster or not _joins(character):
             if cluster:
-                yield cluster, begin, end
+                yield "".join(cluster), begin, end
             yield from ((_NO_WIDTH, space, space + 1) for space in spaces)
-            cluster, begin = "", place
+            cluster, begin = [], place
         spaces.clear()
-        cluster, end = cluster + character, place + 1
+        cluster.append(character)
+        end = place + 1
     if cluster:
-        yield cluster, begin, end
+        yield "".join(cluster), begin, end
     yield from ((_NO_WIDTH, space, space + 1) for space in spaces)
 
 
