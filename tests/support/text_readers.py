@@ -6,13 +6,18 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+from pydantic import ValidationError
+
+from ebbtide.access import keys
 from ebbtide.cli.conversation import read_conversation
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.foreign import read_foreign
 from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
+from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.echoes import Echoes
 from ebbtide.fleet.segments import label_of, memory_of, placed_start
 from ebbtide.fleet.selection import words_in
@@ -22,9 +27,6 @@ from ebbtide.language.builtin import (
     clauses,
     condensing,
     edges,
-    gist,
-    keywords,
-    phrasing,
     relations,
     scripts,
     sentences,
@@ -35,15 +37,21 @@ from ebbtide.language.builtin import (
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
+from ebbtide.language.served import Overflow
 from ebbtide.language.tokens import estimate
+from ebbtide.language.wire import Refused, retry_after_s
 from ebbtide.memory.speaker import speaker_labels
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import word_answer, word_dangling, word_memory
+from ebbtide.parameters import AgentParameters
 from ebbtide.privacy import spans
-from ebbtide.retrieval import analysis, dates, features, packing, passages, parts, question, tokenizers, topic
+from ebbtide.rest import guard
+from ebbtide.rest.moving import is_file
+from ebbtide.retrieval import analysis, features, packing, passages, parts, question, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
-from ebbtide.verbs import door, forms, metadata
+from ebbtide.verbs import door, erased, forms, metadata
+from ebbtide.verbs.paging import to_token
 from ebbtide.vocabulary import MessageRecord, holds_han, parse_agent_id
 
 Reader = Callable[[str], Any]
@@ -62,19 +70,13 @@ def _key_sentences(text: str) -> str:
 
 def _topic_named(text: str) -> Any:
     words = topic.Topic("ann 中文")
-    return words.is_named_in(text), words.stretches(text)
+    return words.is_named_in(text), words.stretches(text), topic.Topic("a").stretches(text)
 
 
 def _topic_of(text: str) -> Any:
     with suppress(ValueError):
         words = topic.Topic(text[:200])
         return words.is_named_in(text), words.stretches(text)
-    return None
-
-
-def _often_named(text: str) -> Any:
-    with suppress(ValueError):
-        return topic.Topic(text[:1]).stretches(text)
     return None
 
 
@@ -136,8 +138,8 @@ def _withdrawn(text: str) -> Any:
     return without(clean, topic.Topic("a").stretches(clean)), said_bytes(clean)
 
 
-def _shortened(share: float) -> Reader:
-    return lambda text: process(text, "", int(len(text) * share))
+def _shortened(text: str) -> Any:
+    return process(text, "", len(text) // 2), shortening.shorten(text, "", 10)
 
 
 def _prompts(text: str) -> Any:
@@ -200,12 +202,11 @@ def _memory_file(form: str, document: Callable[[str], Any]) -> Reader:
 
 
 def _refusal_of_server(text: str) -> Any:
-    return (
-        openai_compatible._TOO_LONG.search(text),
-        openai_compatible._SERVED.search(text),
-        served_embedding._TOO_LONG.search(text),
-        served_embedding.prefixes_of(text),
-    )
+    refusal = Refused(400, text)
+    with suppress(Overflow, AttributeError):
+        openai_compatible.OpenAICompatibleChat._consider(cast(Any, SimpleNamespace(_window=1 << 20)), refusal)
+    server = SimpleNamespace(options=SimpleNamespace(name="m"), _wire=SimpleNamespace(base_url="u"))
+    return served_embedding.ServedEmbedder._meaning(cast(Any, server), refusal, 2), served_embedding.prefixes_of(text)
 
 
 def _condensed(text: str) -> Any:
@@ -218,15 +219,29 @@ def _edges(text: str) -> Any:
             edges.without_opener(text) if text else ""]  # fmt: skip
 
 
+def _path(text: str) -> dict[str, str]:
+    return {"type": "http", "method": "POST", "path": f"/v1/agents/{text}"}
+
+
+def _page_token(text: str) -> Any:
+    with suppress(InvalidRequest):
+        return erased._place(to_token(_no_half_pairs(text), "erased"))
+    return None
+
+
+def _retention(text: str) -> Any:
+    with suppress(ValidationError):
+        return AgentParameters(retention=text).kept_days
+    return AgentParameters().kept_days
+
+
 READERS: Mapping[str, Reader] = {
     "sentences": key_sentences.sentences_of,
     "key sentences": _key_sentences,
     "topic named": _topic_named,
     "topic of the text": _topic_of,
-    "topic named often": _often_named,
     "parts of a question": parts.parts_of,
     "question": _question,
-    "dates": lambda text: dates.date_ranges(text, 1_700_000_000_000),
     "words": lambda text: list(analysis.words_of(text)),
     "normalised": analysis.normalised,
     "passages": lambda text: passages.entries_of(text, "Ann"),
@@ -234,7 +249,6 @@ READERS: Mapping[str, Reader] = {
     "tokens: words": tokenizers.TOKENIZERS["words"],
     "marks of a passage": lambda text: features._marks(text),
     "packing": _packed,
-    "personal data": spans.find,
     "redacted": spans.redacted,
     "keyed": lambda text: spans.keyed(text, b"key"),
     "personal spans in bytes": _tagged,
@@ -255,19 +269,12 @@ READERS: Mapping[str, Reader] = {
     "cut for an embedder": lambda text: served_embedding.cut_to(text, 400),
     "refusal of a server": _refusal_of_server,
     "builtin: segment": lambda text: segment([Utterance("user", "Ann", text)], 200),
-    "builtin: segment widely": lambda text: segment([Utterance("user", "Ann", text)], 2000),
     "builtin: process": lambda text: process(text, "", None),
-    "builtin: shorten to nine tenths": _shortened(0.9),
-    "builtin: shorten to half": _shortened(0.5),
-    "builtin: shorten to 300": lambda text: process(text, "", 300),
-    "builtin: shorten to 10": lambda text: shortening.shorten(text, "", 10),
+    "builtin: shorten": _shortened,
     "builtin: relate": lambda text: relations.relate(text, [text[1:], "Ann and the dog"]),
     "builtin: sentences": sentences.sentence_spans,
     "builtin: clauses": clauses.clauses,
     "builtin: tokens": tokens.tokenize,
-    "builtin: keywords": keywords.telling_keywords,
-    "builtin: phrase": phrasing.phrase,
-    "builtin: gist": lambda text: gist.gist(text, 50),
     "builtin: condense": _condensed,
     "builtin: edges": _edges,
     "builtin: clusters": lambda text: [scripts.cluster_cut(text, 0, at) for at in range(0, len(text), 50)],
@@ -283,6 +290,10 @@ READERS: Mapping[str, Reader] = {
     "request id": lambda text: bool(request_id_from(text)),
     "agent id": lambda text: _agent_id(text),
     "holds Han": holds_han,
+    "key in a header": lambda text: keys.presented([f"Bearer {text}"]) or keys.parsed(text),
+    "headers": lambda text: (guard._host_name(text), retry_after_s(text), guard._is_upload(_path(text)), is_file(_path(text))),
+    "page token": _page_token,
+    "retention": _retention,
     "file: text": read_text,
     "file: conversation": _file("file"),
     "file: JSON": _file("file.json"),
@@ -306,13 +317,13 @@ def _counted(form: str) -> str:
 
 
 PIECES = (
-    ".", "...!?", "。", "…", "!", ";", "；", ",", "，", "、", ":", "-", "—", "_", "*", "#", "`", "'", '"', "’", "”",
+    "tel 2345678901 ssn 123456789 ", "AKIA0123456789ABCDEF ", "exceeds the tokens ", ".", "...!?", "。", "…", "!", ";", "；", ",", "，", "、", ":", "-", "—", "_", "*", "#", "`", "'", '"', "’", "”",
     " ", "\t", "\u3000", "\n", "\n\n", " \n", "\r\n", "\x00", "\u200b", "\u200d", "\ufeff", "\u00ad", "\u0301",
     "\u0301\u0323", "\u0327\u0301\u0345", "e\u0301\u0323", "\u0344\u0323", "\uff9e\u0323", "\u1160", "\u1100\u1161",
     "1", "1.", "1,", "1-", "1 ", "1/", "1:", "1.2.", "a1", "1a", "a.", "a-", "a'", "a_", "a@", "@a.bc", "%40a.bc",
     "(", ")", ")(", "[", "]", "[]", "{", "{}", '{"a":', '[{"a":1},', '{"segments": [', '"', '\\"', "《", "「", "“", "“”", "（）",
     "<think>", "</think>", "<think></think>", "<think></thought>", "<a>", "</a", "```", "**", "- ", "1. ", "# ", "> ",
-    "中", "中 ", "中文，", "吗？", "の", "カ", "한", "ก", "อำ", "ä", "ß", "ﬃ", "\ufdfa", "İ", "A", "a", "Ab", "aB", "é",
+    "中", "中 ", "中文，", "吗？", "の", "カ", "한", "ก", "อำ", "ä", "ß", "ﬃ", "İ", "A", "a", "Ab", "aB", "é",
     "and ", " and ", ", and what ", " but", "when ", "who ", "because ", "if it ", "he said ", "Ann, ", "Ann: hi\n", "the dog ",
     "Yes.", "Yes. ", "Mr. ", "e.g. ", "hm...x", "so that ", "which ", "do you ", "please ", "what kind of ",
     "in May ", "on Monday ", "last week ", "2023-01-", "5/6/2023 ", "三月", "上周", "2023年", "3 days ago ", "12:30 ",

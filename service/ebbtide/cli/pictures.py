@@ -35,19 +35,15 @@ def fold(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` cells. Line breaks in it are kept."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
-        line, used = "", 0
+        line = ""
         for piece in _PIECE.findall(paragraph):
-            cells = cell_len(piece)
-            if line and used + cells > width:
+            if line and cell_len(line) + cell_len(piece) > width:
                 lines.append(line.rstrip())
-                line, used = "", 0
-            fresh = piece if line else piece.lstrip()
-            used += cells if fresh is piece else cell_len(fresh)
-            line += fresh
-            if used > width:
-                *heads, line = _cut(line, width)
-                lines += heads
-                used = cell_len(line)
+                line = ""
+            line += piece if line else piece.lstrip()
+            if cell_len(line) > width:
+                *full, line = _cut(line, width)
+                lines += full
         lines.append(line.rstrip())
     return lines
 

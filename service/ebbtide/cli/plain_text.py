@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from typing import Any
 
-_SPOKEN = re.compile(r"([^\W\d_][^:：\n]{0,39})[:：](?!//)\s*+(\S.*+)")
-MOST_NAME_WORDS = 4
+_SPOKEN = re.compile(r"([^\W\d_][^:：\n]{0,79})[:：](?!//)\s*+(\S.*+)")
+MOST_NAME_WORDS, MOST_NAME_CHARS = 4, 40
 
 ROLES = {
     "user": "user",
@@ -58,9 +58,10 @@ def _paragraphs(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:
 def _spoken(line: str) -> tuple[str, str] | None:
     """(name, text) of a line that reads `Name: text`."""
     found = _SPOKEN.fullmatch(line.strip())
-    if found is None or len(found[1].split()) > MOST_NAME_WORDS:
+    name = "" if found is None else found[1].rstrip()
+    if found is None or len(name) > MOST_NAME_CHARS or len(name.split()) > MOST_NAME_WORDS:
         return None
-    return found[1].rstrip(), found[2]
+    return name, found[2]
 
 
 def _is_transcript(lines: list[str], spoken: list[tuple[str, str] | None]) -> bool:

@@ -32,6 +32,7 @@ UNSPACED_FROM = "\u2e7f"
 SHORTEST_PIECE = 40
 """Characters below which a piece is not split any more."""
 
+_WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[。！？!?\n…]+|\.(?=\s)")
 _SOME_END = re.compile(r"[，、；,;:：\s]")
 
@@ -96,7 +97,7 @@ def placed(segments: Sequence[Segment], portion: Portion) -> list[Segment]:
 def _signs(text: str) -> set[str]:
     """What a text can be known by: its words, and pairs of characters where words are not spaced."""
     signs: set[str] = set()
-    for word in re.findall(r"\w+", text.casefold()):
+    for word in _WORD.findall(text.casefold()):
         if max(word) > UNSPACED_FROM:
             signs.update(a + b for a, b in pairwise(word))
         elif len(word) > 1:

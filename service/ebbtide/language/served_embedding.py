@@ -59,12 +59,14 @@ PREFIXES: tuple[tuple[str, str, str], ...] = (
     (r"nomic-embed-text", "search_document: ", "search_query: "),
     (r"embeddinggemma", "title: none | text: ", "task: search result | query: "),
     (r"qwen3-embedding", "", "Instruct: Given a question, retrieve memories that answer it\nQuery: "),
-    (r"\be5-(?!.*instruct)", "passage: ", "query: "),
+    (r"\be5-(?!.{0,300}instruct)", "passage: ", "query: "),
     (r"snowflake-arctic-embed2|arctic-embed-\w-v2", "", "query: "),
     (r"mxbai-embed|arctic-embed|bge-(?:small|base|large)-en", "", _PASSAGES),
     (r"bge-(?:small|base|large)-zh", "", "为这个句子生成表示以用于检索相关文章："),
 )
 """Models by name, with what was put before texts and before questions when they were trained."""
+
+_PREFIXES = tuple((re.compile(pattern, re.IGNORECASE), *prefixes) for pattern, *prefixes in PREFIXES)
 
 _TOO_LONG = re.compile(r"too (?:long|large)|context|\btokens\b|maximum.{0,200}length", re.IGNORECASE | re.DOTALL)
 _TOO_MANY = re.compile(r"batch|too many", re.IGNORECASE)
@@ -386,7 +388,7 @@ def served_embedder(
 
 def prefixes_of(name: str) -> tuple[str, str]:
     """What this model wants before a text, and before a question."""
-    found = (prefixes for pattern, *prefixes in PREFIXES if re.search(pattern, name, re.IGNORECASE))
+    found = (prefixes for pattern, *prefixes in _PREFIXES if pattern.search(name))
     text, query = next(found, ("", ""))
     return text, query
 

@@ -61,6 +61,7 @@ def _dotted(match: re.Match[str]) -> Place | None:
     return match.span() if checks.is_told_address(match[0]) else None
 
 
+_NOT_LAST_DIGITS = re.compile(r".{0,3}[^0-9A-Fa-f]", re.DOTALL)
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 _IPV6 = re.compile(
     r"(?<![0-9A-Za-z:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![0-9A-Za-z:]|\.\d)"
@@ -70,7 +71,7 @@ _LEAST_HEX = 4
 
 
 def _colons(match: re.Match[str]) -> Place | None:
-    begin = match.start() - len(re.sub(r"(?s).*[^0-9A-Fa-f]", "", before(match, 4)))
+    begin = match.start() - len(_NOT_LAST_DIGITS.sub("", before(match, 4)))
     found = _IPV6.match(match.string, begin)
     if found is None or len(bare(found[0])) < _LEAST_HEX or not any(c.isdigit() for c in found[0]):
         return None

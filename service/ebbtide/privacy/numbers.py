@@ -79,7 +79,8 @@ def _account(match: re.Match[str]) -> Place | None:
     for _ in range(length - 1):
         end += text[end : end + 1] in (" ", "-", ".", "/", "_")
         end += 1
-    is_over = not re.match(r"[A-Za-z0-9]", text[end : end + 1])
+    following = text[end : end + 1]
+    is_over = not (following.isascii() and following.isalnum())
     return (match.start(), end) if is_over and checks.is_iban(bare(text[match.start() : end])) else None
 
 

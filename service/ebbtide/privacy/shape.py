@@ -11,6 +11,8 @@ Place = tuple[int, int]
 
 Accept = Callable[[re.Match[str]], Place | None]
 
+_SEPARATOR = re.compile(r"[^0-9A-Za-z]++")
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
@@ -43,4 +45,4 @@ def before(match: re.Match[str], most: int) -> str:
 
 def bare(text: str) -> str:
     """Letters and digits, without what separates them."""
-    return re.sub(r"[^0-9A-Za-z]", "", text)
+    return _SEPARATOR.sub("", text)

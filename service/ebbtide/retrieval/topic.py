@@ -41,6 +41,8 @@ _EDGES = re.compile(rf"\A{_GAP}++|(?<!{_GAP}){_GAP}++\Z")
 
 _IN_WORDS = rf"[^\W{_NO_ENDS}]"
 
+_LETTER = re.compile(_IN_WORDS)
+
 _ALIKE = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛ʼʹ′´`", "'"),
@@ -67,7 +69,8 @@ class Topic:
     def stretches(self, text: str) -> list[Span]:
         """The sentences of a text that name it, in UTF-8 bytes, in order; neighbours as one."""
         folded, places = _folded(text)
-        named = [(places[m.start()][0], places[m.end() - 1][1]) for m in self._pattern.finditer(folded)]
+        found_at = [match.span() for match in self._pattern.finditer(folded)]
+        named = found_at if places is None else [(places[a][0], places[b - 1][1]) for a, b in found_at]
         if not named:
             return []
         found: list[Span] = []
@@ -97,14 +100,13 @@ def _pattern(folded: str) -> re.Pattern[str]:
 
 def _ends_words(character: str) -> bool:
     """Whether a word ends with the character where no other letter follows."""
-    return re.fullmatch(_IN_WORDS, character) is not None
+    return _LETTER.fullmatch(character) is not None
 
 
-def _folded(text: str) -> tuple[str, list[Span]]:
-    """A text as it is compared, and for each of its characters where it comes from in the text."""
+def _folded(text: str) -> tuple[str, list[Span] | None]:
+    """A text as it is compared, and for each of its characters where it comes from; None where nothing has moved."""
     if text.isascii():
-        folded = text.casefold().translate(_ALIKE)
-        return folded, [(place, place + 1) for place in range(len(text))]
+        return text.casefold().translate(_ALIKE), None
     table = simplified()
     characters: list[str] = []
     places: list[Span] = []
