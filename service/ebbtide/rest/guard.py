@@ -39,9 +39,9 @@ BODY_TIMEOUT_S = 60.0
 WATCH_AFTER_S = 0.05
 """A request that takes longer than this is cancelled when its caller goes away."""
 
-_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]++)\]|(?P<name>[^\s:/?#@\[\]]++))(?::\d{1,5})?")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-_UPLOAD = re.compile(r"/v1/agents/[^/]+/restore")
+_UPLOAD = re.compile(r"/v1/agents/[^/]++/restore")
 _UPLOAD_TYPES = frozenset({"application/octet-stream", "application/x-ndjson"})
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 

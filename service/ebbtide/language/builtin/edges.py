@@ -39,11 +39,11 @@ _PAIRED = re.compile("[" + re.escape("".join(map("".join, _PAIRS))) + '"*`]')
 _ENGLISH_OPENER = re.compile(
     r"(?:(?:and |so |but )?i (?:think|guess|mean|believe|feel like|must say|have to say|can (?:only )?imagine)"
     r"(?: that\b)?+(?! (?:in|so|not|of|about|for|to)\b)"
-    r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w+ing)|which(?: is| was| are| were)?(?! one)|so that"
+    r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w{1,40}ing)|which(?: is| was| are| were)?(?! one)|so that"
     r"|(?:congrats|congratulations) on|thank(?:s| you)(?: so much| a lot| very much)? for"
     r"|you know"
     r"|to be honest|by the way|"
-    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w+|as well as|"
+    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w++|as well as|"
     r"i'm (?:so |really |very )?(?:glad|happy) (?:that |to (?:hear|see|know)(?: that)? )?|"
     r"sounds good|good point|for example|such as)\b[,\s]*",
     re.IGNORECASE,
