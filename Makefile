@@ -38,6 +38,7 @@ soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing 
 
 chaos: $(READY_DEV)  ## kill it, starve it, lie to it: 200 kills and every fault; make chaos ROUNDS=20 is what the tests do
 	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_BURST=1000 $(BIN)/python -m pytest -m chaos -s
+	EBBTIDE_LONG_TEXTS=1 $(BIN)/python -m pytest tests/unit/test_linear_time.py
 
 proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code

@@ -42,7 +42,9 @@ def single(node: tuple[Any, Any], flags: int) -> re.Pattern[str] | None:
     """The pattern of a node that takes exactly one character; None for any other node."""
     if node[0] not in (ops.LITERAL, ops.NOT_LITERAL, ops.IN, ops.ANY):
         return None
-    return _compiled_single(str(node), node[0] is ops.ANY, flags & (re.IGNORECASE | re.DOTALL | re.ASCII), _key(node))
+    return _compiled_single(
+        str(node), node[0] is ops.ANY, flags & (re.IGNORECASE | re.DOTALL | re.ASCII), _key(node)
+    )
 
 
 def _key(node: tuple[Any, Any]) -> Any:
@@ -142,7 +144,9 @@ def _variants(nodes: Parsed, flags: int) -> list[str]:
             found += [shortest([*nodes[:place], *one, *nodes[place + 1 :]], flags) for one in value[1]]
         if kind is ops.SUBPATTERN:
             inner = _variants(list(value[3]), (flags | value[1]) & ~value[2])
-            found += [shortest(nodes[:place], flags) + one + shortest(nodes[place + 1 :], flags) for one in inner]
+            found += [
+                shortest(nodes[:place], flags) + one + shortest(nodes[place + 1 :], flags) for one in inner
+            ]
     return [one for one in dict.fromkeys(found) if one][:6]
 
 

@@ -47,7 +47,7 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.privacy import spans
 from ebbtide.rest import guard
 from ebbtide.rest.moving import is_file
-from ebbtide.retrieval import analysis, features, packing, passages, parts, question, tokenizers, topic
+from ebbtide.retrieval import analysis, features, packing, parts, passages, question, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
 from ebbtide.verbs import door, erased, forms, metadata
@@ -81,7 +81,9 @@ def _topic_of(text: str) -> Any:
 
 
 def _question(text: str) -> Any:
-    return question.understand(text, speakers=["Ann", "小明", "Lee Ann", text[:30]], reference_ms=1_700_000_000_000)
+    return question.understand(
+        text, speakers=["Ann", "小明", "Lee Ann", text[:30]], reference_ms=1_700_000_000_000
+    )
 
 
 def _parsed_reply(text: str) -> Any:
@@ -144,7 +146,11 @@ def _shortened(text: str) -> Any:
 
 def _prompts(text: str) -> Any:
     said = [Utterance("user", "Ann", text)]
-    return questions.segment_question(said, 200), questions.shorten_question(text, 100), questions.process_question(text)
+    return (
+        questions.segment_question(said, 200),
+        questions.shorten_question(text, 100),
+        questions.process_question(text),
+    )
 
 
 def _packed(text: str) -> Any:
@@ -180,7 +186,9 @@ def _json_body(text: str) -> Any:
 
 def _metadata(text: str) -> Any:
     text = _no_half_pairs(text)
-    return metadata.metadata_json("metadata", {"said": text, "list": list(text)}, 1 << 30), list(words_in([text, {text: 1}]))
+    return metadata.metadata_json("metadata", {"said": text, "list": list(text)}, 1 << 30), list(
+        words_in([text, {text: 1}])
+    )
 
 
 def _file(name: str) -> Reader:
@@ -206,7 +214,9 @@ def _refusal_of_server(text: str) -> Any:
     with suppress(Overflow, AttributeError):
         openai_compatible.OpenAICompatibleChat._consider(cast(Any, SimpleNamespace(_window=1 << 20)), refusal)
     server = SimpleNamespace(options=SimpleNamespace(name="m"), _wire=SimpleNamespace(base_url="u"))
-    return served_embedding.ServedEmbedder._meaning(cast(Any, server), refusal, 2), served_embedding.prefixes_of(text)
+    return served_embedding.ServedEmbedder._meaning(
+        cast(Any, server), refusal, 2
+    ), served_embedding.prefixes_of(text)
 
 
 def _condensed(text: str) -> Any:
@@ -291,7 +301,12 @@ READERS: Mapping[str, Reader] = {
     "agent id": lambda text: _agent_id(text),
     "holds Han": holds_han,
     "key in a header": lambda text: keys.presented([f"Bearer {text}"]) or keys.parsed(text),
-    "headers": lambda text: (guard._host_name(text), retry_after_s(text), guard._is_upload(_path(text)), is_file(_path(text))),
+    "headers": lambda text: (
+        guard._host_name(text),
+        retry_after_s(text),
+        guard._is_upload(_path(text)),
+        is_file(_path(text)),
+    ),
     "page token": _page_token,
     "retention": _retention,
     "file: text": read_text,
@@ -299,7 +314,9 @@ READERS: Mapping[str, Reader] = {
     "file: JSON": _file("file.json"),
     "file: JSON lines": _file("file.jsonl"),
     "file: mem0": _memory_file("mem0", lambda text: [{"memory": line} for line in text.split("\n")]),
-    "file: MCP": _memory_file("mcp-memory", lambda text: {"entities": [{"name": "Ann", "observations": text.split("\n")}]}),
+    "file: MCP": _memory_file(
+        "mcp-memory", lambda text: {"entities": [{"name": "Ann", "observations": text.split("\n")}]}
+    ),
     "folded for a terminal": lambda text: indented(text, 80, "  "),
 }
 
@@ -338,14 +355,18 @@ def families() -> dict[str, Callable[[int], str]]:
     """Hostile texts by name, each as what makes one of a size."""
     found: dict[str, Callable[[int], str]] = {}
     for piece in PIECES:
-        found[f"{piece!a} again and again"] = lambda size, piece=piece: (piece * (size // len(piece) + 1))[:size]
+        found[f"{piece!a} again and again"] = lambda size, piece=piece: (piece * (size // len(piece) + 1))[
+            :size
+        ]
     for begin, piece, end in (
         ("hm", ".", "x"), ("中", " ", "é"), ("a", "\u0301\u0323", ""), ("a ", "(", ")"), ("", "(", ")" * 999),
         ("what ", " ", "and"), ("“", "a ", "x"), ("ann 中文 ", "a", ""), ("when", " ", "x"), ("- ", "\n", "- x"),
         ('{"segments": "', "a", ""), ("<think>", "{", ""), ("{", '"a":{', ""),
     ):  # fmt: skip
-        found[f"{piece!a} between {begin!a} and {end[:1]!a}"] = lambda size, begin=begin, piece=piece, end=end: (
-            begin + (piece * size)[: size - len(begin) - len(end)] + end
+        found[f"{piece!a} between {begin!a} and {end[:1]!a}"] = (
+            lambda size, begin=begin, piece=piece, end=end: (
+                begin + (piece * size)[: size - len(begin) - len(end)] + end
+            )
         )
     for form in ("Line {} of many.\n", "第{}句话。", "ann{}@example.com ", "word{} ", "{}、", "(see {}) "):
         found[f"{form!a} with a number each"] = lambda size, form=form: _counted(form)[:size]

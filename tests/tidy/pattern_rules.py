@@ -38,7 +38,9 @@ class Before:
 
     def fences(self, taken: Set) -> bool:
         """Whether a repeat of these characters cannot begin within a run of them."""
-        return (self.last is not None and not self.last & taken) or (self.guard is not None and taken <= self.guard)
+        return (self.last is not None and not self.last & taken) or (
+            self.guard is not None and taken <= self.guard
+        )
 
 
 def can_fail(nodes: Nodes) -> bool:
@@ -65,7 +67,6 @@ def taken(nodes: Nodes, flags: int) -> Set:
     """Every character that a part of a pattern takes."""
     found: Set = frozenset()
     for node in nodes:
-        kind, value = node
         one = single(node, flags)
         if one is not None:
             found |= characters(one)
@@ -149,7 +150,9 @@ def _faults(
             loop = Before(None if before.last is None else before.last | again, before.guard)
             # A repeat that fails once more only ends, unless it must go on; a possessive one is not entered again.
             inner_fails = value[0] > 1 or (rest_fails and kind is not ops.POSSESSIVE_REPEAT)
-            yield from _faults(value[2], flags, before if value[1] == 1 else loop, inner_fails, False, is_anchored)
+            yield from _faults(
+                value[2], flags, before if value[1] == 1 else loop, inner_fails, False, is_anchored
+            )
         elif kind in (ops.SUBPATTERN, ops.ATOMIC_GROUP, ops.BRANCH):
             for inner, own in _inner(node, flags):
                 within = is_atomic or kind is ops.ATOMIC_GROUP
@@ -175,7 +178,12 @@ def _after(node: tuple[Any, Any], flags: int, before: Before) -> Before:
 def _neighbours(nodes: Nodes, place: int, flags: int, is_atomic: bool) -> Iterator[str]:
     """Whether a repeat and the next one can share out the same characters in too many ways."""
     kind, (least, most, body) = nodes[place]
-    if kind is ops.POSSESSIVE_REPEAT or is_atomic or place + 1 >= len(nodes) or nodes[place + 1][0] not in REPEATS:
+    if (
+        kind is ops.POSSESSIVE_REPEAT
+        or is_atomic
+        or place + 1 >= len(nodes)
+        or nodes[place + 1][0] not in REPEATS
+    ):
         return
     _, (other_least, other_most, other_body) = nodes[place + 1]
     shared = taken(body, flags) & taken(other_body, flags)

@@ -66,9 +66,11 @@ PREFIXES: tuple[tuple[str, str, str], ...] = (
 )
 """Models by name, with what was put before texts and before questions when they were trained."""
 
-_PREFIXES = tuple((re.compile(pattern, re.IGNORECASE), *prefixes) for pattern, *prefixes in PREFIXES)
+_PREFIXES = [(re.compile(pattern, re.IGNORECASE), text, query) for pattern, text, query in PREFIXES]
 
-_TOO_LONG = re.compile(r"too (?:long|large)|context|\btokens\b|maximum.{0,200}length", re.IGNORECASE | re.DOTALL)
+_TOO_LONG = re.compile(
+    r"too (?:long|large)|context|\btokens\b|maximum.{0,200}length", re.IGNORECASE | re.DOTALL
+)
 _TOO_MANY = re.compile(r"batch|too many", re.IGNORECASE)
 _NO_EMBEDDINGS = re.compile(r"support.{0,20}embedding", re.IGNORECASE)
 
@@ -388,9 +390,8 @@ def served_embedder(
 
 def prefixes_of(name: str) -> tuple[str, str]:
     """What this model wants before a text, and before a question."""
-    found = (prefixes for pattern, *prefixes in _PREFIXES if pattern.search(name))
-    text, query = next(found, ("", ""))
-    return text, query
+    found = ((text, query) for pattern, text, query in _PREFIXES if pattern.search(name))
+    return next(found, ("", ""))
 
 
 def cut_to(text: str, most_tokens: int) -> str:

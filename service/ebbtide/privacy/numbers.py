@@ -54,7 +54,9 @@ _CARD = re.compile(
     r")" + _OVER
 )
 
-_CHINESE_ID = re.compile(_APART + rf"[1-8]\d{{5}}(?P<gap>{_GAP}?)(?:18|19|20)\d{{6}}(?P=gap)\d{{3}}[\dXx]" + _OVER)
+_CHINESE_ID = re.compile(
+    _APART + rf"[1-8]\d{{5}}(?P<gap>{_GAP}?)(?:18|19|20)\d{{6}}(?P=gap)\d{{3}}[\dXx]" + _OVER
+)
 
 _SSN_CUE = re.compile(r"(?i)ssn|social|社保|社会安全")
 _SSN = re.compile(_APART + rf"(?<![\d.-][.-])\d{{3}}(?P<gap>{_GAP}?)\d{{2}}(?P=gap)\d{{4}}(?!-\d)" + _OVER)
@@ -104,7 +106,9 @@ _AREA = r"(?:10|2\d|[3-9]\d{2})"
 _MOBILE = re.compile(
     _APART + rf"(?<!0\.)(?<!\+)(?:\(?(?:\+|00)86\)?{_GAP}?|86{_GAP}?)?"
     r"1[3-9](?:\d[ -]?\d{4}[ -]?\d{4}"
-    rf"|\d(?P<three>{_GAP})\d{{4}}(?P=three)\d{{4}}|\d{{2}}(?P<four>{_GAP})\d{{3}}(?P=four)\d{{4}})" + _OVER + r"(?![./]\d)"
+    rf"|\d(?P<three>{_GAP})\d{{4}}(?P=three)\d{{4}}|\d{{2}}(?P<four>{_GAP})\d{{3}}(?P=four)\d{{4}})"
+    + _OVER
+    + r"(?![./]\d)"
 )
 
 _BRACKETED = re.compile(rf"(?<!\d)\(1[3-9]\d\){_GAP}?\d{{4}}{_GAP}?\d{{4}}" + _OVER)
@@ -127,7 +131,8 @@ _AMERICAN = re.compile(
 )
 
 _INTERNATIONAL = re.compile(
-    r"(?<![\dA-Za-z+])(?:\+[1-9]\d{0,2}|00[1-9]\d{0,2}[ -])(?:[ .-]?\(\d{1,4}\))?(?:[ ./_·•-]?\d){6,13}" + _OVER
+    r"(?<![\dA-Za-z+])(?:\+[1-9]\d{0,2}|00[1-9]\d{0,2}[ -])(?:[ .-]?\(\d{1,4}\))?(?:[ ./_·•-]?\d){6,13}"
+    + _OVER
 )
 
 _JOINED = re.compile(

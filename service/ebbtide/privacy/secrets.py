@@ -26,7 +26,9 @@ _KEY = re.compile(
     r"|ebb_[A-Za-z0-9]{4,32}_[A-Za-z0-9_-]{32,128}"
     r")(?![A-Za-z0-9_-])"
 )
-_TOKEN = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}+\.(?=eyJ)[A-Za-z0-9_-]{7,}+\.[A-Za-z0-9_-]{8,}+")
+_TOKEN = re.compile(
+    r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}+\.(?=eyJ)[A-Za-z0-9_-]{7,}+\.[A-Za-z0-9_-]{8,}+"
+)
 _SK = re.compile(r"sk-(?<![A-Za-z0-9_-]sk-)[A-Za-z0-9_-]{20,255}(?![A-Za-z0-9_-])")
 _JOINED = re.compile(r"[A-Za-z0-9_-]$")
 
