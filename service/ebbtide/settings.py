@@ -25,6 +25,11 @@ from ebbtide.parameters import AgentParameters
 
 MIB = 1 << 20
 
+_URL = re.compile(r"https?://[^\s/@?#]++(?:/[^\s@?#]*+)?")
+_MODEL_NAME = re.compile(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,299}")
+_VISIBLE = re.compile(r"[\x21-\x7e]*+")
+_DURATION = re.compile(r"-?\d{1,9}(?:ms|s|m|h)?")
+
 
 def default_data_dir() -> Path:
     """`$XDG_DATA_HOME/ebbtide`, by default `~/.local/share/ebbtide`."""
@@ -42,7 +47,7 @@ class _ModelServerSection(_Section):
     @field_validator("base_url", check_fields=False)
     @classmethod
     def _is_address(cls, value: str) -> str:
-        if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
+        if value and not _URL.fullmatch(value):
             raise ValueError(
                 "must be like http://host:port, without user name or query (keys go into api_key)"
             )
@@ -51,14 +56,14 @@ class _ModelServerSection(_Section):
     @field_validator("model_name", "name", check_fields=False)
     @classmethod
     def _is_name(cls, value: str) -> str:
-        if not re.fullmatch(r"[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,299}", value):
+        if not _MODEL_NAME.fullmatch(value):
             raise ValueError("must be 1 to 300 visible characters")
         return value
 
     @field_validator("api_key", check_fields=False)
     @classmethod
     def _fits_a_header(cls, value: SecretStr) -> SecretStr:
-        if not re.fullmatch(r"[\x21-\x7e]*", value.get_secret_value()):
+        if not _VISIBLE.fullmatch(value.get_secret_value()):
             raise ValueError("must be printable ASCII without spaces")
         return value
 
@@ -291,7 +296,7 @@ class LanguageSettings(_ModelServerSection):
     @field_validator("keep_alive")
     @classmethod
     def _is_duration(cls, value: str) -> str:
-        if not re.fullmatch(r"-?\d{1,9}(ms|s|m|h)?", value):
+        if not _DURATION.fullmatch(value):
             raise ValueError("must be a duration such as 30m, 1h or -1")
         return value
 
@@ -417,7 +422,7 @@ class TelemetrySettings(_Section):
     @field_validator("otlp_endpoint")
     @classmethod
     def _is_endpoint(cls, value: str) -> str:
-        if value and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value):
+        if value and not _URL.fullmatch(value):
             raise ValueError("must be like http://host:4318/v1/traces, without user name or query")
         return value
 

@@ -22,7 +22,7 @@ ID_LENGTH = 12
 SECRET_BYTES = 32
 
 _FORM = re.compile(rf"ebb_([a-z0-9]{{{ID_LENGTH}}})_([0-9a-f]{{{2 * SECRET_BYTES}}})", re.ASCII)
-_BEARER = re.compile(r"bearer +(\S+) *", re.ASCII | re.IGNORECASE)
+_BEARER = re.compile(r"bearer ++(\S++) *+", re.ASCII | re.IGNORECASE)
 
 
 class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

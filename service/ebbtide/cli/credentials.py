@@ -19,6 +19,8 @@ from ebbtide.cli.failures import Failure
 if TYPE_CHECKING:
     import ssl
 
+_VISIBLE = re.compile(r"[\x21-\x7e]++")
+
 KEY_VARIABLE = "EBBTIDE_API_KEY"
 
 
@@ -57,7 +59,7 @@ def _api_key(file: Path | None) -> str:
             text = "\0"
         warn_of_open_key(file, "the API key file")
     key = text.strip()
-    if (file or key) and not re.fullmatch(r"[\x21-\x7e]+", key):
+    if (file or key) and not _VISIBLE.fullmatch(key):
         raise Failure(f"{place} holds no API key.", ExitCode.USAGE)
     return key
 

@@ -16,7 +16,7 @@ BAR_WIDTH = 16
 _WIDE = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
 _CLOSING = "，。！？、：；”’）》」』】…"
 _OPENING = "“‘（《「『【"
-_PIECE = re.compile(rf"\s+|[{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CLOSING}]+)?[{_CLOSING}]*|.")
+_PIECE = re.compile(rf"\s++|[{_OPENING}]*+(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CLOSING}]++)?[{_CLOSING}]*+|.")
 """What stays together on a line: white space, one wide character, or a word; with its punctuation."""
 
 
@@ -41,22 +41,23 @@ def fold(text: str, width: int) -> list[str]:
                 lines.append(line.rstrip())
                 line = ""
             line += piece if line else piece.lstrip()
-            while cell_len(line) > width:
-                head = _head(line, width)
-                lines.append(head)
-                line = line[len(head) :]
+            if cell_len(line) > width:
+                *full, line = _cut(line, width)
+                lines += full
         lines.append(line.rstrip())
     return lines
 
 
-def _head(text: str, width: int) -> str:
-    """As much of an unbreakable text as fits."""
-    used = 0
+def _cut(text: str, width: int) -> list[str]:
+    """An unbreakable text in parts that fit."""
+    parts, begin, used = [], 0, 0
     for index, character in enumerate(text):
-        used += cell_len(character)
-        if used > width and index:
-            return text[:index]
-    return text
+        cells = cell_len(character)
+        if used + cells > width and index > begin:
+            parts.append(text[begin:index])
+            begin, used = index, 0
+        used += cells
+    return [*parts, text[begin:]]
 
 
 def indented(text: str, width: int, indent: str = "", first: str | None = None) -> str:

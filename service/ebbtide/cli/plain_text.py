@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-Turn = tuple[int, str, dict[str, Any] | None]
-"""A line: its number, its text, and the message it begins, if it begins one."""
-
-_SPOKEN = re.compile(r"\s*([^\W\d_][^:：\n]{0,39}?)\s*[:：](?!//)\s*(\S.*)")
-MOST_NAME_WORDS = 4
+_SPOKEN = re.compile(r"([^\W\d_][^:：\n]{0,79})[:：](?!//)\s*+(\S.*+)")
+MOST_NAME_WORDS, MOST_NAME_CHARS = 4, 40
 
 ROLES = {
     "user": "user",
@@ -35,47 +31,37 @@ def read_text(text: str) -> list[tuple[int, dict[str, Any]]]:
     lines = text.splitlines()
     spoken = [_spoken(line) for line in lines]
     if not _is_transcript(lines, spoken):
-        return list(_joined(_paragraphs(lines)))
-    return list(_joined(_turns(lines, spoken)))
-
-
-def _turns(lines: list[str], spoken: list[tuple[str, str] | None]) -> Iterator[Turn]:
-    """Each line of a transcript, with its number and the message it begins, if it begins one."""
+        return _paragraphs(lines)
+    messages: list[tuple[int, str, list[str]]] = []
     for number, (line, parts) in enumerate(zip(lines, spoken, strict=True), start=1):
         if parts is not None:
-            yield number, parts[1], _message(parts[0])
+            messages.append((number, parts[0], [parts[1]]))
         elif line.strip():
-            yield number, line.strip(), None
+            messages[-1][2].append(line.strip())
+    return [(number, _message(name, "\n".join(content))) for number, name, content in messages]
 
 
-def _joined(turns: Iterable[Turn]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The messages, each with all of its lines; joined once, for one message may have a million of them."""
-    begin, message, lines = 0, None, list[str]()
-    for number, line, begun in turns:
-        if begun is not None:
-            if message is not None:
-                yield begin, {**message, "content": "\n".join(lines)}
-            begin, message, lines = number, begun, []
-        lines.append(line)
-    if message is not None:
-        yield begin, {**message, "content": "\n".join(lines)}
-
-
-def _paragraphs(lines: list[str]) -> Iterator[Turn]:
-    """Each line of a text that is not blank; the first one after a blank one begins a message."""
+def _paragraphs(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:
+    paragraphs: list[tuple[int, list[str]]] = []
     is_new = True
     for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield number, line.strip(), {"role": "user"} if is_new else None
-        is_new = not line.strip()
+        if not line.strip():
+            is_new = True
+        elif is_new:
+            paragraphs.append((number, [line.strip()]))
+            is_new = False
+        else:
+            paragraphs[-1][1].append(line.strip())
+    return [(number, {"role": "user", "content": "\n".join(content)}) for number, content in paragraphs]
 
 
 def _spoken(line: str) -> tuple[str, str] | None:
     """(name, text) of a line that reads `Name: text`."""
-    found = _SPOKEN.fullmatch(line)
-    if found is None or len(found[1].split()) > MOST_NAME_WORDS:
+    found = _SPOKEN.fullmatch(line.strip())
+    name = "" if found is None else found[1].rstrip()
+    if found is None or len(name) > MOST_NAME_CHARS or len(name.split()) > MOST_NAME_WORDS:
         return None
-    return found[1], found[2].strip()
+    return name, found[2]
 
 
 def _is_transcript(lines: list[str], spoken: list[tuple[str, str] | None]) -> bool:
@@ -87,6 +73,8 @@ def _is_transcript(lines: list[str], spoken: list[tuple[str, str] | None]) -> bo
     return names.total() * 2 >= len(filled) or max(names.values()) > 1
 
 
-def _message(name: str) -> dict[str, Any]:
+def _message(name: str, content: str) -> dict[str, Any]:
     role = ROLES.get(name.casefold())
-    return {"role": "user", "speaker": name} if role is None else {"role": role}
+    if role is not None:
+        return {"role": role, "content": content}
+    return {"role": "user", "speaker": name, "content": content}

@@ -102,7 +102,7 @@ def check(requests: list[Request], name: str) -> None:
             )
 
 
-_FIELD = re.compile(r"messages\[(\d+)\]\.?(.*)", re.DOTALL)
+_FIELD = re.compile(r"messages\[(\d++)\]\.?(.*)", re.DOTALL)
 
 
 def _refused(message: str, request: Request, name: str) -> Failure:

@@ -17,12 +17,15 @@ told again. Noted by jobs, one at a time; looked at from any thread.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from enum import Enum
 from itertools import islice
+from typing import TypeVar
 
+from ebbtide.retrieval.normalisation import nfkc
 from ebbtide.vocabulary import holds_han
+
+V = TypeVar("V")
 
 MOST_FINGERPRINTS = 4096
 """Lines remembered as told: some forty answers of a hundred memories."""
@@ -36,7 +39,7 @@ LEAST_HAN_CHARS = 12
 
 SEPARATOR = "---"
 
-_BULLET = re.compile(r"^(?:[-*•>]\s+|\d{1,3}[.)]\s+|<[a-z][^<>]{0,40}>)+")
+_BULLET = re.compile(r"^(?:[-*•>]\s++|\d{1,3}[.)]\s++|<[a-z][^<>]{0,40}>)++")
 _CLOSING = re.compile(r"</[a-z][^<>]{0,40}>$")
 _BULLETS = frozenset("-*•><")
 MARKS = ("[memory] ", "[记忆] ")
@@ -65,8 +68,7 @@ class Echoes:
                 if fingerprint is not None:
                     self._known.pop(fingerprint, None)
                     self._known[fingerprint] = None
-        while len(self._known) > MOST_FINGERPRINTS:
-            del self._known[next(iter(self._known))]
+        self._known, self._made = _latest(self._known), _latest(self._made)
 
     def _fingerprint(self, line: str) -> int | None:
         """Of a line that was told; None where it says nothing."""
@@ -76,8 +78,6 @@ class Echoes:
         said = _said(line)[0]
         if not said:
             return None
-        while len(self._made) >= MOST_FINGERPRINTS:
-            del self._made[next(iter(self._made))]
         return self._made.setdefault(hash(line), hash(said))
 
     @property
@@ -118,6 +118,12 @@ class Echoes:
         return _Line.TOLD if len(said) >= least else _Line.OWN
 
 
+def _latest(known: dict[int, V]) -> dict[int, V]:
+    """Return the newest entries, as many as are kept. Copies them: deleting the oldest one by one is quadratic."""
+    surplus = len(known) - MOST_FINGERPRINTS
+    return known if surplus <= 0 else dict(islice(known.items(), surplus, None))
+
+
 def _is_said_alone(lines: list[str], kinds: list[_Line]) -> bool:
     spoken = [kind for line, kind in zip(lines, kinds, strict=True) if line.strip()]
     return spoken == [_Line.TOLD]
@@ -133,8 +139,7 @@ def _goes(index: int, lines: list[str], kinds: list[_Line]) -> bool:
 
 def _said(line: str) -> tuple[str, bool]:
     """What a line says, made alike, and whether it bears the mark of an answer. Every line told comes through here."""
-    plain = line if line.isascii() else unicodedata.normalize("NFKC", line)
-    said = " ".join(plain.casefold().split())
+    said = " ".join(nfkc(line).casefold().split())
     if not said.startswith(MARKS) and (said[:1] in _BULLETS or said[:1].isdigit()):
         said = _BULLET.sub("", said)
     if said.endswith(">"):

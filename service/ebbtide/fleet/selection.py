@@ -156,7 +156,7 @@ class Look:
     _stage: int = 0
     _begin: int = 0
     _picked: set[int] = field(default_factory=set)
-    _going: dict[int, list[Span]] = field(default_factory=dict)
+    _going: dict[int, dict[Span, None]] = field(default_factory=dict)
     """Stretches that go, by message."""
     _named_batches: dict[int, bool] = field(default_factory=dict)
     """Whether what was told with a batch names the topic."""
@@ -308,10 +308,10 @@ class Look:
         return not self.wanted.is_filtering or any(one.message in self._picked for one in node.sources)
 
     def _goes(self, message: int, text: str, spans: Iterable[Span]) -> None:
-        known, raw = self._going.setdefault(message, []), text.encode()
+        known, raw = self._going.setdefault(message, {}), text.encode()
         for span in spans:
             if span not in known:
-                known.append(span)
+                known[span] = None
                 self._note(raw[span[0] : span[1]].decode(errors="replace"))
 
     def _note(self, text: str) -> None:

@@ -22,9 +22,9 @@ CONTEXT_FIELDS = ("n_ctx", "max_model_len", "loaded_context_length", "context_le
 SMALLEST_WINDOW = 1024
 
 _TOO_LONG = re.compile(
-    r"context|exceeds?\b.*\btokens|too many tokens|maximum.*length", re.IGNORECASE | re.DOTALL
+    r"context|exceeds?\b.{0,200}\btokens|too many tokens|maximum.{0,200}length", re.IGNORECASE | re.DOTALL
 )
-_SERVED = re.compile(r"(?:\"n_ctx\"\s*:\s*|context (?:length|size|window)[^\d]{1,20})(\d{3,8})")
+_SERVED = re.compile(r"(?:\"n_ctx\"\s{0,8}:\s{0,8}|context (?:length|size|window)[^\d]{1,20})(\d{3,8})")
 
 
 class OpenAICompatibleChat(ServerChat):

@@ -18,18 +18,13 @@ from ebbtide.language.port import BadReply
 MOST_STARTS = 20
 """So many opening braces are tried before a reply is given up."""
 
-_THOUGHT = re.compile(r"<(think|thinking|thought)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_THOUGHT_END = re.compile(r"</(?:think|thinking|thought)>", re.IGNORECASE)
-_THOUGHT_START = re.compile(r"<(?:think|thinking|thought)>", re.IGNORECASE)
+_TAG = re.compile(r"<(?P<ends>/?)(?P<name>think|thinking|thought)>", re.ASCII | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
 
 def object_of(reply: str, key: str) -> dict[str, Any]:
     """The first JSON object of a reply that has `key`, thoughts before it left aside."""
-    text = _THOUGHT.sub(" ", reply)
-    text = _THOUGHT_END.split(text)[-1]
-    # A thought that never ends: look for the object before it, not in it.
-    text = _THOUGHT_START.split(text, maxsplit=1)[0]
+    text = _without_thoughts(reply)
     if not text.strip():
         raise BadReply("the reply is empty")
     found = False
@@ -47,6 +42,32 @@ def object_of(reply: str, key: str) -> dict[str, Any]:
             return value
         start = text.find("{", end_at)
     raise BadReply("the reply has not the form asked for" if found else "the reply is not JSON")
+
+
+def _without_thoughts(reply: str) -> str:
+    """Return the reply without its thoughts, in one pass.
+
+    A thought ends at the next end tag of its name. What precedes an end tag without a start is a thought, and so is
+    what follows a start tag without an end.
+    """
+    tags = list(_TAG.finditer(reply))
+    last_end = {tag["name"].lower(): tag.start() for tag in tags if tag["ends"]}
+    parts: list[str] = []
+    thought, begin, is_over = "", 0, False
+    for tag in tags:
+        name = tag["name"].lower()
+        if thought:
+            if tag["ends"] and name == thought:
+                thought, begin = "", tag.end()
+        elif tag["ends"]:
+            parts, begin, is_over = [], tag.end(), False
+        elif not is_over:
+            parts += [reply[begin : tag.start()], " "]
+            is_over = last_end.get(name, -1) < tag.start()
+            thought = "" if is_over else name
+        elif last_end.get(name, -1) > tag.start():
+            thought = name
+    return "".join(parts if is_over else [*parts, reply[begin:]])
 
 
 def text_in(values: Mapping[str, Any], key: str) -> str:

@@ -32,6 +32,7 @@ UNSPACED_FROM = "\u2e7f"
 SHORTEST_PIECE = 40
 """Characters below which a piece is not split any more."""
 
+_WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[。！？!?\n…]+|\.(?=\s)")
 _SOME_END = re.compile(r"[，、；,;:：\s]")
 
@@ -96,7 +97,7 @@ def placed(segments: Sequence[Segment], portion: Portion) -> list[Segment]:
 def _signs(text: str) -> set[str]:
     """What a text can be known by: its words, and pairs of characters where words are not spaced."""
     signs: set[str] = set()
-    for word in re.findall(r"\w+", text.casefold()):
+    for word in _WORD.findall(text.casefold()):
         if max(word) > UNSPACED_FROM:
             signs.update(a + b for a, b in pairwise(word))
         elif len(word) > 1:
@@ -119,7 +120,8 @@ def completed(segments: Sequence[Segment], said: Sequence[Utterance], max_chars:
         for index in segment.messages:
             told.setdefault(index, set()).update(_signs(segment.text))
     left_out = [i for i, m in enumerate(said) if has_word(m.text) and not _is_told(m.text, told.get(i))]
-    segments = [s for s in segments if not set(s.messages) <= set(left_out)]
+    are_left_out = set(left_out)
+    segments = [s for s in segments if not are_left_out.issuperset(s.messages)]
     by_rule = [
         Segment(s.text, tuple(left_out[i] for i in s.messages), s.start)
         for s in segment_by_rules([said[i] for i in left_out], max_chars)

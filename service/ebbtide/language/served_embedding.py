@@ -59,14 +59,18 @@ PREFIXES: tuple[tuple[str, str, str], ...] = (
     (r"nomic-embed-text", "search_document: ", "search_query: "),
     (r"embeddinggemma", "title: none | text: ", "task: search result | query: "),
     (r"qwen3-embedding", "", "Instruct: Given a question, retrieve memories that answer it\nQuery: "),
-    (r"\be5-(?!.*instruct)", "passage: ", "query: "),
+    (r"\be5-(?!.{0,300}instruct)", "passage: ", "query: "),
     (r"snowflake-arctic-embed2|arctic-embed-\w-v2", "", "query: "),
     (r"mxbai-embed|arctic-embed|bge-(?:small|base|large)-en", "", _PASSAGES),
     (r"bge-(?:small|base|large)-zh", "", "为这个句子生成表示以用于检索相关文章："),
 )
 """Models by name, with what was put before texts and before questions when they were trained."""
 
-_TOO_LONG = re.compile(r"too (?:long|large)|context|\btokens\b|maximum.*length", re.IGNORECASE | re.DOTALL)
+_PREFIXES = [(re.compile(pattern, re.IGNORECASE), text, query) for pattern, text, query in PREFIXES]
+
+_TOO_LONG = re.compile(
+    r"too (?:long|large)|context|\btokens\b|maximum.{0,200}length", re.IGNORECASE | re.DOTALL
+)
 _TOO_MANY = re.compile(r"batch|too many", re.IGNORECASE)
 _NO_EMBEDDINGS = re.compile(r"support.{0,20}embedding", re.IGNORECASE)
 
@@ -388,9 +392,8 @@ def served_embedder(
 
 def prefixes_of(name: str) -> tuple[str, str]:
     """What this model wants before a text, and before a question."""
-    found = (prefixes for pattern, *prefixes in PREFIXES if re.search(pattern, name, re.IGNORECASE))
-    text, query = next(found, ("", ""))
-    return text, query
+    found = ((text, query) for pattern, text, query in _PREFIXES if pattern.search(name))
+    return next(found, ("", ""))
 
 
 def cut_to(text: str, most_tokens: int) -> str:

@@ -36,6 +36,8 @@ MOST_PARTS = 20_000
 
 CONNECT_TIMEOUT_S = 10.0
 
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d++)?")
+
 LONGEST_RETRY_AFTER_S = 600.0
 """A server may ask for more patience than this, but does not get it."""
 
@@ -186,7 +188,7 @@ def retry_after_s(value: str | None) -> float | None:
     """The pause a server asks for, in seconds or as a date; None where it asks for none we understand."""
     if not value:
         return None
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", value.strip()):
+    if _SECONDS.fullmatch(value.strip()):
         return min(float(value), LONGEST_RETRY_AFTER_S) or None
     try:
         then = parsedate_to_datetime(value)

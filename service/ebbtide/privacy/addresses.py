@@ -13,8 +13,13 @@ from ebbtide.privacy.shape import Pattern, Place, bare, before
 
 _LATIN = "A-Za-z0-9\u00c0-\u024f"
 _DOMAIN = re.compile(
-    rf"(?:@|%40)(?:[{_LATIN}](?:[{_LATIN}-]{{0,61}}[{_LATIN}])?\.){{1,8}}(?:xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}})(?![A-Za-z0-9])"
+    r"(?:@|%40)(?:"
+    rf"(?:[{_LATIN}](?:[{_LATIN}-]{{0,61}}[{_LATIN}])?\.){{1,8}}(?:xn--[A-Za-z0-9-]{{2,59}}|[A-Za-z]{{2,24}})(?![A-Za-z0-9])"
+    r"|\[(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?i:IPv6:)?[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:\.[0-9]{1,3}){0,3})\]"
+    r")"
 )
+"""A domain, or the address of a machine in brackets (RFC 5321, section 4.1.3), behind its sign."""
+
 _IN_LOCAL = re.compile(rf"[{_LATIN}\u0300-\u036f._%+'-]")
 _SIGNS = "._%+'-"
 MOST_QUOTED = 64
@@ -25,17 +30,21 @@ _QUOTED = re.compile(rf'"(?:[^"\\\r\n]|\\.){{1,{MOST_QUOTED}}}"$')
 def _mailbox(match: re.Match[str]) -> Place | None:
     """The address around a domain: all that can stand before the sign, but for signs at its beginning.
 
-    A name in quotation marks is taken with them. An escaped sign (`%40`) counts with a name before it only.
+    A name in quotation marks is taken with them. An escaped sign (`%40`) counts with a name before it only. The scan
+    does not go back beyond where the search began: what precedes it belongs to another address or was refused. So
+    domains that follow each other directly are taken as one.
     """
-    begin = match.start()
+    begin, end = match.span()
+    while (more := _DOMAIN.match(match.string, end)) is not None:
+        end = more.end()
     quoted = _QUOTED.search(before(match, MOST_QUOTED + 2)) if match[0][0] == "@" else None
     if quoted is not None:
-        return match.start() - len(quoted[0]), match.end()
-    while begin > 0 and _IN_LOCAL.match(match.string, begin - 1):
+        return match.start() - len(quoted[0]), end
+    while begin > match.pos and _IN_LOCAL.match(match.string, begin - 1):
         begin -= 1
     while begin < match.start() and match.string[begin] in _SIGNS:
         begin += 1
-    return (begin, match.end()) if begin < match.start() else None
+    return (begin, end) if begin < match.start() else None
 
 
 _IPV4 = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\d|\.\d)")
@@ -52,6 +61,7 @@ def _dotted(match: re.Match[str]) -> Place | None:
     return match.span() if checks.is_told_address(match[0]) else None
 
 
+_NOT_LAST_DIGITS = re.compile(r".{0,3}[^0-9A-Fa-f]", re.DOTALL)
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 _IPV6 = re.compile(
     r"(?<![0-9A-Za-z:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![0-9A-Za-z:]|\.\d)"
@@ -61,7 +71,7 @@ _LEAST_HEX = 4
 
 
 def _colons(match: re.Match[str]) -> Place | None:
-    begin = match.start() - len(re.sub(r"(?s).*[^0-9A-Fa-f]", "", before(match, 4)))
+    begin = match.start() - len(_NOT_LAST_DIGITS.sub("", before(match, 4)))
     found = _IPV6.match(match.string, begin)
     if found is None or len(bare(found[0])) < _LEAST_HEX or not any(c.isdigit() for c in found[0]):
         return None

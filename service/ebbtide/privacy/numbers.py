@@ -15,7 +15,12 @@ from ebbtide.privacy.shape import Accept, Pattern, Place, bare, before, whole
 _APART = r"(?<!\d)(?<!\d[A-Za-z])"
 _OVER = r"(?!\d)(?![A-Za-z]\d)"
 
-_STRETCH = re.compile(r"[0-9](?:[ ().+-]{0,3}[0-9]){6,}+")
+_SIGNS = r" ./_|~·•‧・∙。-"
+"""What people put between the groups of a number."""
+
+_GAP = r"(?: ?[./_|~·•‧・∙。-] ?| )"
+
+_STRETCH = re.compile(rf"[0-9](?:[()+{_SIGNS}]{{0,3}}[0-9]){{6,}}+")
 """Seven digits at least: the fewest that any number here has."""
 
 _RUN = re.compile(r"[0-9]+")
@@ -43,17 +48,18 @@ def _where(holds: Callable[[str], bool]) -> Accept:
 _CARD = re.compile(
     _APART + r"(?<!\d\.)(?:"
     r"\d{13,19}"
-    r"|\d{4}(?P<four>[ -])\d{4}(?P=four)\d{4}(?P=four)\d{4}(?:(?P=four)\d{1,3})?"
-    r"|\d{4}\.\d{4}\.\d{4}\.\d{4}(?:\.\d{1,3})?(?!\.\d)"
-    r"|\d{4}(?P<six>[ -])\d{6}(?P=six)\d{4,5}"
-    r"|\d{6}[ -]\d{10,13}"
+    rf"|\d{{4}}(?P<four>{_GAP})\d{{4}}(?P=four)\d{{4}}(?P=four)\d{{4}}(?:(?P=four)\d{{1,3}})?(?!\.\d)"
+    rf"|\d{{4}}(?P<six>{_GAP})\d{{6}}(?P=six)\d{{4,5}}(?!\.\d)"
+    rf"|\d{{6}}{_GAP}\d{{10,13}}"
     r")" + _OVER
 )
 
-_CHINESE_ID = re.compile(_APART + r"[1-8]\d{5}(?P<gap>[ -]?)(?:18|19|20)\d{6}(?P=gap)\d{3}[\dXx]" + _OVER)
+_CHINESE_ID = re.compile(
+    _APART + rf"[1-8]\d{{5}}(?P<gap>{_GAP}?)(?:18|19|20)\d{{6}}(?P=gap)\d{{3}}[\dXx]" + _OVER
+)
 
 _SSN_CUE = re.compile(r"(?i)ssn|social|社保|社会安全")
-_SSN = re.compile(_APART + r"(?<![\d.-][.-])\d{3}(?P<gap>[ -]?)\d{2}(?P=gap)\d{4}(?!-\d)" + _OVER)
+_SSN = re.compile(_APART + rf"(?<![\d.-][.-])\d{{3}}(?P<gap>{_GAP}?)\d{{2}}(?P=gap)\d{{4}}(?!-\d)" + _OVER)
 
 
 def _social_security(match: re.Match[str]) -> Place | None:
@@ -63,7 +69,7 @@ def _social_security(match: re.Match[str]) -> Place | None:
     return match.span() if checks.is_social_security_number(bare(match[0])) else None
 
 
-_IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?<![A-Za-z0-9].{4})(?:[ -]?[A-Za-z0-9]){11,30}", re.DOTALL)
+_IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?<![A-Za-z0-9].{4})(?:[ ./_-]?[A-Za-z0-9]){11,30}", re.DOTALL)
 
 
 def _account(match: re.Match[str]) -> Place | None:
@@ -73,9 +79,10 @@ def _account(match: re.Match[str]) -> Place | None:
         return None
     text, end = match.string, match.start() + 1
     for _ in range(length - 1):
-        end += text[end : end + 1] in (" ", "-")
+        end += text[end : end + 1] in (" ", "-", ".", "/", "_")
         end += 1
-    is_over = not re.match(r"[A-Za-z0-9]", text[end : end + 1])
+    following = text[end : end + 1]
+    is_over = not (following.isascii() and following.isalnum())
     return (match.start(), end) if is_over and checks.is_iban(bare(text[match.start() : end])) else None
 
 
@@ -97,26 +104,35 @@ _AREA = r"(?:10|2\d|[3-9]\d{2})"
 """Chinese area codes, without the zero that stands before them at home."""
 
 _MOBILE = re.compile(
-    _APART + r"(?<!0\.)(?<!\+)(?:\(?(?:\+|00)86\)?[ -]?|86[ -]?)?"
-    r"1[3-9](?:\d[ -]?\d{4}[ -]?\d{4}|\d{2}[ -]\d{3}[ -]\d{4})" + _OVER + r"(?!\.\d)"
+    _APART + rf"(?<!0\.)(?<!\+)(?:\(?(?:\+|00)86\)?{_GAP}?|86{_GAP}?)?"
+    r"1[3-9](?:\d[ -]?\d{4}[ -]?\d{4}"
+    rf"|\d(?P<three>{_GAP})\d{{4}}(?P=three)\d{{4}}|\d{{2}}(?P<four>{_GAP})\d{{3}}(?P=four)\d{{4}})"
+    + _OVER
+    + r"(?![./]\d)"
 )
+
+_BRACKETED = re.compile(rf"(?<!\d)\(1[3-9]\d\){_GAP}?\d{{4}}{_GAP}?\d{{4}}" + _OVER)
+
+_SPREAD = re.compile(_APART + rf"1{_GAP}?[3-9](?:{_GAP}?\d){{9}}" + _OVER + r"(?![./]\d)")
+"""A mobile number in groups of any size: only after a word that announces one."""
 
 _LANDLINE = re.compile(
     r"(?<![\d.])(?<!\d[A-Za-z-])(?:"
-    rf"\(0{_AREA}\)[ -]?[2-8]\d{{2,3}}[ -]?\d{{4}}"
-    rf"|\(?(?:\+|00)86\)?[ -]?(?:\(0\))?0?{_AREA}[ -]?[2-8]\d{{2,3}}[ -]?\d{{4}}"
-    rf"|0{_AREA}[ -][2-8]\d{{2,3}}[ -]?\d{{4}}"
-    r"|[48]00-\d{3}-\d{4}|[48]00-\d{4}-\d{3}"
+    rf"\(0{_AREA}\){_GAP}?[2-8]\d{{2,3}}{_GAP}?\d{{4}}"
+    rf"|\(?(?:\+|00)86\)?{_GAP}?(?:\(0\))?0?{_AREA}{_GAP}?[2-8]\d{{2,3}}{_GAP}?\d{{4}}"
+    rf"|0{_AREA}[ -][2-8]\d{{2,3}}[ -]?\d{{4}}|0{_AREA}(?P<area>{_GAP})[2-8]\d{{2,3}}(?P=area)\d{{4}}"
+    rf"|[48]00(?P<short>{_GAP})(?:\d{{3}}(?P=short)\d{{4}}|\d{{4}}(?P=short)\d{{3}})"
     r")" + _OVER
 )
 
 _AMERICAN = re.compile(
-    r"(?<![\d.])(?<!\d[A-Za-z-])(?:\+?1[ .-]?)?"
-    r"(?:\([2-9]\d{2}\)[ .-]?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}" + _OVER + r"(?![.-]\d)"
+    r"(?<![\d./])(?<!\d[A-Za-z-])(?:\+?1[ ./_·•-]?)?"
+    r"(?:\([2-9]\d{2}\)[ ./_·•-]?|[2-9]\d{2}[ ./_·•-])[2-9]\d{2}[ ./_·•-]\d{4}" + _OVER + r"(?![./-]\d)"
 )
 
 _INTERNATIONAL = re.compile(
-    r"(?<![\dA-Za-z+])(?:\+[1-9]\d{0,2}|00[1-9]\d{0,2}[ -])(?:[ .-]?\(\d{1,4}\))?(?:[ .-]?\d){6,13}" + _OVER
+    r"(?<![\dA-Za-z+])(?:\+[1-9]\d{0,2}|00[1-9]\d{0,2}[ -])(?:[ .-]?\(\d{1,4}\))?(?:[ ./_·•-]?\d){6,13}"
+    + _OVER
 )
 
 _JOINED = re.compile(
@@ -137,5 +153,7 @@ PHONES = (
     Pattern("phone", _LANDLINE, whole),
     Pattern("phone", _AMERICAN, whole),
     Pattern("phone", _INTERNATIONAL, whole),
+    Pattern("phone", _BRACKETED, whole),
     Pattern("phone", _JOINED, _cued),
+    Pattern("phone", _SPREAD, _cued),
 )

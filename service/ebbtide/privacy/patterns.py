@@ -53,7 +53,7 @@ def _searched(pattern: Pattern, text: str) -> Iterator[Place]:
     position = 0
     while (match := pattern.shape.search(text, position)) is not None:
         place = pattern.accept(match)
-        if place is not None:
+        if place is not None and place[0] < place[1]:
             yield place
         # What was refused may hide another one that begins inside.
         position = match.start() + 1 if place is None else max(place[1], match.start() + 1)

@@ -11,10 +11,15 @@ Place = tuple[int, int]
 
 Accept = Callable[[re.Match[str]], Place | None]
 
+_SEPARATOR = re.compile(r"[^0-9A-Za-z]++")
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A shape, and what must be true of what has it: `accept` names the place meant, or None."""
+    """A shape, and what must be true of what has it: `accept` names the place meant, or None.
+
+    An empty place means that nothing stands there, and nothing before its end either.
+    """
 
     kind: str
     shape: re.Pattern[str]
@@ -40,4 +45,4 @@ def before(match: re.Match[str], most: int) -> str:
 
 def bare(text: str) -> str:
     """Letters and digits, without what separates them."""
-    return re.sub(r"[^0-9A-Za-z]", "", text)
+    return _SEPARATOR.sub("", text)

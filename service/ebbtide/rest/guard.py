@@ -50,9 +50,9 @@ PAGES = frozenset({"/docs"})
 _OWN_SITE = frozenset({"none", "same-origin"})
 """What `Sec-Fetch-Site` says of a request by the user or by a page of ours; any other value is refused."""
 
-_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::\d{1,5})?")
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]++)\]|(?P<name>[^\s:/?#@\[\]]++))(?::\d{1,5})?")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-_UPLOAD = re.compile(r"/v1/agents/[^/]+/restore")
+_UPLOAD = re.compile(r"/v1/agents/[^/]++/restore")
 _UPLOAD_TYPES = frozenset({"application/octet-stream", "application/x-ndjson"})
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 

@@ -16,7 +16,7 @@ from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE, Leaving
 
 router = APIRouter(route_class=VerbRoute, responses=ERRORS, tags=["moving"])
 
-_FILE = re.compile(r"/v1/agents/[^/]+/(backup|export)")
+_FILE = re.compile(r"/v1/agents/[^/]++/(backup|export)")
 _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.retrieval.normalisation import nfkc
 from ebbtide.retrieval.variants import simplified
 
 Terms = NDArray[np.uint32]
@@ -61,7 +61,7 @@ MOST_CHARACTERS = 200_000
 def normalised(text: str) -> str:
     """A text as it is matched: compatibility forms, case and traditional characters folded."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(simplified())
+        text = nfkc(text).translate(simplified())
     return text.casefold()
 
 

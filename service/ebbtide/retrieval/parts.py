@@ -15,11 +15,11 @@ import re
 MOST_PARTS = 8
 
 _AUXILIARY = r"(?:did|do|does|was|were|is|are|has|have|had|will|would|can|could|should)(?:n['’]t)?(?![a-z])"
-_ALSO = r"(?:另外|还有|以及|并且|同时|此外)[，,]?\s*"
+_ALSO = r"(?:另外|还有|以及|并且|同时|此外)[，,]?\s*+"
 _CUT = re.compile(
-    rf"[?？][\"'”’」』)）]*\s*(?:{_ALSO}|(?:and|also|or|but)\b,?\s*)?|[。！]\s*(?:{_ALSO})?|[;；]\s*"
-    r"|,?\s+(?:and|but)\s+(?:also\s+)?(?=(?:what|how|why|when|where)\b|(?:who|whom|which)\s+"
-    rf"{_AUXILIARY})|[，,]\s*{_ALSO}",
+    rf"[?？][\"'”’」』)）]*+\s*+(?:{_ALSO}|(?:and|also|or|but)\b,?\s*+)?|[。！]\s*+(?:{_ALSO})?|[;；]\s*+"
+    r"|(?:,\s++|(?<!\s)\s++)(?:and|but)\s++(?:also\s++)?(?=(?:what|how|why|when|where)\b|(?:who|whom|which)\s++"
+    rf"{_AUXILIARY})|[，,]\s*+{_ALSO}",
     re.IGNORECASE,
 )
 """Between two parts."""

@@ -58,8 +58,8 @@ def understand(query: str, *, speakers: Sequence[str], reference_ms: int) -> Que
 
 
 _QUOTED = (
-    r"\"[^\"\n]+\"|“[^“”\n]+”|「[^「」\n]+」|『[^『』\n]+』|《[^《》\n]+》|‘[^‘’\n]+’(?!\w)"
-    r"|(?<!\w)'[^'\n]+'(?!\w)"
+    r"\"[^\"\n]++\"|“[^“”\n]++”|「[^「」\n]++」|『[^『』\n]++』|《[^《》\n]++》|‘[^‘’\n]++’(?!\w)"
+    r"|(?<!\w)'[^'\n]++'(?!\w)"
 )
 _PHRASE = re.compile(_QUOTED)
 
@@ -74,7 +74,7 @@ def _phrases(query: str) -> tuple[str, ...]:
 
 _HAN = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003134f"
 _HAS_HAN = re.compile(f"[{_HAN}]")
-_NO_LATIN = re.compile(rf"[\W_{_HAN}]+")
+_NO_LATIN = re.compile(rf"[\W_{_HAN}]++")
 _POSSESSIVE = re.compile(r"['’]s(?![^\W_])")
 
 
@@ -108,18 +108,18 @@ _AUXILIARY = (
 )
 _MEASURES = "个次位只本张条岁台辆种件家人回遍"
 _ASKING: tuple[tuple[str, AsksFor, str], ...] = (
-    ("many", "how many", rf"\bhow\s+(?:many|much|often)\b|(?<![好十])几[{_MEASURES}]|多少"),
-    ("when", "when", r"\b(?:what|which)\s+(?:date|day|year|month|week|time)\b|\bhow\s+long\s+ago\b"
+    ("many", "how many", rf"\bhow\s++(?:many|much|often)\b|(?<![好十])几[{_MEASURES}]|多少"),
+    ("when", "when", r"\b(?:what|which)\s++(?:date|day|year|month|week|time)\b|\bhow\s++long\s++ago\b"
                      r"|什么时[候间]|何时|哪一?[年天月日]|几[月号点日]|多久(?:以|之)?前|\bwhen\b"),
-    ("where", "where", r"\b(?:what|which)\s+(?:city|country|place|town|state)\b"
+    ("where", "where", r"\b(?:what|which)\s++(?:city|country|place|town|state)\b"
                        r"|什么地方|何处|何地|哪[里儿]|在哪|哪个(?:城市|国家|地方)|\bwhere\b"),
-    ("why", "why", r"\bwhy\b|\bhow\s+come\b|\bfor\s+what\s+reason\b|为什么|为何|为啥|什么原因"),
+    ("why", "why", r"\bwhy\b|\bhow\s++come\b|\bfor\s++what\s++reason\b|为什么|为何|为啥|什么原因"),
     ("who", "who", r"\bwho(?:m|se)?\b|谁|哪一?位|什么人"),
     ("what", "what", r"\bwhat\b|\bwhich\b|什么|啥|哪[个些种家]"),
 )  # fmt: skip
 _ASKED = re.compile("|".join(f"(?P<{name}>{pattern})" for name, _, pattern in _ASKING), re.IGNORECASE)
 _ASKS_FOR = {name: asks_for for name, asks_for, _ in _ASKING}
-_THEN_ASKS = re.compile(rf"['’]s\b|\s+{_AUXILIARY}|\s*$|\s*[?？,]", re.IGNORECASE)
+_THEN_ASKS = re.compile(rf"['’]s\b|\s*+(?:$|[?？,]|(?<=\s){_AUXILIARY})", re.IGNORECASE)
 
 
 def _asked_for(query: str) -> AsksFor:
@@ -136,19 +136,19 @@ def _asked_for(query: str) -> AsksFor:
 # The telling words: courtesies and question words go, quoted phrases stay as they are.
 
 _COURTESY = (
-    r"(?:(?:can|could|would|will)\s+you\s+)?(?:please\s+)?(?:tell|remind|show)\s+me\b(?:\s+(?:about|of)\b)?"
-    r"|\bdo\s+you\s+(?:remember|know|recall)\b|\bi\s+(?:want|would\s+like|['’]d\s+like)\s+to\s+know\b"
-    r"|\bi\s+wonder\b|\bplease\b|(?:请问|请(?:你)?(?:告诉|提醒)我|告诉我|你?还?记得|你知道|我?想知道|帮我(?:查|找)一?下)"
+    r"(?:(?:can|could|would|will)\s++you\s++)?(?:please\s++)?(?:tell|remind|show)\s++me\b(?:\s++(?:about|of)\b)?"
+    r"|\bdo\s++you\s++(?:remember|know|recall)\b|\bi\s++(?:want|would\s++like|['’]d\s++like)\s++to\s++know\b"
+    r"|\bi\s++wonder\b|\bplease\b|(?:请问|请(?:你)?(?:告诉|提醒)我|告诉我|你?还?记得|你知道|我?想知道|帮我(?:查|找)一?下)"
 )
 _QUESTION_WORDS = (
-    rf"\bhow\s+(?:many|much|often|long|come)\b(?:\s+(?:times?|ago)\b)?(?:\s+{_AUXILIARY})?"
-    r"|\bwhat\s+(?:kind|type|sort)s?\s+of\b"
-    rf"|\b(?:what|which|who|whom|whose|when|where|why|how)\b(?:['’](?:s|re|d|ll)\b|\s+{_AUXILIARY})?"
+    rf"\bhow\s++(?:many|much|often|long|come)\b(?:\s++(?:times?|ago)\b)?(?:\s++{_AUXILIARY})?"
+    r"|\bwhat\s++(?:kind|type|sort)s?\s++of\b"
+    rf"|\b(?:what|which|who|whom|whose|when|where|why|how)\b(?:['’](?:s|re|d|ll)\b|\s++{_AUXILIARY})?"
     r"|[是在]?(?:什么(?:时[候间]|地方|人|原因|样的)?|谁|哪(?:里|儿|一?[个些位年天月日种家]))|为(?:什么|何|啥)"
     rf"|多少[个次]?|(?<![好十])几[{_MEASURES}月号点]|怎么样?|如何|何时|何处|何地|[在是]哪"
 )
 _NOT_TELLING = re.compile(
-    rf"(?P<quoted>{_QUOTED})|(?P<asking>\b{_COURTESY}|{_QUESTION_WORDS})|(?P<blank>\s+)", re.IGNORECASE
+    rf"(?P<quoted>{_QUOTED})|(?P<asking>\b{_COURTESY}|{_QUESTION_WORDS})|(?P<blank>\s++)", re.IGNORECASE
 )
 _OPENING = re.compile(rf"{_AUXILIARY}\s", re.IGNORECASE)
 _EDGES = " \t\n,.;:?!，。；：？！、…"
@@ -165,15 +165,15 @@ def _telling_words(query: str) -> str:
 
 
 _CODE = re.compile(
-    r"\bhttps?://|\bwww\.\w|\w@\w+\.\w"  # addresses
-    r"|(?<![\w/])(?:~|\.{1,2})?/[\w.-]+/[\w.-]|\b[A-Za-z]:\\\w"  # paths
+    r"\bhttps?://|\bwww\.\w|\w@\w++\.\w"  # addresses
+    r"|(?<![\w/])(?:~|\.{1,2})?/[\w.-]++/[\w.-]|\b[A-Za-z]:\\\w"  # paths
     r"|\w\.(?:py|js|ts|tsx|java|go|rs|c|cc|cpp|h|rb|php|sh|sql|json|ya?ml|toml|xml|html|css|md|txt|csv|log|conf|pdf)\b"
     r"|(?<!\d)\d{6,}"  # long numbers
     r"|(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d])"  # versions, network addresses
     r"|(?<![A-Za-z0-9])[A-Z]{1,8}(?:-?\d{3,}|-\d{2,}|-\d{1,8}-\d)"  # E1234, ERR-42, CVE-2023-1
     r"|(?i:\b(?:error|errno|code|status|exit|exception)\b|错误码?|状态码|代码)(?:\s?[Cc]ode)?\s{0,2}[#:：]?\s{0,2}-?\d"
-    r"|\b0x[0-9A-Fa-f]+|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"
+    r"|\b0x[0-9A-Fa-f]+|\b(?=[a-f]*+\d)(?=\d*+[a-f])[0-9a-f]{8,}+\b"
     r"|[A-Za-z0-9]_[A-Za-z0-9]|\w\(\)|\w::\w|(?<!\S)--[a-z]|`[^`\s]"  # names in programs
-    r"|(?<![A-Za-z0-9])(?:[a-z]{2,}(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){3,}"
-    r"|[A-Z][A-Za-z]*(?:Error|Exception))(?![A-Za-z0-9])"
+    r"|(?<![A-Za-z0-9])(?:[a-z]{2,}+(?:[A-Z][a-z0-9]++)++|(?:[A-Z][a-z0-9]++){3,}+"
+    r"|(?!(?:Error|Exception)(?![A-Za-z]))[A-Z][A-Za-z]*+(?:(?<=Error)|(?<=Exception)))(?![A-Za-z0-9])"
 )

@@ -23,7 +23,11 @@ GAP = "…"
 MOST_SENTENCES = 200
 """Sentences of a text that are looked at."""
 
-_END = re.compile(r"[。！？；…]+[”’」』）\"')]*\s*|[.!?;]+[\"'”’)\]]*(?:\s+|$)|\n+")
+_END = re.compile(
+    r"[。！？；…]++[”’」』）\"')]*+\s*+"
+    r"|[.!?;](?<![.!?;]{2})[.!?;]*+[\"'”’)\]]*+(?:\s++|$)"
+    r"|\n++"
+)
 
 
 def sentences_of(text: str) -> list[str]:

@@ -17,6 +17,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from ebbtide.retrieval.normalisation import nfkc
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.variants import simplified
 
@@ -36,7 +37,11 @@ _NO_WIDTH = "\u200b"
 
 _GAP = rf"[\s{_NO_WIDTH}]"
 
+_EDGES = re.compile(rf"\A{_GAP}++|(?<!{_GAP}){_GAP}++\Z")
+
 _IN_WORDS = rf"[^\W{_NO_ENDS}]"
+
+_LETTER = re.compile(_IN_WORDS)
 
 _ALIKE = str.maketrans(
     {
@@ -52,7 +57,7 @@ class Topic:
     """Words that name something."""
 
     def __init__(self, words: str) -> None:
-        folded = re.sub(rf"\A{_GAP}+|{_GAP}+\Z", "", _folded(words)[0])
+        folded = _EDGES.sub("", _folded(words)[0])
         if not folded:
             raise ValueError("a topic has words")
         self._pattern = _pattern(folded)
@@ -64,14 +69,17 @@ class Topic:
     def stretches(self, text: str) -> list[Span]:
         """The sentences of a text that name it, in UTF-8 bytes, in order; neighbours as one."""
         folded, places = _folded(text)
-        named = [(places[m.start()][0], places[m.end() - 1][1]) for m in self._pattern.finditer(folded)]
+        found_at = [match.span() for match in self._pattern.finditer(folded)]
+        named = found_at if places is None else [(places[a][0], places[b - 1][1]) for a, b in found_at]
         if not named:
             return []
         found: list[Span] = []
-        begin = place = 0
+        begin = place = passed = 0
         for sentence in sentences_of(text):
             end, size = begin + len(sentence), len(sentence.encode())
-            if any(first < end and last > begin for first, last in named):
+            while passed < len(named) and named[passed][1] <= begin:
+                passed += 1
+            if passed < len(named) and named[passed][0] < end:
                 if found and found[-1][1] == place:
                     found[-1] = (found[-1][0], place + size)
                 else:
@@ -83,8 +91,8 @@ class Topic:
 def _pattern(folded: str) -> re.Pattern[str]:
     """What finds the words of a topic; a space without width in them may part two words or stand within one."""
     parts = re.split(f"({_GAP}+)", folded)
-    parts[::2] = [f"{_NO_WIDTH}*".join(map(re.escape, word)) for word in parts[::2]]
-    parts[1::2] = [_GAP + ("+" if gap.strip(_NO_WIDTH) else "*") for gap in parts[1::2]]
+    parts[::2] = [f"{_NO_WIDTH}*+".join(map(re.escape, word)) for word in parts[::2]]
+    parts[1::2] = [_GAP + ("++" if gap.strip(_NO_WIDTH) else "*+") for gap in parts[1::2]]
     begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
     end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
     return re.compile(begin + "".join(parts) + end)
@@ -92,20 +100,19 @@ def _pattern(folded: str) -> re.Pattern[str]:
 
 def _ends_words(character: str) -> bool:
     """Whether a word ends with the character where no other letter follows."""
-    return re.fullmatch(_IN_WORDS, character) is not None
+    return _LETTER.fullmatch(character) is not None
 
 
-def _folded(text: str) -> tuple[str, list[Span]]:
-    """A text as it is compared, and for each of its characters where it comes from in the text."""
+def _folded(text: str) -> tuple[str, list[Span] | None]:
+    """A text as it is compared, and for each of its characters where it comes from; None where nothing has moved."""
     if text.isascii():
-        folded = text.casefold().translate(_ALIKE)
-        return folded, [(place, place + 1) for place in range(len(text))]
+        return text.casefold().translate(_ALIKE), None
     table = simplified()
     characters: list[str] = []
     places: list[Span] = []
     for cluster, begin, end in _clusters(text):
-        composed = unicodedata.normalize("NFKC", cluster.translate(_ALIKE))
-        same = unicodedata.normalize("NFKC", composed.casefold()).translate(table).translate(_ALIKE)
+        composed = nfkc(cluster.translate(_ALIKE))
+        same = nfkc(composed.casefold()).translate(table).translate(_ALIKE)
         characters.append(same)
         places.extend([(begin, end)] * len(same))
     return "".join(characters), places
@@ -116,7 +123,8 @@ def _clusters(text: str) -> Iterator[tuple[str, int, int]]:
 
     Spaces without width stay, but for those within a cluster.
     """
-    cluster, begin, end = "", 0, 0
+    cluster: list[str] = []
+    begin = end = 0
     spaces: list[int] = []
     for place, character in enumerate(text):
         if not character.isascii() and unicodedata.category(character) == "Cf":
@@ -125,13 +133,14 @@ def _clusters(text: str) -> Iterator[tuple[str, int, int]]:
             continue
         if not cluster or not _joins(character):
             if cluster:
-                yield cluster, begin, end
+                yield "".join(cluster), begin, end
             yield from ((_NO_WIDTH, space, space + 1) for space in spaces)
-            cluster, begin = "", place
+            cluster, begin = [], place
         spaces.clear()
-        cluster, end = cluster + character, place + 1
+        cluster.append(character)
+        end = place + 1
     if cluster:
-        yield cluster, begin, end
+        yield "".join(cluster), begin, end
     yield from ((_NO_WIDTH, space, space + 1) for space in spaces)
 
 

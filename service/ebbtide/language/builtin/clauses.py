@@ -27,7 +27,7 @@ class Clause(NamedTuple):
 
 _COMMA = re.compile(
     # The first character is a set of its own, by which a search finds it fast; the rest looks back at it.
-    r"[，；：,;:—\s](?:(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]+\s"
+    r"[，；：,;:—\s](?:(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]++\s"
     r"|(?<=\s)(?<!\sa\s)(?<!\b[Ee]ven\s)"
     r"(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s))"
 )

@@ -9,10 +9,14 @@ Deliberately not here: which pieces are kept (selection.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from ebbtide.language.builtin.edges import trim, without_dangling_words, without_opener
+from ebbtide.language.builtin.edges import trim, trim_end, without_dangling_words, without_opener
 from ebbtide.language.builtin.scripts import is_dense
+
+# A seam changes only the end of what is composed so far: at most this many characters before it are looked at again.
+_OPEN_CHARS = 2000
 
 
 class Kept(NamedTuple):
@@ -29,6 +33,7 @@ class Kept(NamedTuple):
 def compose(text: str, kept: list[Kept], target: int) -> str:
     """Set the kept pieces together, mend the seams and end cleanly."""
     dense = is_dense(text[:400])
+    settled: list[str] = []
     result = ""
     previous: Kept | None = None
     for piece in kept:
@@ -36,15 +41,26 @@ def compose(text: str, kept: list[Kept], target: int) -> str:
         if previous is None:
             result = without_opener(words) if piece.start > 0 else words
         else:
-            result = _seam(text, result, words, previous, piece, dense)
+            result = _seam(text, result, words, previous, piece, dense, trim_end if settled else trim)
         previous = piece
-    result = without_dangling_words(trim(result))
+        if len(result) > 2 * _OPEN_CHARS:
+            settled.append(result[:-_OPEN_CHARS])
+            result = result[-_OPEN_CHARS:]
+    result = without_dangling_words(trim("".join([*settled, result])))
     if previous is not None and result:
         result = _ending(result, previous, target)
     return result
 
 
-def _seam(text: str, result: str, words: str, previous: Kept, piece: Kept, dense: bool) -> str:
+def _seam(
+    text: str,
+    result: str,
+    words: str,
+    previous: Kept,
+    piece: Kept,
+    dense: bool,
+    trim: Callable[[str], str],
+) -> str:
     gap = text[previous.end : piece.start]
     if previous.mark == "…":
         return trim(result) + ("…" if dense else "… ") + without_opener(words)

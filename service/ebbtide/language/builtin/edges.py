@@ -14,16 +14,17 @@ import re
 from ebbtide.language.builtin import words_chinese, words_english
 
 _MAY_MARK = re.compile(r"[*_~`#•·>\d-]")
-_MARKUP = re.compile(r"\*\*|__|~~|^\s*(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s+|```\w*", re.MULTILINE)
+_MARKUP = re.compile(r"\*\*|__|~~|^[^\S\n]*+(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s++|```\w*+", re.MULTILINE)
 # Cut by str.strip, many times faster than a pattern that looks for the end; no white space lies above U+3000.
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 _DANGLING_END = _SPACES + ",，、;；:：-–—~～(（[【《「『“‘#*_|/&+=<>"
 _DANGLING_START = _SPACES + ",，、;；:：.。!！?？…·•-–—~～)）]】》」』”’*_|/&+=>"
 _END_MARKS = _SPACES + ".。．!！?？…,，、;；:：~～-–—"
-# A conjunction whose clause is gone.
-_DANGLING_WORDS = re.compile(
-    r"(?:[,;\s]+(?:but|and|so|or|because|although|while|of course|however|then)\b)+[,;\s]*$", re.IGNORECASE
+# A conjunction whose clause is gone, at the end of a text.
+_DANGLING_WORD = re.compile(
+    r"[,;\s](?:but|and|so|or|because|although|while|of course|however|then)\Z", re.IGNORECASE
 )
+_DANGLING_WORD_CHARS = len(", of course")
 _PAIRS = (
     ("（", "）"),
     ("(", ")"),
@@ -38,16 +39,16 @@ _PAIRED = re.compile("[" + re.escape("".join(map("".join, _PAIRS))) + '"*`]')
 _ENGLISH_OPENER = re.compile(
     r"(?:(?:and |so |but )?i (?:think|guess|mean|believe|feel like|must say|have to say|can (?:only )?imagine)"
     r"(?: that\b)?+(?! (?:in|so|not|of|about|for|to)\b)"
-    r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w+ing)|which(?: is| was| are| were)?(?! one)|so that"
+    r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w{1,40}ing)|which(?: is| was| are| were)?(?! one)|so that"
     r"|(?:congrats|congratulations) on|thank(?:s| you)(?: so much| a lot| very much)? for"
     r"|you know"
     r"|to be honest|by the way|"
-    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w+|as well as|"
+    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w++|as well as|"
     r"i'm (?:so |really |very )?(?:glad|happy) (?:that |to (?:hear|see|know)(?: that)? )?|"
     r"sounds good|good point|for example|such as)\b[,\s]*",
     re.IGNORECASE,
 )
-_ENGLISH_WORD = re.compile(r"([A-Za-z']+)([,!.\s]+|$)")
+_ENGLISH_WORD = re.compile(r"([A-Za-z']++)(?:[,!.\s]++|$)")
 
 
 def plain(text: str) -> str:
@@ -59,17 +60,30 @@ def plain(text: str) -> str:
 
 def trim(text: str) -> str:
     """Cut dangling punctuation at both ends and the halves of broken pairs."""
-    text = text.lstrip(_DANGLING_START)
+    return trim_end(text.lstrip(_DANGLING_START)).strip()
+
+
+def trim_end(text: str) -> str:
+    """Cut dangling punctuation at the end and the halves of broken pairs."""
     previous = ""
     while previous != text:
         previous = text
         text = _unpaired(text.rstrip(_DANGLING_END))
-    return text.strip()
+    return text
 
 
 def without_dangling_words(text: str) -> str:
     """Cut the conjunctions a piece ends in."""
-    return _DANGLING_WORDS.sub("", text) or text
+    end = cut = len(text)
+    while True:
+        while end and (text[end - 1].isspace() or text[end - 1] in ",;"):
+            end -= 1
+        if cut < len(text):
+            cut = end
+        word = _DANGLING_WORD.search(text[max(0, end - _DANGLING_WORD_CHARS) : end])
+        if word is None:
+            return text[:cut] or text
+        end = cut = end - len(word[0])
 
 
 def without_end_mark(text: str) -> str:

@@ -32,7 +32,7 @@ _CALLED_NAME = 0.35
 _SOCIAL = ADJECTIVES | words_social.ENGLISH | words_social.CHINESE
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
 _REMNANT = re.compile(
-    "[很挺太更最别不没能会想要被把给让][\u4e00-\u9fff]|[\u4e00-\u9fff]+[到了过着得出来去的吃是]$|[a-z]+ly$"
+    "[很挺太更最别不没能会想要被把给让][\u4e00-\u9fff]|[\u4e00-\u9fff]{1,30}[到了过着得出来去的吃是]$|[a-z]{1,30}ly$"
 )
 
 

@@ -21,7 +21,6 @@ Span = tuple[int, int]
 
 CLOSERS = "”’」』）)】》〉］\\]}\"'»*_`"
 _BOUNDARY = re.compile(rf"[.。．｡!！?？…‽؟۔।॥።။։]+[{CLOSERS}]*|\n")
-_STARS = re.compile(r"[*_`\"']+$")
 
 # One pattern for what must not be cut inside. Every repeat is bounded or guarded by a look-behind,
 # so that a wall of one character is scanned once.
@@ -30,7 +29,7 @@ _PROTECTED = re.compile(
     r"|(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
     r"|`[^`\n]{1,80}`"
 )
-_TRAILING = re.compile(r"[.,;:!?)\]}'*_]+$")
+_TRAILING = ".,;:!?)]}'*_"
 
 # A bracket longer than this is a passage of its own and may be cut.
 _QUOTE_MAX = 60
@@ -38,13 +37,13 @@ _PAIRS = {"）": "（", ")": "(", "》": "《", "」": "「", "』": "『", "”
 _BRACKET = re.compile("[" + re.escape("".join(_PAIRS) + "".join(_PAIRS.values())) + '"\n]')
 
 _DENSE = re.compile(f"[{HAN}{KANA}]")
-_LAST_WORD = re.compile(r"[^\W_][\w.'’-]*$")
+_LAST_WORD = re.compile(r"[^\W_][\w.'’-]{0,24}$")
 _STARTERS = words(
     "The A An It He She We They I This That These Those But And So Then There In On At My Our Your "
     "If When After Before What How Who Why Where No Yes You"
 )
-_NEXT_WORD = re.compile(r"[A-Za-z']+")
-_LINE_MARK = re.compile(r"\s*(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})$")
+_NEXT_WORD = re.compile(r"[A-Za-z']++")
+_LINE_MARK = re.compile(r"\s*+(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})$")
 # A line at least this long that ends in no punctuation was wrapped, not ended.
 _WRAPPED_MIN = 50
 
@@ -93,8 +92,8 @@ def _protected_spans(text: str) -> list[Span]:
     """Find URLs, addresses, inline code and short quotations, merged into disjoint spans."""
     spans: list[Span] = []
     for match in _PROTECTED.finditer(text) if _may_protect(text) else ():
-        tail = _TRAILING.search(match.group()[-40:]) if match.group()[0] != "`" else None
-        spans.append((match.start(), match.end() - (len(tail.group()) if tail else 0)))
+        found = match.group() if match.group()[0] == "`" else match.group().rstrip(_TRAILING)
+        spans.append((match.start(), match.start() + len(found)))
     spans.extend(_bracket_spans(text))
     spans.sort()
     merged: list[Span] = []

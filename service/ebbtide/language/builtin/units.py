@@ -75,7 +75,7 @@ LATE_CONDITION = re.compile(
 
 # A piece that begins so leans on what stands before it.
 _NEEDS_HOST = re.compile(
-    r"(?:it|they|he|she|such|this|that|these|those|them|its|and|or|to|of|for|with|like|which|as|in|on|at|by|[a-z]+ing)\b"
+    r"(?:it|they|he|she|such|this|that|these|those|them|its|and|or|to|of|for|with|like|which|as|in|on|at|by|[a-z]{1,40}ing)\b"
     r"|[这那]|比如|例如|像|包括|特别是|尤其|让[我人]|使|令|并|也|就|都|而|才|便|于是|从而|以至|结果|把|被|还|又|再|来",
     re.IGNORECASE,
 )

@@ -1,0 +1,120 @@
+"""Every compiled pattern of the package, and what the code does with it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ebbtide
+from ebbtide.retrieval import normalisation, topic
+from tests.tidy.pages import PACKAGE, modules
+
+DEEPEST = 4
+"""Containers within containers that are searched for patterns."""
+
+METHODS = frozenset({"search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"})
+ANCHORED = frozenset({"match", "fullmatch"})
+"""Methods that try a pattern at one place only."""
+
+TOPICS = ("Ann", "小明", "Ann Lee", "a\u200bb c", "x.y (z)", "'ab'", "a a a a a a a a a a b")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A compiled pattern, the name of the constant that holds it, and whether it is tried at one place only."""
+
+    name: str
+    pattern: re.Pattern[str]
+    is_anchored: bool
+
+
+def _reached(value: Any, depth: int = DEEPEST) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth == 0 or isinstance(value, str | bytes | int | float):
+        return
+    elif isinstance(value, dict):
+        yield from _reached([*value.keys(), *value.values()], depth)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for one in value:
+            yield from _reached(one, depth - 1)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _reached(getattr(value, field.name, None), depth - 1)
+
+
+@cache
+def compiled() -> tuple[Found, ...]:
+    """Every pattern that a module of the package holds, each once, and those that are made while it runs."""
+    found: dict[tuple[str, int], Found] = {}
+    for info in pkgutil.walk_packages(ebbtide.__path__, "ebbtide."):
+        if info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(info.name)
+        uses = _uses(Path(module.__file__ or ""))
+        for name, value in vars(module).items():
+            for pattern in _reached(value):
+                used = uses.get(name, frozenset())
+                is_anchored = bool(used) and used <= ANCHORED
+                known = found.get((pattern.pattern, pattern.flags))
+                if known is None or (known.is_anchored and used and not is_anchored):
+                    place = f"{info.name.removeprefix('ebbtide.')}.{name}"
+                    found[pattern.pattern, pattern.flags] = Found(place, pattern, is_anchored)
+    for words in TOPICS:
+        pattern = topic.Topic(words)._pattern
+        found[pattern.pattern, pattern.flags] = Found(f"retrieval.topic of {words!a}", pattern, False)
+    pattern = normalisation._full_run()
+    found[pattern.pattern, pattern.flags] = Found("retrieval.normalisation._full_run()", pattern, False)
+    return tuple(found.values())
+
+
+@cache
+def _uses(path: Path) -> dict[str, frozenset[str]]:
+    """Which methods a module calls on each of its names."""
+    uses: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in METHODS:
+            uses.setdefault(node.value.id, set()).add(node.attr)
+    return {name: frozenset(methods) for name, methods in uses.items()}
+
+
+def made_elsewhere() -> list[str]:
+    """Places outside of the top level of a module that hand a pattern to `re`: `module:function`."""
+    found = []
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)):
+            for node in ast.walk(function):
+                is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                if is_call and ast.unparse(node.func) in {f"re.{name}" for name in (*METHODS, "compile")}:
+                    found.append(f"{path.relative_to(PACKAGE)}:{function.name}")
+    return sorted(set(found))
+
+
+def readers_by_pattern() -> set[tuple[str, str]]:
+    """(module, function) of every function that applies a pattern or normalises."""
+    found = set()
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        held = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_constant(n.id)}
+        for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)):
+            for node in ast.walk(function):
+                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                    continue
+                on, method = ast.unparse(node.func.value), node.func.attr
+                applies = method in METHODS and (on in held or on == "re")
+                if applies or ast.unparse(node.func) == "unicodedata.normalize":
+                    found.add((str(path.relative_to(PACKAGE)), function.name))
+    return found
+
+
+def _is_constant(name: str) -> bool:
+    return name.lstrip("_").isupper()

@@ -1,0 +1,373 @@
+"""Every function that reads text from callers, models or files, and the hostile texts they are tried on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ebbtide.access import keys
+from ebbtide.cli.conversation import read_conversation
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.foreign import read_foreign
+from ebbtide.cli.pictures import indented
+from ebbtide.cli.plain_text import read_text
+from ebbtide.errors import InvalidRequest
+from ebbtide.fleet.echoes import Echoes
+from ebbtide.fleet.segments import label_of, memory_of, placed_start
+from ebbtide.fleet.selection import words_in
+from ebbtide.fleet.withdrawal import said_bytes, without
+from ebbtide.language import openai_compatible, parsing, portions, questions, replies, served_embedding
+from ebbtide.language.builtin import (
+    clauses,
+    condensing,
+    edges,
+    relations,
+    scripts,
+    sentences,
+    shortening,
+    static_embedder,
+    tokens,
+)
+from ebbtide.language.builtin.model import process
+from ebbtide.language.builtin.segmentation import segment
+from ebbtide.language.port import BadReply, Processed, Segment, Utterance
+from ebbtide.language.served import Overflow
+from ebbtide.language.tokens import estimate
+from ebbtide.language.wire import Refused, retry_after_s
+from ebbtide.memory.speaker import speaker_labels
+from ebbtide.memory.texts import piece_of
+from ebbtide.memory.wording import word_answer, word_dangling, word_memory
+from ebbtide.parameters import AgentParameters
+from ebbtide.privacy import spans
+from ebbtide.rest import guard
+from ebbtide.rest.moving import is_file
+from ebbtide.retrieval import analysis, features, packing, parts, passages, question, tokenizers, topic
+from ebbtide.retrieval import sentences as key_sentences
+from ebbtide.telemetry import request_id_from
+from ebbtide.verbs import door, erased, forms, metadata
+from ebbtide.verbs.paging import to_token
+from ebbtide.vocabulary import MessageRecord, holds_han, parse_agent_id
+
+Reader = Callable[[str], Any]
+
+RECORD = MessageRecord(1, 1, 0, "user", "Ann", "", None, 0, "", b"k")
+
+
+def _no_half_pairs(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _key_sentences(text: str) -> str:
+    terms = {analysis.term_of(word): 1.0 for word in list(analysis.words_of(text))[:50]}
+    return key_sentences.key_sentences(text, terms, lambda said: len(said) <= len(text) // 2)
+
+
+def _topic_named(text: str) -> Any:
+    words = topic.Topic("ann 中文")
+    return words.is_named_in(text), words.stretches(text), topic.Topic("a").stretches(text)
+
+
+def _topic_of(text: str) -> Any:
+    with suppress(ValueError):
+        words = topic.Topic(text[:200])
+        return words.is_named_in(text), words.stretches(text)
+    return None
+
+
+def _question(text: str) -> Any:
+    return question.understand(
+        text, speakers=["Ann", "小明", "Lee Ann", text[:30]], reference_ms=1_700_000_000_000
+    )
+
+
+def _parsed_reply(text: str) -> Any:
+    with suppress(BadReply):
+        return parsing.object_of(text, "segments")
+    return None
+
+
+def _json_reply(text: str) -> Any:
+    with suppress(BadReply):
+        return parsing.text_in(parsing.object_of(json.dumps({"content": text}), "content"), "content")
+    return None
+
+
+def _fields_of_reply(text: str) -> Any:
+    values = {"names": {str(n): text for n in range(3)}, "keywords": [text]}
+    return parsing.names_in(values, 3), parsing.texts_in(values, "keywords")
+
+
+def _checked(text: str) -> Any:
+    with suppress(BadReply):
+        reply = Processed(text, text, tuple(text.split()[:50]))
+        return replies.checked_processed(reply, text, "", int(len(text) * 0.9))
+    return None
+
+
+def _completed(text: str) -> Any:
+    said = [Utterance("user", "Ann", line) for line in text.split("\n")]
+    cut = [Segment(one.text, (index,), 0) for index, one in enumerate(said) if one.text.strip()][::2]
+    return portions.completed(cut, said, 200)
+
+
+def _echoes(text: str) -> Any:
+    echoes = Echoes()
+    echoes.note([text[: len(text) // 2]])
+    return echoes.without(text, "assistant")
+
+
+def _memories(text: str) -> Any:
+    said = Utterance("user", "Ann", text, "Ann: ")
+    made = segment([said], 200)
+    return [
+        (memory_of(one, Processed(one.text, "", ()), [said], [RECORD]), label_of(one, [said])) for one in made
+    ]
+
+
+def _rephrased(text: str) -> Any:
+    said = [Utterance("user", "Ann", text)]
+    return [placed_start(Segment(text[at : at + 200], (0,), None), said) for at in range(0, len(text), 2000)]
+
+
+def _withdrawn(text: str) -> Any:
+    clean = _no_half_pairs(text)
+    return without(clean, topic.Topic("a").stretches(clean)), said_bytes(clean)
+
+
+def _shortened(text: str) -> Any:
+    return process(text, "", len(text) // 2), shortening.shorten(text, "", 10)
+
+
+def _prompts(text: str) -> Any:
+    said = [Utterance("user", "Ann", text)]
+    return (
+        questions.segment_question(said, 200),
+        questions.shorten_question(text, 100),
+        questions.process_question(text),
+    )
+
+
+def _packed(text: str) -> Any:
+    stretches = [text[at : at + 500] for at in range(0, len(text), 500)][:200]
+    candidates = [
+        packing.Candidate(place, one, 1.0 / (place + 1), frozenset(analysis.analysed(one)[0].tolist()))
+        for place, one in enumerate(stretches)
+    ]
+    return packing.pack(
+        candidates,
+        max_results=50,
+        token_budget=2000,
+        count=tokenizers.TOKENIZERS["estimate"],
+        word=lambda texts: word_answer(texts, (), "auto"),
+    )
+
+
+def _tagged(text: str) -> Any:
+    return door._in_bytes(text, spans.find(text))
+
+
+def _refused(text: str) -> Any:
+    with suppress(Exception):
+        forms.refuse(text[:500], text, text[:50])
+    return forms.echo(text), forms.shown(text)
+
+
+def _json_body(text: str) -> Any:
+    with suppress(Exception):
+        return forms.read_json(text.encode("utf-8", "replace"))
+    return None
+
+
+def _metadata(text: str) -> Any:
+    text = _no_half_pairs(text)
+    return metadata.metadata_json("metadata", {"said": text, "list": list(text)}, 1 << 30), list(
+        words_in([text, {text: 1}])
+    )
+
+
+def _file(name: str) -> Reader:
+    def read(text: str) -> Any:
+        with suppress(Failure):
+            return read_conversation(_no_half_pairs(text).encode(), name)
+        return None
+
+    return read
+
+
+def _memory_file(form: str, document: Callable[[str], Any]) -> Reader:
+    def read(text: str) -> Any:
+        with suppress(Failure):
+            return read_foreign(json.dumps(document(text)).encode(), "file.json", form)
+        return None
+
+    return read
+
+
+def _refusal_of_server(text: str) -> Any:
+    refusal = Refused(400, text)
+    with suppress(Overflow, AttributeError):
+        openai_compatible.OpenAICompatibleChat._consider(cast(Any, SimpleNamespace(_window=1 << 20)), refusal)
+    server = SimpleNamespace(options=SimpleNamespace(name="m"), _wire=SimpleNamespace(base_url="u"))
+    return served_embedding.ServedEmbedder._meaning(
+        cast(Any, server), refusal, 2
+    ), served_embedding.prefixes_of(text)
+
+
+def _condensed(text: str) -> Any:
+    found = tokens.tokenize(text)
+    return condensing.condense(text, found, (), len(text) - 1) if found else None
+
+
+def _edges(text: str) -> Any:
+    return [edges.plain(text), edges.trim(text), edges.without_end_mark(text), edges.without_dangling_words(text),
+            edges.without_opener(text) if text else ""]  # fmt: skip
+
+
+def _path(text: str) -> dict[str, str]:
+    return {"type": "http", "method": "POST", "path": f"/v1/agents/{text}"}
+
+
+def _page_token(text: str) -> Any:
+    with suppress(InvalidRequest):
+        return erased._place(to_token(_no_half_pairs(text), "erased"))
+    return None
+
+
+def _retention(text: str) -> Any:
+    with suppress(ValidationError):
+        return AgentParameters(retention=text).kept_days
+    return AgentParameters().kept_days
+
+
+READERS: Mapping[str, Reader] = {
+    "sentences": key_sentences.sentences_of,
+    "key sentences": _key_sentences,
+    "topic named": _topic_named,
+    "topic of the text": _topic_of,
+    "parts of a question": parts.parts_of,
+    "question": _question,
+    "words": lambda text: list(analysis.words_of(text)),
+    "normalised": analysis.normalised,
+    "passages": lambda text: passages.entries_of(text, "Ann"),
+    "tokens: estimate": tokenizers.TOKENIZERS["estimate"],
+    "tokens: words": tokenizers.TOKENIZERS["words"],
+    "marks of a passage": lambda text: features._marks(text),
+    "packing": _packed,
+    "redacted": spans.redacted,
+    "keyed": lambda text: spans.keyed(text, b"key"),
+    "personal spans in bytes": _tagged,
+    "wording": lambda text: (word_memory(text, "auto"), word_dangling(text, text, "auto")),
+    "labels": lambda text: speaker_labels([("user", text, text), ("assistant", "", text)], "always", "auto"),
+    "folded memory": lambda text: piece_of(text, text.split()[:50]),
+    "reply of a model": _parsed_reply,
+    "reply of a model, as JSON": _json_reply,
+    "fields of a reply": _fields_of_reply,
+    "checked reply": _checked,
+    "checked names": lambda text: replies.checked_names([text], 1),
+    "cut at a clause": lambda text: replies.cut_at_clause(text, len(text) - 1),
+    "portions": lambda text: portions.portions_of([Utterance("user", "Ann", text)], 300),
+    "parts for a model": lambda text: portions.parts_of(text, 300),
+    "completed segments": _completed,
+    "prompts": _prompts,
+    "estimate": estimate,
+    "cut for an embedder": lambda text: served_embedding.cut_to(text, 400),
+    "refusal of a server": _refusal_of_server,
+    "builtin: segment": lambda text: segment([Utterance("user", "Ann", text)], 200),
+    "builtin: process": lambda text: process(text, "", None),
+    "builtin: shorten": _shortened,
+    "builtin: relate": lambda text: relations.relate(text, [text[1:], "Ann and the dog"]),
+    "builtin: sentences": sentences.sentence_spans,
+    "builtin: clauses": clauses.clauses,
+    "builtin: tokens": tokens.tokenize,
+    "builtin: condense": _condensed,
+    "builtin: edges": _edges,
+    "builtin: clusters": lambda text: [scripts.cluster_cut(text, 0, at) for at in range(0, len(text), 50)],
+    "builtin: width": lambda text: (scripts.width(text), scripts.is_dense(text), scripts.is_japanese(text)),
+    "builtin: reads as English": static_embedder.reads_as_english,
+    "echoes": _echoes,
+    "memories with sources": _memories,
+    "rephrased segments": _rephrased,
+    "withdrawn": _withdrawn,
+    "refused value": _refused,
+    "JSON body": _json_body,
+    "metadata": _metadata,
+    "request id": lambda text: bool(request_id_from(text)),
+    "agent id": lambda text: _agent_id(text),
+    "holds Han": holds_han,
+    "key in a header": lambda text: keys.presented([f"Bearer {text}"]) or keys.parsed(text),
+    "headers": lambda text: (
+        guard._host_name(text),
+        retry_after_s(text),
+        guard._is_upload(_path(text)),
+        is_file(_path(text)),
+    ),
+    "page token": _page_token,
+    "retention": _retention,
+    "file: text": read_text,
+    "file: conversation": _file("file"),
+    "file: JSON": _file("file.json"),
+    "file: JSON lines": _file("file.jsonl"),
+    "file: mem0": _memory_file("mem0", lambda text: [{"memory": line} for line in text.split("\n")]),
+    "file: MCP": _memory_file(
+        "mcp-memory", lambda text: {"entities": [{"name": "Ann", "observations": text.split("\n")}]}
+    ),
+    "folded for a terminal": lambda text: indented(text, 80, "  "),
+}
+
+
+def _agent_id(text: str) -> Any:
+    with suppress(Exception):
+        return parse_agent_id(text)
+    return None
+
+
+def _counted(form: str) -> str:
+    """Different pieces in a row: what is remembered of one says nothing of the next."""
+    numbers = count()
+    return "".join(form.format(next(numbers)) for _ in range(20_000))
+
+
+PIECES = (
+    "tel 2345678901 ssn 123456789 ", "AKIA0123456789ABCDEF ", "exceeds the tokens ", ".", "...!?", "。", "…", "!", ";", "；", ",", "，", "、", ":", "-", "—", "_", "*", "#", "`", "'", '"', "’", "”",
+    " ", "\t", "\u3000", "\n", "\n\n", " \n", "\r\n", "\x00", "\u200b", "\u200d", "\ufeff", "\u00ad", "\u0301",
+    "\u0301\u0323", "\u0327\u0301\u0345", "e\u0301\u0323", "\u0344\u0323", "\uff9e\u0323", "\u1160", "\u1100\u1161",
+    "1", "1.", "1,", "1-", "1 ", "1/", "1:", "1.2.", "a1", "1a", "a.", "a-", "a'", "a_", "a@", "@a.bc", "%40a.bc",
+    "(", ")", ")(", "[", "]", "[]", "{", "{}", '{"a":', '[{"a":1},', '{"segments": [', '"', '\\"', "《", "「", "“", "“”", "（）",
+    "<think>", "</think>", "<think></think>", "<think></thought>", "<a>", "</a", "```", "**", "- ", "1. ", "# ", "> ",
+    "中", "中 ", "中文，", "吗？", "の", "カ", "한", "ก", "อำ", "ä", "ß", "ﬃ", "İ", "A", "a", "Ab", "aB", "é",
+    "and ", " and ", ", and what ", " but", "when ", "who ", "because ", "if it ", "he said ", "Ann, ", "Ann: hi\n", "the dog ",
+    "Yes.", "Yes. ", "Mr. ", "e.g. ", "hm...x", "so that ", "which ", "do you ", "please ", "what kind of ",
+    "in May ", "on Monday ", "last week ", "2023-01-", "5/6/2023 ", "三月", "上周", "2023年", "3 days ago ", "12:30 ",
+    "😀", "👩\u200d", "🇦", "\U00020000", "\ud800", "\u202e", "http://", "http://a.b/", "/a", "./", "a::", "0x", "E1", "aB1",
+    "password is ", "authorization=", "bearer ", "sk-", "eyJ", "138.0013.", "4111 1111 ", "GB82 ", "::", "192.0.", "user@[",
+    "exceeds ", "maximum ", "context length ", "[memory] ", "---\n", "[Memory] a\n", "如果", "因为", "但是，", "一个", "下周三",
+)  # fmt: skip
+"""What hostile texts repeat."""
+
+
+def families() -> dict[str, Callable[[int], str]]:
+    """Hostile texts by name, each as what makes one of a size."""
+    found: dict[str, Callable[[int], str]] = {}
+    for piece in PIECES:
+        found[f"{piece!a} again and again"] = lambda size, piece=piece: (piece * (size // len(piece) + 1))[
+            :size
+        ]
+    for begin, piece, end in (
+        ("hm", ".", "x"), ("中", " ", "é"), ("a", "\u0301\u0323", ""), ("a ", "(", ")"), ("", "(", ")" * 999),
+        ("what ", " ", "and"), ("“", "a ", "x"), ("ann 中文 ", "a", ""), ("when", " ", "x"), ("- ", "\n", "- x"),
+        ('{"segments": "', "a", ""), ("<think>", "{", ""), ("{", '"a":{', ""),
+    ):  # fmt: skip
+        found[f"{piece!a} between {begin!a} and {end[:1]!a}"] = (
+            lambda size, begin=begin, piece=piece, end=end: (
+                begin + (piece * size)[: size - len(begin) - len(end)] + end
+            )
+        )
+    for form in ("Line {} of many.\n", "第{}句话。", "ann{}@example.com ", "word{} ", "{}、", "(see {}) "):
+        found[f"{form!a} with a number each"] = lambda size, form=form: _counted(form)[:size]
+    return found

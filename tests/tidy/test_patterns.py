@@ -1,0 +1,59 @@
+"""Patterns keep the rules of `tests/tidy/pattern_rules.py`, and the rules find what they are meant to find."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.patterns import Found, compiled
+from tests.tidy.pattern_rules import faults
+
+EXCEPTIONS = {
+    "language.builtin.tokens._TOKEN": "where `plain` fails behind a run of letters, `word` takes the whole run",
+}
+"""Patterns that break a rule, with what keeps them linear all the same."""
+
+
+@pytest.mark.parametrize("found", compiled(), ids=lambda found: found.name)
+def test_every_pattern_keeps_the_rules(found: Found) -> None:
+    """No repeat without a bound gives back or begins anywhere, no two share out what they take; exceptions say why."""
+    broken = faults(found.pattern, is_anchored=found.is_anchored)
+    assert (broken != []) == (found.name in EXCEPTIONS), broken
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        r"[.!?;]+[\"')]*(?:\s+|$)",
+        r",?\s+(?:and|but)\s",
+        r"<(think)>.*?</\1>",
+        r"a*a*b",
+        r"(?:a+)+b",
+        r"(?:a|b|ab)*+a+c",
+        r"\s++$",
+        r"(?m)^\s*#",
+        r"[a-z]{2,}@",
+        r"(?:x[a-z]{1,90}[a-z0-9]{1,90})y",
+    ],
+)
+def test_the_rules_find_slow_patterns(slow: str) -> None:
+    """Patterns that take quadratic time, or worse, break a rule."""
+    assert faults(re.compile(slow), is_anchored=False)
+
+
+@pytest.mark.parametrize(
+    "fast",
+    [
+        r"(?<!\s)\s++$",
+        r"[.!?;](?<![.!?;]{2})[.!?;]*+(?:\s++|$)",
+        r'"[^"\n]++"',
+        r"\b\w++(?=:)",
+        r"[a-z]+(?:-[a-z]+)*",
+        r"(?m)^[^\S\n]*+#",
+        r"a{1,30}b{1,30}c",
+    ],
+)
+def test_the_rules_let_linear_patterns_pass(fast: str) -> None:
+    """Patterns that take linear time break none."""
+    assert faults(re.compile(fast), is_anchored=False) == []

@@ -1,0 +1,212 @@
+"""Time: every function that reads text takes time in proportion to it, whatever it holds.
+
+The readers are those of `tests/support/text_readers.py`, the texts are families that each repeat something, and for
+every compiled pattern of the package texts made from its own repeats. Time is the processor time of the thread, without
+the garbage collector. `EBBTIDE_LONG_TEXTS=1` (`make chaos`) tries ten times the sizes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, islice
+from time import thread_time
+
+import pytest
+
+from ebbtide.privacy import folding
+from tests.support.patterns import Found, compiled, made_elsewhere, readers_by_pattern
+from tests.support.pumped import pumped, pumps
+from tests.support.text_readers import READERS, Reader, families
+
+IS_LONG = bool(os.environ.get("EBBTIDE_LONG_TEXTS"))
+SMALL, LARGE = (1_000, 10_000) if IS_LONG else (400, 3_200)
+SLOW_SMALL, SLOW_LARGE = (SMALL, LARGE) if IS_LONG else (200, 1_600)
+SLOW_READERS = frozenset(
+    {
+        "builtin: shorten",
+        "builtin: process",
+        "builtin: condense",
+        "builtin: relate",
+        "question",
+        "topic named",
+    }
+    | {"topic of the text", "key sentences", "portions", "parts for a model"}
+)
+"""Readers that do more for each character: what grows too fast shows at smaller sizes."""
+
+LARGEST = 100_000
+MOST_FAULTS = 3
+"""Families that a failure names."""
+
+WORST_COUNT = 12 if IS_LONG else 1
+"""Families, those that took longest, that are tried at `LARGEST`."""
+
+FLOOR_S = 0.0015
+"""What takes no longer is not judged."""
+
+CLEAR_S = 0.05
+"""What takes longer, and far more than its share, is not looked at again."""
+
+LEEWAY = 3.0
+"""How much more than in proportion a text may take: caches, memory, the logarithm. Quadratic work takes 8 times."""
+
+CEILING_S = 8.0
+"""No text of `LARGEST` characters takes longer: the slowest reader takes a third of it on a busy core."""
+
+_NUMBERS = count()
+
+FAMILIES = families()
+SAMPLES = tuple(make(60 if index % 4 else 300) for index, make in enumerate(FAMILIES.values()))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Neither the garbage collector nor other threads take part in what is measured."""
+    interval = sys.getswitchinterval()
+    gc.collect()
+    gc.disable()
+    sys.setswitchinterval(10)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        gc.enable()
+
+
+def seconds(read: Reader, make: Callable[[int], str], size: int, attempts: int = 1) -> float:
+    """Processor time of reading a text of a size, the least of some attempts; no two texts are equal: readers have caches."""
+    taken = []
+    for _ in range(attempts):
+        text = make(size - next(_NUMBERS) % 50)
+        begun = thread_time()
+        read(text)
+        taken.append(thread_time() - begun)
+    return min(taken)
+
+
+def is_steep(read: Reader, make: Callable[[int], str], small: int, large: int) -> bool:
+    """Whether the larger text takes much more than its share longer; a suspicion is looked at again."""
+    for attempts in (1, 4):
+        late = seconds(read, make, large, attempts)
+        if late <= FLOOR_S:
+            return False
+        allowed = LEEWAY * large / small * max(seconds(read, make, small, attempts), 2e-5)
+        if late <= allowed:
+            return False
+        if late > max(2 * allowed, CLEAR_S):
+            return True
+    return True
+
+
+def is_super_linear(read: Reader, make: Callable[[int], str], small: int = SMALL, large: int = LARGE) -> bool:
+    """Whether two steps in a row are steep: a single one may only have passed a bound up to which a text is read."""
+    if not is_steep(read, make, small, large):
+        return False
+    return seconds(read, make, large) > 1.0 or is_steep(read, make, large, 8 * large)
+
+
+def faults(read: Reader, texts: dict[str, Callable[[int], str]], small: int, large: int) -> list[str]:
+    """The first families on which a reader is slower than in proportion."""
+    taken: dict[str, float] = {}
+    found: list[str] = []
+    for name, make in texts.items():
+        taken[name] = seconds(read, make, large)
+        if taken[name] > FLOOR_S and is_super_linear(read, make, small, large):
+            found.append(name)
+        if len(found) == MOST_FAULTS:
+            return found
+    for name in sorted(taken, key=lambda one: -taken[one])[:WORST_COUNT]:
+        if not found and taken[name] > FLOOR_S:
+            late = seconds(read, texts[name], LARGEST)
+            if late > CEILING_S or late > 2 * LEEWAY * LARGEST / large * seconds(read, texts[name], large, 3):
+                found.append(f"{name}: {late:.1f} s")
+    return found
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_text_takes_more_than_its_share(name: str) -> None:
+    """No family of hostile texts makes a reader slower than in proportion to its length."""
+    READERS[name]("Ann went out. 我们去了。")  # dictionaries are loaded
+    with undisturbed():
+        sizes = (SLOW_SMALL, SLOW_LARGE) if name in SLOW_READERS else (SMALL, LARGE)
+        assert faults(READERS[name], FAMILIES, *sizes) == []
+
+
+@pytest.mark.parametrize("found", compiled(), ids=lambda found: found.name)
+def test_no_pattern_is_slow_on_what_resembles_it(found: Found) -> None:
+    """No repeat of a pattern, pumped up, makes it slower than in proportion; one more character may make it fail."""
+
+    def tried(text: str) -> object:
+        return (
+            found.pattern.match(text) if found.is_anchored else sum(1 for _ in found.pattern.finditer(text))
+        )
+
+    texts: dict[str, Callable[[int], str]] = {}
+    for parts in pumps(found.pattern):
+        texts[repr(parts)] = lambda size, parts=parts: pumped(*parts, size)
+    with undisturbed():
+        slow = (name for name, make in texts.items() if is_super_linear(tried, make))
+        assert list(islice(slow, MOST_FAULTS)) == []
+
+
+# --- nothing is left out -------------------------------------------------------------------------------------
+
+MADE_WHILE_RUNNING = {
+    "retrieval/normalisation.py:_full_run": "made once, of the combining marks",
+    "retrieval/topic.py:_pattern": "made of the words of a topic; examples are among the patterns that are tried",
+}
+"""Functions that compile a pattern; every other one is a constant of its module, where the tests find it."""
+
+NOT_READERS = {
+    ("access/key_file.py", "_fault"): "the operator's file of keys",
+    ("cli/credentials.py", "_api_key"): "the user's own key",
+    ("cli/remember.py", "_refused"): "a message of the daemon",
+    ("cli/times.py", "end_ms"): "an argument of the command line",
+    ("retrieval/normalisation.py", "_is_mark"): "one character",
+    ("settings.py", "_fits_a_header"): "the operator's settings",
+    ("settings.py", "_is_address"): "the operator's settings",
+    ("settings.py", "_is_duration"): "the operator's settings",
+    ("settings.py", "_is_endpoint"): "the operator's settings",
+    ("settings.py", "_is_name"): "the operator's settings",
+    ("store/data_directory.py", "directory_name"): "an id that was checked",
+}
+"""Functions that apply a pattern to what no caller, model or file can make long."""
+
+
+def test_patterns_are_constants() -> None:
+    """A pattern is compiled at the top of its module, so that no pattern is missed here; exceptions say why."""
+    assert set(made_elsewhere()) == set(MADE_WHILE_RUNNING)
+
+
+def test_every_function_with_a_pattern_is_read_with() -> None:
+    """What applies a pattern or normalises is run by some reader, or told why it reads nothing long."""
+    wanted = readers_by_pattern()
+    assert wanted - NOT_READERS.keys() - _run() == set()
+    assert NOT_READERS.keys() <= wanted
+
+
+def _run() -> set[tuple[str, str]]:
+    """(module, function) of everything in the package that the readers run."""
+    ran: set[tuple[str, str]] = set()
+
+    def note(frame: object, event: str, _: object) -> None:
+        if event == "call":
+            code = frame.f_code  # type: ignore[attr-defined]
+            path = code.co_filename
+            if "/ebbtide/" in path:
+                ran.add((path.rpartition("/ebbtide/")[2], code.co_name))
+
+    folding._plain.cache_clear()
+    sys.setprofile(note)
+    try:
+        for read in READERS.values():
+            for text in SAMPLES:
+                with suppress(UnicodeError):
+                    read(text)
+    finally:
+        sys.setprofile(None)
+    return ran
