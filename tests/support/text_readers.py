@@ -19,7 +19,7 @@ from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.echoes import Echoes
-from ebbtide.fleet.segments import label_of, memory_of, placed_start
+from ebbtide.fleet.segments import ByteOffsets, label_of, memory_of, placed_start
 from ebbtide.fleet.selection import words_in
 from ebbtide.fleet.withdrawal import said_bytes, without
 from ebbtide.language import openai_compatible, parsing, portions, questions, replies, served_embedding
@@ -124,9 +124,10 @@ def _echoes(text: str) -> Any:
 
 def _memories(text: str) -> Any:
     said = Utterance("user", "Ann", text, "Ann: ")
-    made = segment([said], 200)
+    made, offsets = segment([said], 200), ByteOffsets([said])
     return [
-        (memory_of(one, Processed(one.text, "", ()), [said], [RECORD]), label_of(one, [said])) for one in made
+        (memory_of(one, Processed(one.text, "", ()), [said], [RECORD], offsets), label_of(one, [said]))
+        for one in made
     ]
 
 
