@@ -19,7 +19,7 @@ from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.echoes import Echoes
-from ebbtide.fleet.segments import label_of, memory_of, placed_start
+from ebbtide.fleet.segments import ByteOffsets, label_of, memory_of, placed_start
 from ebbtide.fleet.selection import words_in
 from ebbtide.fleet.withdrawal import said_bytes, without
 from ebbtide.language import openai_compatible, parsing, portions, questions, replies, served_embedding
@@ -124,9 +124,10 @@ def _echoes(text: str) -> Any:
 
 def _memories(text: str) -> Any:
     said = Utterance("user", "Ann", text, "Ann: ")
-    made = segment([said], 200)
+    made, offsets = segment([said], 200), ByteOffsets([said])
     return [
-        (memory_of(one, Processed(one.text, "", ()), [said], [RECORD]), label_of(one, [said])) for one in made
+        (memory_of(one, Processed(one.text, "", ()), [said], [RECORD], offsets), label_of(one, [said]))
+        for one in made
     ]
 
 
@@ -334,19 +335,22 @@ def _counted(form: str) -> str:
 
 
 PIECES = (
-    "tel 2345678901 ssn 123456789 ", "AKIA0123456789ABCDEF ", "exceeds the tokens ", ".", "...!?", "。", "…", "!", ";", "；", ",", "，", "、", ":", "-", "—", "_", "*", "#", "`", "'", '"', "’", "”",
-    " ", "\t", "\u3000", "\n", "\n\n", " \n", "\r\n", "\x00", "\u200b", "\u200d", "\ufeff", "\u00ad", "\u0301",
-    "\u0301\u0323", "\u0327\u0301\u0345", "e\u0301\u0323", "\u0344\u0323", "\uff9e\u0323", "\u1160", "\u1100\u1161",
-    "1", "1.", "1,", "1-", "1 ", "1/", "1:", "1.2.", "a1", "1a", "a.", "a-", "a'", "a_", "a@", "@a.bc", "%40a.bc",
-    "(", ")", ")(", "[", "]", "[]", "{", "{}", '{"a":', '[{"a":1},', '{"segments": [', '"', '\\"', "《", "「", "“", "“”", "（）",
-    "<think>", "</think>", "<think></think>", "<think></thought>", "<a>", "</a", "```", "**", "- ", "1. ", "# ", "> ",
-    "中", "中 ", "中文，", "吗？", "の", "カ", "한", "ก", "อำ", "ä", "ß", "ﬃ", "İ", "A", "a", "Ab", "aB", "é",
-    "and ", " and ", ", and what ", " but", "when ", "who ", "because ", "if it ", "he said ", "Ann, ", "Ann: hi\n", "the dog ",
-    "Yes.", "Yes. ", "Mr. ", "e.g. ", "hm...x", "so that ", "which ", "do you ", "please ", "what kind of ",
-    "in May ", "on Monday ", "last week ", "2023-01-", "5/6/2023 ", "三月", "上周", "2023年", "3 days ago ", "12:30 ",
-    "😀", "👩\u200d", "🇦", "\U00020000", "\ud800", "\u202e", "http://", "http://a.b/", "/a", "./", "a::", "0x", "E1", "aB1",
-    "password is ", "authorization=", "bearer ", "sk-", "eyJ", "138.0013.", "4111 1111 ", "GB82 ", "::", "192.0.", "user@[",
-    "exceeds ", "maximum ", "context length ", "[memory] ", "---\n", "[Memory] a\n", "如果", "因为", "但是，", "一个", "下周三",
+    "tel 2345678901 ssn 123456789 ", "AKIA0123456789ABCDEF ", "exceeds the tokens ", ".", "...!?", "。", "…",
+    "!", ";", "；", ",", "，", "、", ":", "-", "—", "_", "*", "#", "`", "'", '"', "’", "”", " ", "\t", "\u3000",
+    "\n", "\n\n", " \n", "\r\n", "\x00", "\u200b", "\u200d", "\ufeff", "\u00ad", "\u0301", "\u0301\u0323",
+    "\u0327\u0301\u0345", "e\u0301\u0323", "\u0344\u0323", "\uff9e\u0323", "\u1160", "\u1100\u1161", "1", "1.",
+    "1,", "1-", "1 ", "1/", "1:", "1.2.", "a1", "1a", "a.", "a-", "a'", "a_", "a@", "@a.bc", "%40a.bc", "(",
+    ")", ")(", "[", "]", "[]", "{", "{}", '{"a":', '[{"a":1},', '{"segments": [', '"', '\\"', "《", "「", "“",
+    "“”", "（）", "<think>", "</think>", "<think></think>", "<think></thought>", "<a>", "</a", "```", "**",
+    "- ", "1. ", "# ", "> ", "中", "中 ", "中文，", "吗？", "の", "カ", "한", "ก", "อำ", "ä", "ß", "ﬃ", "İ",
+    "A", "a", "Ab", "aB", "é", "and ", " and ", ", and what ", " but", "when ", "who ", "because ", "if it ",
+    "he said ", "Ann, ", "Ann: hi\n", "the dog ", "Yes.", "Yes. ", "Mr. ", "e.g. ", "hm...x", "so that ",
+    "which ", "do you ", "please ", "what kind of ", "in May ", "on Monday ", "last week ", "2023-01-",
+    "5/6/2023 ", "三月", "上周", "2023年", "3 days ago ", "12:30 ", "😀", "👩\u200d", "🇦", "\U00020000",
+    "\ud800", "\u202e", "http://", "http://a.b/", "/a", "./", "a::", "0x", "E1", "aB1", "password is ",
+    "authorization=", "bearer ", "sk-", "eyJ", "138.0013.", "4111 1111 ", "GB82 ", "::", "192.0.", "user@[",
+    "exceeds ", "maximum ", "context length ", "[memory] ", "---\n", "[Memory] a\n", "如果", "因为", "但是，",
+    "一个", "下周三",
 )  # fmt: skip
 """What hostile texts repeat."""
 

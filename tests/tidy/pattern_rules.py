@@ -5,8 +5,8 @@
    before it cannot be one of its own, or a look-behind says so. Otherwise a search tries it from every place.
 3. Two neighbouring repeats that share characters do not multiply: the product of their widths is bounded.
 
-Tried instead: regexploit 1.0 (fails on possessive repeats and atomic groups, reports no quadratic pattern); recheck 4
-and redos-detector 6 for JavaScript (no possessive repeats; behind a look-behind the one guesses and the other gives up).
+Tried instead: regexploit (fails on possessive repeats and atomic groups, reports no quadratic pattern); recheck and
+redos-detector for JavaScript (no possessive repeats; one guesses behind a look-behind, one refuses every repeat).
 """
 
 from __future__ import annotations

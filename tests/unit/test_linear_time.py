@@ -78,7 +78,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def seconds(read: Reader, make: Callable[[int], str], size: int, attempts: int = 1) -> float:
-    """Processor time of reading a text of a size, the least of some attempts; no two texts are equal: readers have caches."""
+    """Processor time of reading a text of a size, the least of some attempts: no two texts equal, for the caches."""
     taken = []
     for _ in range(attempts):
         text = make(size - next(_NUMBERS) % 50)

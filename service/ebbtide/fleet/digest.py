@@ -22,7 +22,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.fleet.inbox import BatchChanged, DigestTask, Draftable, Retention
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.pulse import Pulse
-from ebbtide.fleet.segments import label_of, memory_of, told_messages, utterances
+from ebbtide.fleet.segments import ByteOffsets, label_of, memory_of, told_messages, utterances
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.port import (
     BadReply,
@@ -260,6 +260,7 @@ class Digest:
     async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
         assert progress.segments is not None
         records = [task.records[i] for i in progress.indices]
+        offsets = ByteOffsets(progress.heard)
         waiting: list[TextToProcess] = []
         for segment in progress.segments[len(progress.drafts) :]:
             prefix = label_of(segment, progress.heard)
@@ -270,7 +271,7 @@ class Digest:
             # A few at a time: all of a long batch at once would hold up everybody else.
             for processed in answers:
                 segment = progress.segments[len(progress.drafts)]
-                progress.drafts.append(memory_of(segment, processed, progress.heard, records))
+                progress.drafts.append(memory_of(segment, processed, progress.heard, records, offsets))
         return progress.drafts
 
     async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:

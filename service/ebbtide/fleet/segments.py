@@ -8,6 +8,7 @@ and keeps its first content as a text of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from ebbtide.fleet.inbox import DigestTask, Draftable
 from ebbtide.language.port import Processed, Segment, Utterance
@@ -15,6 +16,29 @@ from ebbtide.memory.digestion import NewMemory
 from ebbtide.memory.speaker import speaker_labels
 from ebbtide.parameters import AgentParameters
 from ebbtide.vocabulary import MessageRecord, Source
+
+
+STRIDE = 1024
+"""Characters after which the byte offset in a text is kept."""
+
+
+class ByteOffsets:
+    """Byte offsets of places in messages. A text is encoded once, not again for each of its segments."""
+
+    def __init__(self, heard: Sequence[Utterance]) -> None:
+        self._heard = heard
+        self._known: dict[int, list[int]] = {}
+
+    def at(self, message: int, place: int) -> int:
+        """Return the offset in UTF-8 bytes of a place in a message, given in code points."""
+        text = self._heard[message].text
+        if text.isascii():
+            return place
+        if message not in self._known:
+            sizes = (len(text[at : at + STRIDE].encode()) for at in range(0, len(text), STRIDE))
+            self._known[message] = list(accumulate(sizes, initial=0))
+        index = place // STRIDE
+        return self._known[message][index] + len(text[index * STRIDE : place].encode())
 
 
 def told_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
@@ -59,16 +83,17 @@ def memory_of(
     processed: Processed,
     heard: Sequence[Utterance],
     records: Sequence[MessageRecord],
+    offsets: ByteOffsets,
 ) -> Draftable:
-    """The memory that a processed segment becomes. `records` are those of `heard`."""
+    """The memory that a processed segment becomes. `records` and `offsets` are those of `heard`."""
     prefix = label_of(segment, heard)
     start = placed_start(segment, heard)
     first = records[segment.messages[0]]
     if start is None:
         sources = tuple(_whole_source(records[i], heard[i].text) for i in sorted(set(segment.messages)))
     else:
-        text = heard[segment.messages[0]].text
-        sources = (_slice_source(first, text, start, len(segment.text)),)
+        begin = offsets.at(segment.messages[0], start)
+        sources = (Source(first.number, begin, len(segment.text.encode())),)
     is_verbatim = start is not None and processed.content == prefix + segment.text
     if not processed.content.startswith(prefix):
         prefix = ""
@@ -81,12 +106,6 @@ def memory_of(
         sources=sources,
     )
     return Draftable(memory, None if is_verbatim else processed.content.removeprefix(prefix))
-
-
-def _slice_source(record: MessageRecord, text: str, start: int, length: int) -> Source:
-    """The source of a slice of a message, given in code points, as UTF-8 bytes."""
-    before = start if text.isascii() else len(text[:start].encode())
-    return Source(record.number, before, len(text[start : start + length].encode()))
 
 
 def _whole_source(record: MessageRecord, text: str) -> Source:
