@@ -21,8 +21,9 @@ from ebbtide.daemon import refuse_insecure_bind
 from ebbtide.errors import Precondition
 from ebbtide.rest import guard
 from ebbtide.rest.app import create_app
-from ebbtide.rest.connections import Connection
+from ebbtide.rest.connections import PIECE_BYTES, Connection
 from ebbtide.telemetry import configure_log
+from ebbtide.verbs import metrics as metrics_verb
 from ebbtide.verbs import recall as recall_verb
 from ebbtide.verbs.service import Service
 from tests.support import looking
@@ -538,6 +539,36 @@ async def test_answers_are_sent_without_delay(tmp_path: Path, monkeypatch: pytes
         assert (await site.client.get("/healthz")).status_code == 200
     assert delays
     assert all(delays)
+
+
+async def test_a_large_answer_waits_for_its_client_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than two pieces of an answer are in a connection's buffer; read on, it comes whole."""
+    made: list[Connection] = []
+    inner = Connection.connection_made
+
+    def noted(self: Connection, transport: Any) -> None:
+        made.append(self)
+        inner(self, transport)
+
+    async def much(_: Service) -> bytes:
+        return bytes(16 << 20)
+
+    monkeypatch.setattr(Connection, "connection_made", noted)
+    monkeypatch.setattr(metrics_verb, "get_metrics", much)
+    async with site_in(tmp_path) as site, raw(site.url) as line:
+        line.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await line.send("GET /metrics HTTP/1.1", "Host: localhost", "Connection: close")
+        await eventually(lambda: made and made[0].is_waiting_for_client and made[0].held_bytes)
+        assert made[0].held_bytes == 16 << 20
+        for _ in range(20):
+            assert made[0].transport.get_write_buffer_size() <= 2 * PIECE_BYTES + 1000
+            await asyncio.sleep(0.01)
+        line.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        whole = await line.ends(20)
+        assert len(whole.partition(b"\r\n\r\n")[2]) == 16 << 20
+        assert made[0].held_bytes == 0
 
 
 # --- rude clients ------------------------------------------------------------------------------------------
