@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.keys import KEYS_ON, bearer, new_key
 from tests.support.process import running_daemon
 from tests.support.unsteady_daemon import MODULE, nonsense_file, set_clock
 from tests.support.waiting import wait_until
@@ -56,3 +59,57 @@ def test_batch_that_was_put_off_is_due_when_the_clock_is_set_back(tmp_path: Path
         answer = daemon.flush("ann", timeout_ms=30_000)
         assert (answer["digested"], answer["parked_batches"]) == (True, 0)
         assert daemon.get(f"ann/batches/{batch_id}").json()["state"] == "digested"
+
+
+YEAR_2200_S = 7_258_118_400
+JUMPS: dict[str, Callable[[], float]] = {
+    "a year back": lambda: -365 * DAY_S,
+    "a year ahead": lambda: 365 * DAY_S,
+    "to 1970": lambda: -time.time(),
+    "to 2200": lambda: YEAR_2200_S - time.time(),
+}
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_clock_that_jumps_loses_nothing_and_stops_no_request(tmp_path: Path, jump: str) -> None:
+    """Remember, digest, passes, receipts, retention and rate limits work on; no answer is a fault of the daemon.
+
+    Only retention by days follows the clock: a year ahead texts are withdrawn, back in time none is.
+    """
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    key = new_key(data_dir, "read", "write", "admin")
+    access = {f"ACCESS__{name.upper()}": value for name, value in KEYS_ON.items()}
+    settings = {**SETTINGS, **access, "ACCESS__REQUESTS_PER_S": 20}
+    facts = [f"Fact number {number} is about the harbour." for number in range(6)]
+    with running_daemon(data_dir, settings, module=MODULE) as daemon:
+        daemon.client.headers.update(bearer(key))
+        for agent, retention in (("ann", "keep"), ("pia", "days:30")):
+            created = daemon.client.put(f"/v1/agents/{agent}", json={"retention": retention})
+            assert created.status_code == 201, created.text
+        for number, fact in enumerate(facts):
+            if number in (2, 4):
+                # Once with work in hand, once back again.
+                set_clock(data_dir, JUMPS[jump]() if number == 2 else 0.0)
+            for agent in ("ann", "pia"):
+                daemon.remember(agent, fact, idempotency_key=f"key {number}")
+        daemon.post("ann/compress", {"passes": 2})
+        set_clock(data_dir, JUMPS[jump]())
+        for agent in ("ann", "pia"):
+            done = daemon.flush(agent, timeout_ms=30_000)
+            assert (done["digested"], done["passes_done"], done["parked_batches"]) == (True, True, 0)
+            for number, fact in enumerate(facts):
+                assert daemon.remember(agent, fact, idempotency_key=f"key {number}") == f"b{number + 1}"
+            assert len(daemon.get(f"{agent}/nodes").json()["nodes"]) == len(facts)
+        assert daemon.client.get("/readyz").json()["status"] == "ready"
+        # More at once than the rate allows: some are told to wait for less than a second, none for a year.
+        answers = [daemon.get("ann") for _ in range(60)]
+        waits = [float(one.headers["retry-after"]) for one in answers if one.status_code == 429]
+        assert {one.status_code for one in answers} <= {200, 429}
+        assert waits == [] or max(waits) <= 1
+        wait_until(lambda: daemon.get("ann").status_code == 200, 5)
+        assert daemon.stop() == 0
+        daemon.start()
+        daemon.client.headers.update(bearer(key))
+        assert len(daemon.get("ann/nodes").json()["nodes"]) == len(facts)
+        assert '"level": "error"' not in daemon.log

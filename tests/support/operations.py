@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import itertools
 import re
 import shutil
@@ -19,15 +20,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy.ma  # noqa: F401  with the other imports that a run would wait for
+import rich._emoji_codes  # noqa: F401
+import typer.main
 
 import ebbtide.cli.encryption
 import ebbtide.cli.import_file
 import ebbtide.cli.offline
 import ebbtide.cli.restore
+import ebbtide.store.rebuild
 import ebbtide.store.receiving
 import ebbtide.store.rewrite
 import ebbtide.store.seal  # noqa: F401  imported here once, for every process that is forked
-from ebbtide.cli.app import main
+from ebbtide.cli.app import app, main
 from ebbtide.daemon import opened
 from ebbtide.errors import EbbtideError, Unavailable
 from ebbtide.settings import Settings, load_settings
@@ -46,6 +51,10 @@ from tests.support.encrypted import everything, fill, found_in
 from tests.support.in_process import settle, tell
 from tests.support.moving import sent
 from tests.support.steps import Steps, kill, watch
+
+# Building the tree of commands takes longer than most of them: it is built once, before the processes are forked.
+typer.main.get_command = functools.cache(typer.main.get_command)
+typer.main.get_command(app)
 
 MAPS = {"initial_map_bytes": 1 << 20, "max_map_bytes": 1 << 26}
 
