@@ -151,7 +151,7 @@ def forgotten_and_ended(data_dir: Path, model: FakeOllama, way: Forget, kill_aft
 
 
 @pytest.mark.timeout(120 + 60 * ROUNDS)
-@pytest.mark.parametrize("name", WAYS if KILLS else ["topic", "deleted"])
+@pytest.mark.parametrize("name", WAYS if KILLS else ["deleted"])
 def test_what_was_forgotten_stays_forgotten_whatever_index_lies_there(
     made: Path, model: FakeOllama, tmp_path: Path, name: str
 ) -> None:

@@ -23,7 +23,7 @@ from ebbtide.cli.remember import check
 
 pytestmark = pytest.mark.chaos
 
-ROUNDS = int(os.environ.get("EBBTIDE_FILE_ROUNDS", "1500"))
+ROUNDS = int(os.environ.get("EBBTIDE_FILE_ROUNDS", "500"))
 LONGEST_SENTENCE = 600
 
 MEM0 = [
