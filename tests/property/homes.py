@@ -22,7 +22,7 @@ from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.inbox import DigestTask, Draftable, Retention
-from ebbtide.fleet.segments import memory_of, told_messages, utterances
+from ebbtide.fleet.segments import ByteOffsets, memory_of, told_messages, utterances
 from ebbtide.fleet.visits import PassStep, Shortened, ShorteningTask
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
@@ -154,7 +154,7 @@ class Home:
         heard = utterances(task, indices, self.workspace.parameters)
         records = [task.records[i] for i in indices]
         return [
-            memory_of(segment, Processed(segment.text, "", tuple(own)), heard, records)
+            memory_of(segment, Processed(segment.text, "", tuple(own)), heard, records, ByteOffsets(heard))
             for segment, own in zip(placed, keywords, strict=True)
         ]
 

@@ -15,7 +15,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ebbtide.fleet.inbox import DigestTask, Draftable
-from ebbtide.fleet.segments import memory_of, told_messages, utterances
+from ebbtide.fleet.segments import ByteOffsets, memory_of, told_messages, utterances
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment as cut_by_builtin
 from ebbtide.language.port import Processed, Segment, Utterance
@@ -108,7 +108,7 @@ def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[S
         processed = process(label + segment.text, label, None)
         if changed is not None:
             processed = Processed(changed, "", ())
-        found.append((segment, memory_of(segment, processed, heard, records)))
+        found.append((segment, memory_of(segment, processed, heard, records, ByteOffsets(heard))))
     return found
 
 

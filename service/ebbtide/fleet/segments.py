@@ -17,7 +17,6 @@ from ebbtide.memory.speaker import speaker_labels
 from ebbtide.parameters import AgentParameters
 from ebbtide.vocabulary import MessageRecord, Source
 
-
 STRIDE = 1024
 """Characters after which the byte offset in a text is kept."""
 
