@@ -12,7 +12,7 @@ was accepted never runs out of numbers.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
@@ -78,7 +78,7 @@ LABEL_CHARS: Final = 1000
 """Room for the label of a speaker before the content of a memory, and for what redaction adds to a short name."""
 MAX_TEXT_CHARS: Final = REDACTION_GROWTH * (MAX_MESSAGE_CHARS + MAX_NAME_CHARS) + LABEL_CHARS
 MAX_TEXT_BYTES: Final = 4 * MAX_TEXT_CHARS
-MAX_METADATA_CHARS: Final = REDACTION_GROWTH * 2 * MAX_METADATA_BYTES
+MAX_METADATA_CHARS: Final = 2 * MAX_METADATA_BYTES
 """A message has its batch's metadata and its own."""
 MAX_METADATA_DEPTH: Final = 200
 """Objects and lists within each other in metadata: the reader of requests takes no more."""
@@ -89,7 +89,7 @@ Name = Annotated[str, Meta(max_length=REDACTION_GROWTH * MAX_NAME_CHARS + LABEL_
 """A speaker, an id of the caller's, a keyword, a summary, the name of a model."""
 RelationName = Annotated[str, Meta(max_length=MAX_RELATION_CHARS)]
 """The name of a link."""
-Json = Annotated[str, Meta(max_length=MAX_METADATA_CHARS)]
+Json = Annotated[str, Meta(max_length=REDACTION_GROWTH * MAX_METADATA_CHARS)]
 """Metadata, written as JSON."""
 AgentIdText = Annotated[str, Meta(min_length=1, max_length=128)]
 """An agent id; `parse_agent_id` checks its characters."""
@@ -99,6 +99,26 @@ ByteLength = Annotated[int, Meta(ge=0, le=MAX_TEXT_BYTES)]
 """A place in a text, or its length, in UTF-8 bytes."""
 Hash = Annotated[bytes, Meta(max_length=64)]
 """A hash, or the key of a text; empty for none."""
+
+# --- lists ---------------------------------------------------------------------------------------------
+
+MAX_PASSAGES: Final = 200_000
+"""Passages of a message: the longest text is cut into fewer."""
+MAX_IDS: Final = 4_000_000
+"""Memories of a batch, or that cite a message: more than are ever made of one request."""
+MAX_SPANS: Final = 1_000_000
+"""Places with personal data in a message."""
+MAX_KINDS: Final = 100
+"""Kinds of personal data, and parameters of an agent: more than there are."""
+MAX_VALUE_BYTES: Final = 1 << 28
+"""An entry of a store; read at once, it takes some times as much memory."""
+
+Ids = Annotated[tuple[Id, ...], Meta(max_length=MAX_IDS)]
+"""Nodes, as many as a batch or a message may have."""
+Keywords = Annotated[tuple[Name, ...], Meta(max_length=MAX_KEYWORDS)]
+"""What a memory is found by."""
+PersonalCounts = Annotated[dict[Name, Count], Meta(max_length=MAX_KINDS)]
+"""How much personal data of each kind."""
 
 # --- vectors -------------------------------------------------------------------------------------------
 
@@ -111,6 +131,8 @@ Dimension = Annotated[int, Meta(ge=0, le=MAX_DIMENSION)]
 """Numbers in a vector; 0 where that is not known."""
 PackedVector = Annotated[bytes, Meta(max_length=2 * MAX_DIMENSION)]
 """A vector as 16-bit floats; empty for none."""
+Vectors = Annotated[tuple[PackedVector, ...], Meta(max_length=MAX_PASSAGES)]
+"""A vector for each passage of a message."""
 
 # --- agent parameters ----------------------------------------------------------------------------------
 
@@ -124,8 +146,19 @@ def _of_parameter(name: str) -> dict[str, Any]:
 MAX_FOCUS: Final[int] = _of_parameter("focus_limit")["le"]
 MAX_DRAWN: Final[int] = _of_parameter("compression_batch_size")["le"]
 
+Scalar = (
+    bool
+    | Annotated[int, Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]
+    | Annotated[float, Meta(ge=-1e308, le=1e308)]
+    | Name
+    | None
+)
+Overrides = Annotated[dict[Name, Scalar], Meta(max_length=MAX_KINDS)]
+"""Parameters by name; `AgentParameters` checks what each may be."""
 DecayRate = Annotated[float, Meta(**_of_parameter("decay_rate"))]
 """By what the strength of a link is multiplied at each scan."""
+Strategy = Literal["scan", "slots"]
+"""How a pass chooses the nodes that it visits."""
 OwedPasses = Annotated[int, Meta(ge=0, le=_of_parameter("max_owed_passes")["le"])]
 """Compression passes that an agent owes."""
 Focus = Annotated[tuple[Id, ...], Meta(max_length=MAX_FOCUS)]

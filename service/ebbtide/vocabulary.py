@@ -20,25 +20,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.bounds import (
-    MAX_KEYWORDS,
     MAX_MESSAGES,
+    MAX_SPANS,
     ByteLength,
     Count,
     Dimension,
     Drawn,
     Hash,
     Id,
+    Ids,
     Importance,
     Json,
+    Keywords,
     MessageCount,
     Name,
     Number,
-    PackedVector,
+    PersonalCounts,
     RelationName,
+    Strategy,
     Strength,
     Text,
     TextLength,
     Time,
+    Vectors,
 )
 from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
 
@@ -175,6 +179,9 @@ class PersonalSpan(msgspec.Struct, frozen=True, array_like=True):
     length: ByteLength
 
 
+PersonalSpans = Annotated[tuple[PersonalSpan, ...], msgspec.Meta(max_length=MAX_SPANS)]
+
+
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     """One accepted message. Its text is the chunk under `text_key`; who and when live here.
 
@@ -194,7 +201,7 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     conversation_id: Name
     text_key: Hash
     metadata_key: Hash | None = None
-    personal: tuple[PersonalSpan, ...] = ()
+    personal: PersonalSpans = ()
     """What is personal in its text, where that was stored under the policy `tag`."""
 
     @property
@@ -229,7 +236,7 @@ class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
     word_count: Count
     terms: bytes
     counts: bytes
-    told_by: tuple[NodeId, ...] = ()
+    told_by: Ids = ()
 
 
 class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -239,7 +246,7 @@ class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):
     """
 
     stamp: Count
-    vectors: tuple[PackedVector, ...]
+    vectors: Vectors
 
 
 class EmbeddingState(msgspec.Struct, frozen=True, array_like=True):
@@ -281,10 +288,10 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     not_before_ms: Time = 0
     last_error: Text = ""
     digested_at_ms: Time = 0
-    node_ids: tuple[NodeId, ...] = ()
+    node_ids: Ids = ()
     erased_count: Count = 0
     """How often something of what it says was erased: what was read of it before is worth nothing any more."""
-    personal: dict[Name, Count] = {}
+    personal: PersonalCounts = {}
     """What was found at the door, by kind: tagged or redacted."""
     dropped_recalled: Count = 0
     """Lines that were left out because a recall had just told them."""
@@ -324,7 +331,6 @@ REWRITES_KEPT = 16
 """The latest rewrites of a node that are recorded."""
 
 
-Keywords = Annotated[tuple[Name, ...], msgspec.Meta(max_length=MAX_KEYWORDS)]
 Sources = Annotated[tuple[Source, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
 Rewrites = Annotated[tuple[Rewrite, ...], msgspec.Meta(max_length=REWRITES_KEPT)]
 
@@ -400,10 +406,6 @@ class ScanColumns:
     node_id: NDArray[np.int64]
     count: NDArray[np.int64]
     last_pass: NDArray[np.int64]
-
-
-Strategy = Literal["scan", "slots"]
-"""How a pass chooses the nodes that it visits."""
 
 
 class PassState(msgspec.Struct, frozen=True, array_like=True):

@@ -75,6 +75,10 @@ CASES: dict[str, bytes] = {
     "an anchor": export(link={"anchor": 2**31}),
     "a content beyond its lines": export(batch={"message_count": 2**31}),
     "scans that never were": export(node={"scans": 7, "last_pass": 0}),
+    "a parameter that is a list": tiny(parameters={"focus_limit": [[]] * 1000}),
+    "very many parameters": tiny(parameters={f"p{number}": 1 for number in range(101)}),
+    "very many nodes of a batch": export(batch={"nodes": [1] * 5_000_001}),
+    "metadata longer than any": export(message={"metadata": {"a": "x" * (2 << 20)}}),
     "metadata nested 1000 deep": export(message={"metadata": json.loads('{"a":' * 900 + "1" + "}" * 900)}),
     **{
         f"{name} = {far}": tiny(**{name: far})

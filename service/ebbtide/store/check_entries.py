@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import zstandard
 
-from ebbtide.bounds import MAX_TEXT_BYTES
+from ebbtide.bounds import MAX_METADATA_CHARS, MAX_TEXT_BYTES
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE
 from ebbtide.store.derived import are_vectors_of, passages_fit
@@ -155,8 +155,9 @@ class Entries:
 
     def _is_metadata(self, key: bytes, known: dict[bytes, bool]) -> bool:
         if key not in known:
-            is_there = self._length(key) is not None
-            known[key] = is_there and is_metadata(self._text_bytes(key).decode())
+            # A text may be much longer than metadata: it is not read then.
+            is_short = 0 < (self._length(key) or 0) <= MAX_METADATA_CHARS
+            known[key] = is_short and is_metadata(self._text_bytes(key).decode())
         return known[key]
 
     def _read_passages(self) -> None:

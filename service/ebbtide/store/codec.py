@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ebbtide.bounds import DecayRate, Focus
+from ebbtide.bounds import DecayRate, Focus, Overrides
 from ebbtide.events import EventRecord
 from ebbtide.store.chain import AuditRecord
 from ebbtide.store.port import Identity
@@ -50,6 +50,7 @@ KNOWN: tuple[Any, ...] = (
     dict[str, object],
     Focus,
     DecayRate,
+    Overrides,
 )
 
 

@@ -15,6 +15,8 @@ import msgspec
 
 from ebbtide.bounds import (
     MAX_MESSAGES,
+    MAX_PASSAGES,
+    MAX_SPANS,
     AgentIdText,
     ByteLength,
     Count,
@@ -25,34 +27,37 @@ from ebbtide.bounds import (
     Focus,
     Hash,
     Id,
+    Ids,
     Importance,
+    Keywords,
     MessageCount,
     Name,
     NextId,
     NextRelationId,
     Number,
+    Overrides,
     OwedPasses,
-    PackedVector,
+    PersonalCounts,
     RelationId,
     RelationName,
+    Strategy,
     Strength,
     Text,
     TextLength,
     Time,
+    Vectors,
     Version,
 )
 from ebbtide.store import layout
 from ebbtide.store.codec import make_known
 from ebbtide.vocabulary import (
     REWRITES_KEPT,
-    Keywords,
     NodeId,
     PassageEntry,
     PassState,
     Rewrite,
     Role,
     StoredState,
-    Strategy,
 )
 
 FORM: Final = "ebbtide-export"
@@ -94,7 +99,7 @@ class AgentLine(Line, frozen=True, tag="agent"):
     agent_id: AgentIdText
     created_at: Time
     seed: SeedText
-    parameters: dict[str, object]
+    parameters: Overrides
     decay_rate: DecayRate | None = None
     focus: Focus = ()
     owed_passes: OwedPasses = 0
@@ -160,6 +165,9 @@ class PersonalLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     length: ByteLength
 
 
+PersonalLines = Annotated[tuple[PersonalLine, ...], msgspec.Meta(max_length=MAX_SPANS)]
+
+
 class MessageLine(Line, frozen=True, tag="message"):
     """What was said. Without `content` its text was withdrawn."""
 
@@ -176,7 +184,7 @@ class MessageLine(Line, frozen=True, tag="message"):
     metadata: msgspec.Raw = NO_JSON
     of_batch: bool = False
     """Its metadata are its batch's: stored before messages had any of their own."""
-    pii: tuple[PersonalLine, ...] = ()
+    pii: PersonalLines = ()
 
 
 class BatchLine(Line, frozen=True, tag="batch"):
@@ -198,9 +206,9 @@ class BatchLine(Line, frozen=True, tag="batch"):
     not_before: Time = 0
     last_error: Text = ""
     digested_at: Time = 0
-    nodes: tuple[NodeId, ...] = ()
+    nodes: Ids = ()
     erased_count: Count = 0
-    pii: dict[Name, Count] = {}
+    pii: PersonalCounts = {}
     dropped_recalled: Count = 0
     collapsed: Count = 0
 
@@ -280,7 +288,7 @@ class PassageLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     word_count: Count
     terms: bytes
     counts: bytes
-    told_by: tuple[NodeId, ...] = ()
+    told_by: Ids = ()
 
     @classmethod
     def of(cls, entry: PassageEntry) -> PassageLine:
@@ -292,13 +300,16 @@ class PassageLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         return PassageEntry(self.begin, self.length, self.word_count, self.terms, self.counts, self.told_by)
 
 
+PassageLines = Annotated[tuple[PassageLine, ...], msgspec.Meta(max_length=MAX_PASSAGES)]
+
+
 class IndexLine(Line, frozen=True, tag="index"):
     """What is derived from a message: may be left out, and is made anew then."""
 
     message: Id
-    passages: tuple[PassageLine, ...] | None = None
+    passages: PassageLines | None = None
     stamp: Count = 0
-    vectors: tuple[PackedVector, ...] | None = None
+    vectors: Vectors | None = None
 
 
 class EndLine(Line, frozen=True, tag="end"):

@@ -55,6 +55,9 @@ from ebbtide.vocabulary import (
 MOST_LINE_BYTES: Final = 64 << 20
 """Longest line: far more than the longest message with its vectors."""
 
+MAX_COMMAS: Final = 5_000_000
+"""Commas in a line: reading it holds the interpreter, for longer the more values it has. More than texts have."""
+
 LINES_TOGETHER: Final = 5000
 BYTES_TOGETHER: Final = 16 << 20
 """Lines written in one transaction, and held in memory for it: so many, or until they have so many bytes."""
@@ -156,6 +159,8 @@ class Lines:
             _refuse(self.number, "it breaks off here")
         if not content.endswith(b"\n") and len(content) == MOST_LINE_BYTES:
             _refuse(self.number, f"longer than {MOST_LINE_BYTES} bytes")
+        if content.count(b",") > MAX_COMMAS:
+            _refuse(self.number, "more values than a line may have")
         self.size = len(content)
         return content
 

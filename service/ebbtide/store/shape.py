@@ -16,10 +16,12 @@ from ebbtide.bounds import (
     MAX_COUNT,
     MAX_NUMBER,
     MAX_RELATION_CHARS,
+    MAX_VALUE_BYTES,
     Count,
     DecayRate,
     Focus,
     Id,
+    Overrides,
     OwedPasses,
     RelationId,
 )
@@ -74,7 +76,7 @@ NUMBERS: Final[dict[bytes, Any]] = {
 
 RECORDS: Final[dict[bytes, Any]] = {
     b"identity": Identity,
-    b"overrides": dict[str, object],
+    b"overrides": Overrides,
     b"decay_rate": DecayRate,
     b"focus": Focus,
     b"pass_state": PassState,
@@ -103,10 +105,13 @@ def faults(txn: LmdbReading, rest: Rest) -> Iterator[Fault]:
         for key, value in resting(txn.items(table), rest):
             if len(key) != key_bytes or value_bytes not in (None, len(value)):
                 yield table, bytes(key).hex(), "has a wrong size"
+            elif len(value) > MAX_VALUE_BYTES:
+                yield table, bytes(key).hex(), "is larger than an entry may be"
             elif (problem := _fault(table, key, value)) is not None:
                 yield table, bytes(key).hex(), problem
     for key, value in txn.items(layout.META):
-        problem = _meta_fault(bytes(key), bytes(value))
+        problem = "is larger than an entry may be" if len(value) > MAX_VALUE_BYTES else None
+        problem = problem or _meta_fault(bytes(key), bytes(value))
         if problem is not None:
             yield layout.META, bytes(key).decode(errors="replace"), problem
 

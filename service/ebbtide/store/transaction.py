@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
-from ebbtide.bounds import DecayRate, Focus
+from ebbtide.bounds import DecayRate, Focus, Overrides
 from ebbtide.store import layout
 from ebbtide.store.audit import AuditReading, AuditWriting
 from ebbtide.store.events import EventReading, EventWriting
@@ -36,10 +37,10 @@ class LmdbReading(NetworkReading, InboxReading, AuditReading, EventReading):
         value = self.get(layout.META, layout.SEALED_WITH)
         return "" if value is None else value.decode()
 
-    def overrides(self) -> dict[str, object]:
+    def overrides(self) -> dict[str, Any]:
         """The parameters that were set for this agent, apart from the daemon's defaults."""
         value = self.get(layout.META, b"overrides")
-        return {} if value is None else layout.decode(value, type=dict[str, object])
+        return {} if value is None else dict(layout.decode(value, type=Overrides))
 
     def decay_rate(self) -> float | None:
         """The rate at which the links on disk decay since they were written; None before the first open."""
