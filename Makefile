@@ -36,8 +36,8 @@ bench-recall: $(READY_DEV)  ## is the evidence found? Public sets beside the che
 soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing broken, memory flat; make soak SOAK="--seconds 60"
 	$(BIN)/python -m benchmarks.soak $(SOAK)
 
-chaos: $(READY_DEV)  ## kill it, starve it, lie to it: 200 kills and every fault; make chaos ROUNDS=20 is what the tests do
-	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_BURST=1000 $(BIN)/python -m pytest -m chaos -s
+chaos: $(READY_DEV)  ## kill it, starve it, lie to it: 200 kills under load, one at every step of each operation, every fault
+	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_BURST=1000 EBBTIDE_EVERY_STEP=1 $(BIN)/python -m pytest -m chaos -s
 
 proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code
