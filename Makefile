@@ -39,7 +39,7 @@ soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing 
 chaos: $(READY_DEV)  ## every fault, in full: make chaos ROUNDS=20 MUTATIONS=200 takes less time
 	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_MUTATIONS=$(or $(MUTATIONS),20000) EBBTIDE_BURST=1000 \
 	EBBTIDE_HOSTILE_TEXTS=1 EBBTIDE_SILENT_CLIENTS=400 EBBTIDE_HOSTILE=1 EBBTIDE_INDEX_ROUNDS=5 \
-	EBBTIDE_FILE_ROUNDS=20000 $(BIN)/python -m pytest -m chaos -s
+	EBBTIDE_FILE_ROUNDS=20000 EBBTIDE_EVERY_STEP=1 $(BIN)/python -m pytest -m chaos -s
 	EBBTIDE_LONG_TEXTS=1 $(BIN)/python -m pytest tests/unit/test_linear_time.py
 
 proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew

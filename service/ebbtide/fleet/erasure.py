@@ -22,7 +22,7 @@ from ebbtide.fleet.proving import Proofs
 from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.fleet.selection import Look, Span
 from ebbtide.fleet.unnaming import MOST_UNNAMED, unnamed
-from ebbtide.fleet.withdrawal import Rewritten, blanked, own_words, said_bytes
+from ebbtide.fleet.withdrawal import Mates, Rewritten, blanked, own_words, said_bytes
 from ebbtide.memory.network import Network
 from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.port import WriteTransaction
@@ -144,6 +144,9 @@ class _Step:
     without_text: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
     since: dict[int, list[Node]] | None = None
+    blank_spans: dict[int, list[Span]] = field(default_factory=dict)
+    """Stretches of messages to overwrite at the end of the step: once for each message, however many memories go."""
+    mates: Mates = field(default_factory=Mates)
 
     def erase(
         self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
@@ -188,15 +191,21 @@ class _Step:
 
     def _blank(self, number: int, spans: Sequence[Span]) -> None:
         text = self._meet(number)
-        if text is None:
-            return
-        self.proofs.add_stretches(text, spans)
-        one = blanked(self.txn, number, spans)
-        if one is not None:
+        if text is not None:
+            self.proofs.add_stretches(text, spans)
+            self.blank_spans.setdefault(number, []).extend(spans)
+
+    def _overwrite(self) -> None:
+        """Overwrite the stretches that go of messages that stay."""
+        for number, spans in self.blank_spans.items():
             record = self.txn.message(number)
-            assert record is not None, "what was rewritten is there"
-            self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.message_text(record) or "")
-            self._rewrote(one, record)
+            text = None if record is None else self.txn.message_text(record)
+            one = None if text is None else blanked(self.txn, number, spans)
+            if text is not None and one is not None:
+                record = self.txn.message(number)
+                assert record is not None, "what was rewritten is there"
+                self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.message_text(record) or "")
+                self._rewrote(one, record)
 
     def node(self, node_id: NodeId) -> None:
         """Erase a memory with what it was made from."""
@@ -220,7 +229,7 @@ class _Step:
         self.without_text |= citing(txn, Change(deleted=[node.id]))
         self.proofs.add_memory(txn, node)
         if self.look.takes_words(node):
-            for message, spans in own_words(txn, node, self.look.nodes).items():
+            for message, spans in own_words(txn, node, self.look.nodes, self.mates).items():
                 self._blank(message, spans)
         self.tally.link_count += txn.link_count_at(node.id)
         self.tally.node_count += 1
@@ -255,6 +264,7 @@ class _Step:
     ) -> ErasureStep:
         """What belongs to the step as a whole: links, focus, batches, passages of messages without text, its record."""
         txn, tally = self.txn, self.tally
+        self._overwrite()
         focus = tuple(node_id for node_id in txn.focus() if node_id not in self.gone)
         change = Change(deleted=self.gone, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
         txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ebbtide.fleet.withdrawal import own_words, said_bytes, without
+from ebbtide.fleet.withdrawal import Mates, own_words, said_bytes, without
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
@@ -233,9 +233,10 @@ class Look:
         self._note(node.content.removeprefix(node.prefix))
 
     def _words_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
+        mates = Mates()
         for node_id in sorted(one for one in self.named if one >= self._begin):
             node = txn.node(node_id)
-            for number, spans in own_words(txn, node, self.nodes).items() if node is not None else ():
+            for number, spans in own_words(txn, node, self.nodes, mates).items() if node is not None else ():
                 record = txn.message(number)
                 text = None if record is None else txn.message_text(record)
                 if text is not None and number not in self.whole:

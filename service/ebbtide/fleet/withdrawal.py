@@ -13,7 +13,7 @@ the page, and a note in the store says so; who wants more than that forgets for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -152,13 +152,43 @@ def withdraw(txn: WriteTransaction, node: Node) -> tuple[list[Rewritten], int]:
     return rewritten, byte_count
 
 
+class Mates:
+    """What memories that stay were made from, by batch and message: read once where a whole batch goes."""
+
+    def __init__(self) -> None:
+        self._batch: int | None = None
+        self._cited: dict[int, list[Span]] = {}
+
+    def cited(
+        self, txn: ReadTransaction, node: Node, going: Collection[NodeId]
+    ) -> Mapping[int, Sequence[Span]]:
+        """Return the spans by message, in order, that memories of the node's batch cite and that do not go."""
+        if node.batch != self._batch:
+            cited: dict[int, list[Span]] = {}
+            for mate in txn.batch_mates(node):
+                for source in mate.sources if mate.id not in going else ():
+                    cited.setdefault(source.message, []).append(
+                        (source.offset, source.offset + source.length)
+                    )
+            self._batch, self._cited = node.batch, {one: sorted(spans) for one, spans in cited.items()}
+        return self._cited
+
+
 def own_words(
-    txn: ReadTransaction, node: Node, going: Collection[NodeId] = frozenset()
+    txn: ReadTransaction,
+    node: Node,
+    going: Collection[NodeId] = frozenset(),
+    mates: Mates | None = None,
 ) -> dict[int, list[Span]]:
-    """By message, what a memory was made from and no other living memory was, but for those that go as well."""
-    mates = [mate for mate in txn.batch_mates(node) if mate.id not in going]
+    """By message, what a memory was made from and no other living memory was, but for those that go as well.
+
+    `mates` may be kept from one memory that goes to the next.
+    """
+    # The memory itself is not among those that stay: of one that does not go it must be left out each time.
+    shared = mates if mates is not None and node.id in going else Mates()
+    cited = shared.cited(txn, node, going)
     messages = dict.fromkeys(source.message for source in node.sources)
-    found = {one: list(outside(_cited([node], one), _cited(mates, one))) for one in messages}
+    found = {one: list(outside(_cited([node], one), cited.get(one, ()))) for one in messages}
     return {message: spans for message, spans in found.items() if spans}
 
 

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from ebbtide.store.seal import MasterKey, Seal
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+STAGED = "agent"
+"""Where, in the directory of a transfer, an agent is made before it takes its place."""
+
 REWRITTEN = "rewritten"
 """Where, in an agent's directory, its store is written anew under another key; nothing once that is done."""
 
@@ -105,13 +108,14 @@ class DataDirectory:
 
     def _sweep(self) -> None:
         """Finish what the process before left half done, drop what was on its way; no agent stops another."""
-        for folder in (self.keys.path, self.erased.path):
-            remove_fresh_files(folder)
+        self.keys.remove_leftovers()
+        remove_fresh_files(self.erased.path)
         self._turnover.finish_all()
         self._remove_unborn()
         cut_off = list(os.scandir(self.transfers))
         if cut_off:
-            self.keys.drop_staged(lambda name: (self.agents / name).exists())
+            metas = [read_meta(Path(entry.path) / STAGED) for entry in cut_off]
+            self.keys.drop_staged({meta.key_fingerprint for meta in metas if meta is not None} - {""})
         for entry in cut_off:
             self.end_transfer(Path(entry.path))
             if os.path.lexists(entry.path):
@@ -166,8 +170,10 @@ class DataDirectory:
         if LmdbStore.is_blank(path):
             # A creation that was cut off before anything could be accepted.
             return None
-        identity, counts, sealed_with = LmdbStore.glance(
-            path, map_bytes=self._initial_map_bytes, max_map_bytes=self.max_map_bytes
+        identity, counts, sealed_with = LmdbStore.look(
+            path,
+            lambda txn: (txn.identity(), txn.counts(), txn.sealed_with()),
+            max_map_bytes=self.max_map_bytes,
         )
         if identity is None:
             return None

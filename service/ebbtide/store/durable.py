@@ -37,12 +37,19 @@ def fresh_file(path: Path) -> Path:
     return path.with_name(f"{path.name}{_FRESH}")
 
 
+def fresh_files(folder: Path) -> list[Path]:
+    """What writes that were cut off left in a directory. Nothing may be writing there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        entries = list(os.scandir(folder))
+        names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+        return [folder / name for name in sorted(names) if name.endswith(_FRESH)]
+    return []
+
+
 def remove_fresh_files(folder: Path) -> None:
     """Remove what writes that were cut off left in a directory. Nothing may be writing there."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for entry in list(os.scandir(folder)):
-            if entry.name.endswith(_FRESH) and entry.is_file(follow_symlinks=False):
-                os.unlink(entry.path)
+    for path in fresh_files(folder):
+        path.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, *parts: bytes, adopt: Callable[[int], None] | None = None) -> None:
@@ -72,12 +79,22 @@ def replace_file(path: Path, *parts: bytes, adopt: Callable[[int], None] | None 
 def overwrite_and_remove(path: Path) -> bool:
     """Overwrite a file, then remove it, both durably; whether there was one.
 
-    A file system that writes elsewhere than it overwrites, or a disk that does, may still hold what was there.
+    A file system that writes elsewhere than it overwrites, or a disk that does, may still hold what was there. The file
+    gets the name of a fresh one first: cut off, it is either as it was, or what a start finishes with `fresh_files`.
     """
+    doomed = fresh_file(path)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        path.rename(doomed)
     except FileNotFoundError:
         return False
+    sync_directory(path.parent)
+    overwrite_and_unlink(doomed)
+    return True
+
+
+def overwrite_and_unlink(path: Path) -> None:
+    """Overwrite a file in its place, then remove it, both durably."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, os.urandom(os.fstat(descriptor).st_size))
         os.fsync(descriptor)
@@ -85,4 +102,3 @@ def overwrite_and_remove(path: Path) -> bool:
         os.close(descriptor)
     path.unlink()
     sync_directory(path.parent)
-    return True

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,13 @@ from msgspec.structs import replace
 
 from ebbtide.errors import Corrupted, EbbtideError, Precondition
 from ebbtide.store.codec import make_known
-from ebbtide.store.durable import overwrite_and_remove, replace_file, sync_directory
+from ebbtide.store.durable import (
+    fresh_files,
+    overwrite_and_remove,
+    overwrite_and_unlink,
+    replace_file,
+    sync_directory,
+)
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 
@@ -42,8 +48,8 @@ class WrappedKey(msgspec.Struct, frozen=True, omit_defaults=True):
     wrapped: bytes
     staged: bool = False
     """Whether its store has no place yet."""
-    arriving: bool = False
-    """Whether its store was about to take its place when this was written."""
+    arriving: str = ""
+    """Its fingerprint, from before its store takes its place on."""
 
 
 class WrappedKeys(msgspec.Struct, frozen=True):
@@ -166,13 +172,15 @@ class DataKeys:
             return seal
 
     def arrive(self, directory: str, fingerprint: str) -> None:
-        """The store of a key is about to take its place: a start keeps the key if there is an agent there."""
+        """The store of a key is about to take its place: a start keeps the key unless it finds the store elsewhere."""
         with self._changing:
             if (directory, fingerprint) in self._staged:
                 file = self._file(directory)
                 seals = zip(file.keys, self._seals(file, directory), strict=True)
                 keys = [
-                    replace(key, staged=False, arriving=True) if seal.fingerprint == fingerprint else key
+                    replace(key, staged=False, arriving=fingerprint)
+                    if seal.fingerprint == fingerprint
+                    else key
                     for key, seal in seals
                 ]
                 self._keep(directory, WrappedKeys(file.master, keys))
@@ -192,16 +200,15 @@ class DataKeys:
                     if fingerprint in own:
                         self._drop_but(directory, set(own) - {fingerprint})
 
-    def drop_staged(self, has_agent: Callable[[str], bool]) -> None:
+    def drop_staged(self, unplaced: Set[str]) -> None:
         """Remove, at a start, the keys of stores that did not take their place. Needs no master key.
 
-        `has_agent` tells whether there is an agent in a directory; its next opening removes what it does not need.
+        `unplaced` are the fingerprints that stores are sealed with which still lie where they were made.
         """
         for directory in self.directories():
             try:
                 file = self._file(directory)
-                has_no_agent = any(key.arriving for key in file.keys) and not has_agent(directory)
-                kept = [key for key in file.keys if not (key.staged or (key.arriving and has_no_agent))]
+                kept = [key for key in file.keys if not (key.staged or key.arriving in unplaced)]
                 if len(kept) < len(file.keys):
                     self._cut(directory, file, kept)
             except EbbtideError as error:
@@ -240,7 +247,7 @@ class DataKeys:
         seals = zip(file.keys, self._seals(file, directory), strict=True)
         # What is in use has arrived.
         kept = [
-            replace(key, arriving=False) if seal.fingerprint in fingerprints else key
+            replace(key, arriving="") if seal.fingerprint in fingerprints else key
             for key, seal in seals
             if seal.fingerprint in fingerprints | staged
         ]
@@ -260,6 +267,11 @@ class DataKeys:
                 return overwrite_and_remove(self.path / directory)
         except OSError as error:
             raise translated(error, self.path) from error
+
+    def remove_leftovers(self) -> None:
+        """Finish, at a start, what was cut off: keys that were to be destroyed, and files not written to their end."""
+        for path in fresh_files(self.path):
+            overwrite_and_unlink(path)
 
     # --- another master key ------------------------------------------------------------------------
 

@@ -47,7 +47,6 @@ from ebbtide.store.sealed import SealedReading, SealedWriting
 from ebbtide.store.transaction import LmdbReading, LmdbWriting
 from ebbtide.store.translation import FOREIGN, translated
 from ebbtide.telemetry import span
-from ebbtide.vocabulary import AgentCounts
 
 if TYPE_CHECKING:
     from ebbtide.store.seal import Seal
@@ -164,18 +163,6 @@ class LmdbStore:
             store.close()
             raise
         return store
-
-    @classmethod
-    def glance(
-        cls, path: Path, *, map_bytes: int, max_map_bytes: int
-    ) -> tuple[Identity | None, AgentCounts, str]:
-        """Whose the store in `path` is, how much it holds and which key seals it: what is told without the key."""
-        return cls.look(
-            path,
-            lambda txn: (txn.identity(), txn.counts(), txn.sealed_with()),
-            map_bytes=map_bytes,
-            max_map_bytes=max_map_bytes,
-        )
 
     @classmethod
     def look(

@@ -30,7 +30,7 @@ from ebbtide.store.agent_meta import write_meta
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.check import check_store
-from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.data_directory import STAGED, DataDirectory
 from ebbtide.store.importing import read_agent, read_export
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
@@ -72,7 +72,7 @@ def receive(
     used for that; `rest` is called now and then. Raises BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW,
     INVALID_PARAMETERS, STORE_FULL, and of what is sealed DATA_KEY_MISSING, MASTER_KEY_REFUSED or KEY_NOT_FOR_AGENT.
     """
-    path = folder / "agent"
+    path = folder / STAGED
     try:
         # Without the master key nothing may come in plain where agents are sealed.
         data.keys.admit()
