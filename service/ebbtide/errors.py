@@ -243,6 +243,12 @@ REASONS: dict[str, Reason] = {
     ),
     "SHUTTING_DOWN": Reason(503, "UNAVAILABLE", "Unavailable", "The daemon is stopping."),
     "AGENT_CLOSING": Reason(503, "UNAVAILABLE", "Unavailable", "The agent was closed meanwhile; ask again."),
+    "WORKER_KILLED": Reason(
+        503,
+        "UNAVAILABLE",
+        "Unavailable",
+        "The worker process for a long text was killed from outside, twice.",
+    ),
     "STORE_UNAVAILABLE": Reason(
         503, "UNAVAILABLE", "Unavailable", "The agent's files cannot be read or written now."
     ),

@@ -30,6 +30,15 @@ def allocate(text: str, size: int) -> int:
     return len(bytearray(size))
 
 
+KEPT: list[bytearray] = []
+
+
+def keep(text: str, size: int) -> int:
+    """Allocate so many bytes for good."""
+    KEPT.append(bytearray(b"x") * size)
+    return os.getpid()
+
+
 def refuse(text: str) -> None:
     """Raise an error with every field."""
     raise InvalidRequest(
@@ -50,9 +59,9 @@ def fail_strangely(text: str) -> None:
     raise Local(text)
 
 
-def crash(text: str) -> None:
-    """End the process at once."""
-    os.kill(os.getpid(), signal.SIGKILL)
+def crash(text: str, number: int = signal.SIGKILL) -> None:
+    """End the process at once, by a signal."""
+    os.kill(os.getpid(), number)
 
 
 def crash_once(text: str, marker: str) -> str:

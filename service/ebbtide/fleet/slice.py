@@ -24,7 +24,6 @@ from ebbtide.language.port import (
     LanguageModel,
     ModelUnavailable,
     Processed,
-    TextTooComplex,
     TextToProcess,
 )
 from ebbtide.language.retry import Asking
@@ -108,7 +107,7 @@ class Compressor:
         target = task.shortening.target
         try:
             return await self.fallback.process(task.text, prefix=task.prefix, target_length=target)
-        except TextTooComplex:
+        except BadReply:
             return None
 
     async def _shorten(self, task: ShorteningTask, deadline_s: float) -> Shortened | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from ebbtide.errors import InvalidRequest
+from ebbtide.errors import InvalidRequest, Unavailable
 from ebbtide.language.breaker import Breaker, BreakerPolicy
 from ebbtide.language.dialects import Ladder
 from ebbtide.language.parsing import object_of
@@ -168,7 +168,7 @@ class ServerChat:
         except BadReply as error:
             self._ladder.read(way, is_json="not JSON" not in str(error))
             raise
-        except InvalidRequest as error:
+        except (InvalidRequest, Unavailable) as error:
             raise BadReply(f"the reply cannot be parsed: {error.reason}") from None
         self._ladder.read(way, is_json=True)
         return found

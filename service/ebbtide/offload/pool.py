@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, Final, TypeVar, cast
 
-from ebbtide.errors import InvalidRequest, Unavailable
+from ebbtide.errors import EbbtideError, InvalidRequest, Unavailable
 from ebbtide.offload.worker import FAILURE, SECONDS, read_frame, write_frame
 from ebbtide.telemetry import get_log
 
@@ -98,14 +99,14 @@ class _Worker:
         """End the process at once. Any thread may do so; idempotent."""
         self._process.kill()
 
-    def end(self) -> None:
-        """Kill the process and release what it holds. Idempotent."""
+    def end(self) -> int:
+        """Kill the process, release what it holds and return its exit code. Idempotent."""
         self.kill()
         for file in (self._process.stdin, self._process.stdout):
             # Closing writes what is left in the buffer, to a process that is gone.
             with contextlib.suppress(OSError):
                 cast(BinaryIO, file).close()
-        self._process.wait()
+        return self._process.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +182,13 @@ class TextWorkers:
             try:
                 call = self._calls.get(timeout=IDLE_S if worker is not None else None)
             except queue.Empty:
+                assert worker is not None, "only a thread with a worker waits for a limited time"
                 self._end(worker)
                 worker = None
                 continue
             if call is None:
-                self._end(worker)
+                if worker is not None:
+                    self._end(worker)
                 return
             if call.outcome.set_running_or_notify_cancel():
                 worker, deliver = self._made(call, worker)
@@ -204,6 +207,7 @@ class TextWorkers:
             arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             return worker, partial(fail, error)
+        error_of: Callable[[], EbbtideError] = text_too_complex
         for _ in range(MAX_TRIES):
             if self._closed:
                 return worker, partial(fail, _stopping())
@@ -217,16 +221,17 @@ class TextWorkers:
                 reply = worker.call(function, arguments, call.time_limit_s)
                 return worker, partial(_deliver, call, reply)
             except _WorkerEnded:
-                is_late = worker.is_late
-                self._end(worker)
+                # What kills a worker that is not late is no property of the text: the system is out of memory.
+                is_late, was_killed = worker.is_late, self._end(worker) == -signal.SIGKILL
                 worker = None
+                error_of = worker_killed if was_killed and not is_late else text_too_complex
                 if is_late:
                     break
         if self._closed:
             return None, partial(fail, _stopping())
         task = getattr(call.function, "__qualname__", "partial")
         self._log.warning("text worker ended without a result", task=task)
-        return None, partial(fail, text_too_complex())
+        return None, partial(fail, error_of())
 
     def _started(self) -> _Worker:
         worker = _Worker()
@@ -236,11 +241,10 @@ class TextWorkers:
                 worker.kill()
         return worker
 
-    def _end(self, worker: _Worker | None) -> None:
-        if worker is not None:
-            with self._lock:
-                self._workers.discard(worker)
-            worker.end()
+    def _end(self, worker: _Worker) -> int:
+        with self._lock:
+            self._workers.discard(worker)
+        return worker.end()
 
 
 def _nothing() -> None:
@@ -268,6 +272,15 @@ def _make_here(call: _Call) -> None:
 
 def _stopping() -> Unavailable:
     return Unavailable("the daemon is stopping", reason="SHUTTING_DOWN")
+
+
+def worker_killed() -> Unavailable:
+    """The error of a text whose worker process was killed from outside, twice."""
+    return Unavailable(
+        "the worker process for the text was killed, perhaps for want of memory; try again",
+        reason="WORKER_KILLED",
+        retry_after_s=1.0,
+    )
 
 
 def text_too_complex() -> InvalidRequest:

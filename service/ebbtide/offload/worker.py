@@ -76,9 +76,14 @@ def _reply(function: object, arguments: bytes) -> tuple[bytes, bytes]:
             return FAILURE, pickle.dumps(RuntimeError(type(error).__name__), pickle.HIGHEST_PROTOCOL)
 
 
-def _is_large() -> bool:
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (grown if sys.platform == "darwin" else grown << 10) > LARGE_BYTES
+def _resident_bytes() -> int:
+    """Return the memory of this process. On Linux not its peak: a child inherits that from the daemon."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak << 10
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
@@ -92,7 +97,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
             write_frame(replies, status, content)
         except (EOFError, BrokenPipeError):
             return
-        if _is_large():
+        if _resident_bytes() > LARGE_BYTES:
             return
 
 

@@ -28,8 +28,8 @@ from ebbtide.fleet.arrivals import PolicyChanged
 from ebbtide.fleet.correction import Corrected, Correction
 from ebbtide.fleet.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
 from ebbtide.fleet.workspace import Workspace
-from ebbtide.language.port import TextTooComplex
-from ebbtide.offload.pool import text_too_complex
+from ebbtide.language.port import BadReply, TextTooComplex
+from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
@@ -158,6 +158,8 @@ async def _worked_out(
         by_rules = await agent.rules.process(command.content, prefix=prefix)
     except TextTooComplex:
         raise text_too_complex() from None
+    except BadReply:
+        raise worker_killed() from None
     said = command.content.removeprefix(prefix)
     personal = await texts.run(len(said), door.tagged, said)
     return Correction(

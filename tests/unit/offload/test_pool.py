@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -110,10 +113,24 @@ def test_memory_of_a_worker_is_bounded(workers: TextWorkers) -> None:
 
 def test_worker_that_has_grown_is_replaced(workers: TextWorkers) -> None:
     """A worker whose memory has grown beyond LARGE_BYTES ends after its call, and the next call gets a new one."""
-    first = workers.call(len(LONG), worker_tasks.whose, LONG)
-    workers.call(len(LONG), worker_tasks.allocate, LONG, 512 << 20)
+    first = workers.call(len(LONG), worker_tasks.keep, LONG, 512 << 20)
     assert workers.call(len(LONG), worker_tasks.whose, LONG) != first
     assert not is_running(first)
+
+
+def test_worker_is_kept_however_large_the_daemon_is(workers: TextWorkers) -> None:
+    """A worker is judged by its own memory, and not by the peak that it inherits from the daemon."""
+    script = (
+        "from tests.support import worker_tasks\n"
+        "from ebbtide.offload.pool import TextWorkers\n"
+        f"held = bytearray(b'x') * {512 << 20}\n"
+        "workers = TextWorkers(60.0)\n"
+        f"text = 'a' * {len(LONG)}\n"
+        "print(len({workers.call(len(text), worker_tasks.whose, text) for _ in range(5)}))\n"
+        "workers.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
 
 
 def test_error_arrives_with_all_its_fields(workers: TextWorkers) -> None:
@@ -134,11 +151,18 @@ def test_strange_error_does_not_carry_the_text(workers: TextWorkers) -> None:
 
 
 def test_crash_is_tried_once_more(workers: TextWorkers, tmp_path: Path) -> None:
-    """A worker killed from outside costs one more try; a text that always kills its worker is refused."""
+    """A worker killed from outside costs one more try; killed twice, the caller may repeat the request."""
     marker = str(tmp_path / "crashed")
     assert workers.call(len(LONG), worker_tasks.crash_once, LONG, marker) == "done"
+    with pytest.raises(Unavailable) as caught:
+        workers.call(len(LONG), worker_tasks.crash, LONG, signal.SIGKILL)
+    assert (caught.value.reason, caught.value.retry_after_s) == ("WORKER_KILLED", 1.0)
+
+
+def test_text_that_crashes_its_worker_is_refused(workers: TextWorkers) -> None:
+    """A worker that ends by a fault of its own, twice, is the text's doing."""
     with pytest.raises(InvalidRequest) as caught:
-        workers.call(len(LONG), worker_tasks.crash, LONG)
+        workers.call(len(LONG), worker_tasks.crash, LONG, signal.SIGSEGV)
     assert caught.value.reason == "TEXT_TOO_COMPLEX"
 
 

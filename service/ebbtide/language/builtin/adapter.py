@@ -13,11 +13,19 @@ from functools import partial
 from itertools import accumulate, groupby, takewhile
 from typing import TypeVar
 
-from ebbtide.errors import InvalidRequest
+from ebbtide.errors import InvalidRequest, Unavailable
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.relations import relate, relate_many
 from ebbtide.language.builtin.segmentation import segment
-from ebbtide.language.port import ModelState, Processed, Segment, TextTooComplex, TextToProcess, Utterance
+from ebbtide.language.port import (
+    BadReply,
+    ModelState,
+    Processed,
+    Segment,
+    TextTooComplex,
+    TextToProcess,
+    Utterance,
+)
 from ebbtide.offload.pool import INLINE, MAX_INLINE_CHARS, TextWorkers
 
 T = TypeVar("T")
@@ -106,6 +114,8 @@ class BuiltinModel:
             return await self.texts.run(size, function, *arguments)
         except InvalidRequest as error:
             raise TextTooComplex(f"{error.reason}: {error.message}") from None
+        except Unavailable as error:
+            raise BadReply(f"{error.reason}: {error.message}") from None
 
 
 def _moved(one: Segment, by: int) -> Segment:
