@@ -242,7 +242,7 @@ def test_stopping_daemon_takes_no_new_connections(tmp_path: Path) -> None:
 
 
 def test_client_that_never_finishes_costs_no_more_than_the_grace(tmp_path: Path) -> None:
-    """A half-sent request is cut off when the grace is over; the stop is in order all the same."""
+    """A half-sent request gets SHUTTING_DOWN when the grace is over; the stop is in order all the same."""
     with stubborn(tmp_path / "data", SERVER__SHUTDOWN_GRACE_S=1) as daemon:
         daemon.remember("ann", "The kettle is blue.")
         place = ("127.0.0.1", int(daemon.url.rpartition(":")[2]))
@@ -256,6 +256,9 @@ def test_client_that_never_finishes_costs_no_more_than_the_grace(tmp_path: Path)
             watch = Stopwatch()
             assert daemon.stop() == 0
             assert watch.s < 3.5
+            answer = slow.recv(65_536).decode()
+            assert answer.startswith("HTTP/1.1 503 ")
+            assert '"reason":"SHUTTING_DOWN"' in answer
         assert says_goodbye(daemon)
         assert "Traceback" not in daemon.log
 

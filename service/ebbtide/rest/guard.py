@@ -31,7 +31,7 @@ from ebbtide.access.entrance import Entrance
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.actor import NOBODY, set_actor
-from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest
+from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest, Unavailable
 from ebbtide.metrics import Metrics
 from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
@@ -104,6 +104,15 @@ class Guard:
                 told.set("http.request.method", scope["method"])
                 told.set("http.route", _route(scope))
                 told.set("http.response.status_code", status)
+        except asyncio.CancelledError:
+            # The server cancels requests in hand when the grace of a stop is over.
+            task = asyncio.current_task()
+            if status or task is None:
+                raise
+            task.uncancel()
+            stopping = Unavailable("the daemon is stopping", reason="SHUTTING_DOWN")
+            note_outcome(scope, stopping)
+            await problem(stopping)(scope, receive, answer)
         except Exception as error:
             # Answered and logged by the app already, as a rule; what is raised again must not reach the
             # server's own log with its message.
