@@ -20,7 +20,7 @@ import pytest
 
 from tests.support.process import Daemon, running_daemon
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.alone]
 
 QUIET = {"EMBEDDING__MODEL": "off"}
 ALL = bool(os.environ.get("EBBTIDE_HOSTILE_TEXTS"))
@@ -71,7 +71,7 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "dashes": lambda n: "—" * n,
     "ellipses": lambda n: "…" * n,
 }
-SHORT_FORM = ("dots", "marks", "spaces", "think", "separated digits", "ands", "han", "dotted name")
+SHORT_FORM = ("dots", "marks", "spaces", "think", "separated digits")
 CHOSEN = list(FAMILIES) if ALL else list(SHORT_FORM)
 
 
@@ -171,7 +171,7 @@ BODIES: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", list(BODIES) if ALL else ["empty lists", "small messages", "escapes"])
+@pytest.mark.parametrize("kind", list(BODIES) if ALL else ["empty lists", "small messages"])
 def test_no_body_stalls_another_agent(daemon: Daemon, kind: str) -> None:
     """Eight megabytes of the smallest values there are, to every route that takes a body: a refusal, in time."""
     body = BODIES[kind]()
