@@ -69,7 +69,9 @@ class Steps:
         """The last moment at which the fault may happen: everything is done."""
         with self._lock:
             if self.is_armed and len(self.taken) == self._at - 1:
+                self._is_busy = True
                 self._fault()
+                self._is_busy = False
 
     def is_within(self, target: object) -> bool:
         """Whether a path, or a descriptor of a file or directory, is one whose changes count."""

@@ -339,6 +339,8 @@ class Fleet:
     def _may_exist(self, agent_id: AgentId) -> bool:
         try:
             return self.data.exists(agent_id)
+        except Unavailable:
+            raise
         except EbbtideError:
             # Something damaged is there: what is restored may be meant to take its place.
             return True

@@ -80,13 +80,13 @@ class DataDirectory:
         self.agents = root / "agents"
         self.work = root / "work"
         self.transfers = root / "transfers"
-        self.keys = DataKeys(root / "keys", master_key)
+        self._lock = DirectoryLock(root)
+        self.keys = DataKeys(root / "keys", master_key, self._lock.confirm)
         self._initial_map_bytes = initial_map_bytes
         self.max_map_bytes = max_map_bytes
-        self.erased = ErasedAgents(root)
+        self.erased = ErasedAgents(root, self._lock.confirm)
         self._turnover = Turnover(self.agents, self.keys, self.erased, max_map_bytes)
         self._markers = WorkMarkers(self.work)
-        self._lock = DirectoryLock(root)
 
     # --- the lock ----------------------------------------------------------------------------------
 
@@ -312,12 +312,15 @@ class DataDirectory:
             raise translated(error, self.transfers) from error
 
     def end_transfer(self, folder: Path) -> None:
-        """Remove a directory of `make_transfer`, and the keys of stores made in it that took nobody's place."""
+        """Remove a directory of `make_transfer`, and the keys of stores made in it that took nobody's place.
+
+        Where a key cannot be removed the directory stays: it tells the next start which key that is.
+        """
         try:
             self.keys.give_up(folder)
         except EbbtideError as error:
-            # One key too many, until the agent is opened after a start.
-            get_log("store").warning("key not removed", transfer=folder.name, exc_info=error)
+            get_log("store").warning("left for the next start", transfer=folder.name, exc_info=error)
+            return
         shutil.rmtree(folder, ignore_errors=True)
 
     def create_copy(self, path: Path, identity: Identity, owner: AgentId) -> LmdbStore:

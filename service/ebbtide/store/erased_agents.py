@@ -37,6 +37,7 @@ from ebbtide.store.chain import (
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
+from ebbtide.store.presence import Confirm, nothing_to_confirm
 from ebbtide.store.succession import likely
 from ebbtide.store.translation import translated
 
@@ -126,8 +127,9 @@ class Following:
 class ErasedAgents:
     """The log of one data directory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, confirm: Confirm = nothing_to_confirm) -> None:
         self.path = root / "audit"
+        self._confirm = confirm
         self._writing = threading.Lock()
         """Held from a look at the latest record until the next one is written."""
         self._last_event: int | None = None
@@ -143,6 +145,8 @@ class ErasedAgents:
         try:
             file = (self.path / LOG).open("rb")
         except FileNotFoundError:
+            # There is no record, or the whole directory is gone.
+            self._confirm()
             return
         except OSError as error:
             raise translated(error, self.path) from error
@@ -259,6 +263,7 @@ class ErasedAgents:
             return self._append(lines, entry, agent_id, key)
 
     def _append(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
+        self._confirm()
         try:
             return self._written(lines, entry, agent_id, key)
         except OSError as error:
@@ -297,6 +302,7 @@ class ErasedAgents:
         try:
             content = (self.path / LOG).read_bytes()
         except FileNotFoundError:
+            self._confirm()
             return []
         except OSError as error:
             raise translated(error, self.path) from error

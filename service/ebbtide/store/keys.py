@@ -31,6 +31,7 @@ from ebbtide.store.durable import (
     replace_file,
     sync_directory,
 )
+from ebbtide.store.presence import Confirm, nothing_to_confirm
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 
@@ -100,8 +101,9 @@ def is_open_to_all(path: Path) -> bool:
 class DataKeys:
     """The data keys of one data directory. Methods block."""
 
-    def __init__(self, path: Path, master: MasterKey | None) -> None:
+    def __init__(self, path: Path, master: MasterKey | None, confirm: Confirm = nothing_to_confirm) -> None:
         self.path = path
+        self._confirm = confirm
         self._master = master
         self._changing = threading.RLock()
         self._staged: dict[tuple[str, str], Path] = {}
@@ -195,10 +197,14 @@ class DataKeys:
         with self._changing:
             for (directory, fingerprint), store in list(self._staged.items()):
                 if store.is_relative_to(folder):
-                    del self._staged[directory, fingerprint]
                     own = [seal.fingerprint for seal in self._seals(self._file(directory), directory)]
-                    if fingerprint in own:
-                        self._drop_but(directory, set(own) - {fingerprint})
+                    del self._staged[directory, fingerprint]
+                    try:
+                        if fingerprint in own:
+                            self._drop_but(directory, set(own) - {fingerprint})
+                    except EbbtideError:
+                        self._staged[directory, fingerprint] = store
+                        raise
 
     def drop_staged(self, unplaced: Set[str]) -> None:
         """Remove, at a start, the keys of stores that did not take their place. Needs no master key.
@@ -264,6 +270,7 @@ class DataKeys:
         """Overwrite and remove the keys of an agent; whether there were any. Needs no master key."""
         try:
             with self._changing:
+                self._confirm()
                 return overwrite_and_remove(self.path / directory)
         except OSError as error:
             raise translated(error, self.path) from error
@@ -348,11 +355,14 @@ class DataKeys:
         try:
             return (self.path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
+            # There is no key, or the whole directory is gone.
+            self._confirm()
             return None
         except OSError as error:
             raise translated(error, self.path) from error
 
     def _write(self, name: str, content: bytes) -> None:
+        self._confirm()
         try:
             if not self.path.is_dir():
                 self.path.mkdir(mode=0o700)
