@@ -339,9 +339,7 @@ class Fleet:
     def _may_exist(self, agent_id: AgentId) -> bool:
         try:
             return self.data.exists(agent_id)
-        except Unavailable:
-            raise
-        except EbbtideError:
+        except (Corrupted, Precondition):
             # Something damaged is there: what is restored may be meant to take its place.
             return True
 
