@@ -28,6 +28,9 @@ from ebbtide.language.port import BadReply, ModelUnavailable
 LONGEST_ANSWER_BYTES = 1 << 20
 """No reply to one of our questions is anywhere near this long."""
 
+MAX_BRACKETS = 20_000
+"""Opening brackets in an answer, those in its texts included. A parser makes a value of each, all at once."""
+
 MOST_WIRE_BYTES = 2 * LONGEST_ANSWER_BYTES
 """The same with headers, interim responses and the framing of chunks."""
 
@@ -156,6 +159,8 @@ class Wire:
             return answer.status_code, answer.headers, b"".join(parts)
 
     def _object(self, content: bytes) -> dict[str, Any]:
+        if content.count(b"[") + content.count(b"{") > MAX_BRACKETS:
+            raise self._unavailable("answered JSON of too many lists and objects")
         try:
             answer = json.loads(content)
         except (ValueError, RecursionError) as error:
