@@ -94,7 +94,7 @@ def _made_whole(place: Path) -> Iterator[Path]:
 def write_store(path: Path, graph: Graph, seed: int) -> None:
     """Write a memory with this topology into an empty directory."""
     count = len(graph.ids)
-    store = LmdbStore.create(path, _identity(path.name, seed), map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
+    store = LmdbStore.create(path, _identity("synthetic", seed), map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
     [focus] = Topology(graph).focus_sets(1, seed)
     change = Change(focus=focus, next_node_id=graph.next_node_id, finished_passes=FINISHED_PASSES)
 

@@ -475,7 +475,7 @@ async def _goes_on(place: Place, service: Service) -> None:
     (place.root / "told").touch()
     done = await settle(service, "bob")
     assert done.digested
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         # A digest that the disk stopped pauses before it tries again.
         while (await get_readiness(service)).status != "ready":  # noqa: ASYNC110
             await asyncio.sleep(0.1)

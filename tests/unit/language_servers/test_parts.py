@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from importlib import resources
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 
 from ebbtide.daemon import make_model
 from ebbtide.language.breaker import Breaker, BreakerPolicy
+from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.dialects import Ladder
 from ebbtide.language.ollama import OllamaChat
 from ebbtide.language.openai_compatible import OpenAICompatibleChat
@@ -306,7 +308,7 @@ def test_settings_choose_the_client() -> None:
         ("openai", OpenAICompatibleChat, "https://api.example.com/v1/", "https://api.example.com"),
     ):
         settings = load_settings({"language": {"model": kind, "base_url": url}})
-        model = make_model(settings, None)  # type: ignore[arg-type]
+        model = make_model(settings, BuiltinModel(ThreadPoolExecutor(1)))
         assert isinstance(model, ServedModel)
         assert type(model.chat) is client
         assert server_options(settings.language).base_url == base
