@@ -134,9 +134,7 @@ class Digest:
         while True:
             try:
                 await self._once()
-                self._failures = 0
-                self.is_held_up = False
-                self.held_up_by = ""
+                self._go_on()
             except ModelUnavailable as error:
                 await self._hold(error.retry_after_s, NO_SERVER, str(error))
             except EbbtideError as error:
@@ -146,6 +144,11 @@ class Digest:
                 # A fault of ours must not end the digest: what waits would wait for ever.
                 self._log.error("digest failed", exc_info=error)
                 await self._hold(None, "a fault of ours", type(error).__name__)
+
+    def _go_on(self) -> None:
+        self._failures = 0
+        self.is_held_up = False
+        self.held_up_by = ""
 
     async def _hold(self, pause_s: float | None, why: str, detail: str) -> None:
         self._failures += 1
@@ -167,6 +170,8 @@ class Digest:
             self._oldest_ms = task.batch.accepted_at_ms
             await self._digest(task)
             return
+        # The store answers again: a failure before is over, also where no batch waits.
+        self._go_on()
         self._oldest_ms = None
         self.progressed.beat()
         try:
