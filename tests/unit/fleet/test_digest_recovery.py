@@ -1,4 +1,4 @@
-"""A digest that the store refused goes on once the store answers, also where no batch waits."""
+"""A digest that the store refused recovers once the store answers, even if no batch waits."""
 
 from __future__ import annotations
 
