@@ -24,6 +24,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,7 @@ class DataDirectory:
         self.erased = ErasedAgents(root, self._lock.confirm)
         self._turnover = Turnover(self.agents, self.keys, self.erased, max_map_bytes)
         self._markers = WorkMarkers(self.work)
+        self._recovering = threading.Lock()  # LMDB opens a path once per process
 
     # --- the lock ----------------------------------------------------------------------------------
 
@@ -162,10 +164,12 @@ class DataDirectory:
         return self._recovered(name) is not None
 
     def _recovered(self, directory: str) -> AgentId | None:
-        """Whose the store in a directory without a readable `meta.json` is; the file is made anew.
+        """Write a lost `meta.json` again; return whose store it is. AGENT_ID_MISMATCH where it is another agent's."""
+        with self._recovering:
+            found = self.meta(directory)
+            return AgentId(found.agent_id) if found else self._recover(directory)
 
-        AGENT_ID_MISMATCH where it is another agent's.
-        """
+    def _recover(self, directory: str) -> AgentId | None:
         path = self.agents / directory
         if LmdbStore.is_blank(path):
             # A creation that was cut off before anything could be accepted.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import shutil
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.data_directory import DataDirectory, directory_name
 from ebbtide.store.erased_agents import ErasedAgents
+from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.store.turnover import LastWill
 from ebbtide.vocabulary import AgentId
@@ -133,6 +137,35 @@ def test_a_lost_meta_file_never_costs_a_memory(data: DataDirectory, damage: str)
     made = data.meta("ann")
     assert made is not None
     assert made.agent_id == "ann"
+
+
+def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that looks for marked agents and a request for the same agent both succeed: neither opens it twice."""
+    data.create_store(identity()).close()
+    data.mark(ANN)
+    (data.agents / "ann" / "meta.json").unlink()
+    looking, may_go_on, look = threading.Event(), threading.Event(), LmdbStore.look
+
+    def slow_look(path: Path, *args: Any, **kwargs: Any) -> Any:
+        def slowly(txn: Any) -> Any:
+            looking.set()
+            may_go_on.wait(20)
+            return args[0](txn)
+
+        return look(path, slowly, *args[1:], **kwargs)
+
+    monkeypatch.setattr(LmdbStore, "look", slow_look)
+    with ThreadPoolExecutor(2) as pool:
+        at_start = pool.submit(data.marked)
+        assert looking.wait(20)
+        request = pool.submit(data.exists, ANN)
+        with contextlib.suppress(TimeoutError):
+            request.result(0.2)  # fails at once where it opens the store that is open
+        may_go_on.set()
+        assert at_start.result(20) == [ANN]
+        assert request.result(20)
 
 
 def test_a_directory_of_another_agent_is_refused(data: DataDirectory) -> None:
