@@ -17,8 +17,8 @@ from benchmarks.stores import open_store
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.memory.wording import word_answer
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Cue
 from ebbtide.v1 import recall_pb2
-from ebbtide.vocabulary import Cue
 
 RECALL_PATH, CONSTANT_PATH = "/recall", "/constant"
 RECALL_METHOD, ECHO_METHOD = "/bare.Bare/Recall", "/bare.Bare/Echo"

@@ -16,9 +16,10 @@ import re
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
+from ebbtide.han import contains_han
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Cue
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import Cue, holds_han
 
 SAME_NAMES = {"previous": "上文", "next": "下文"}
 MOST_SENTENCES = 3
@@ -163,7 +164,7 @@ class PlainMemory:
             if strength >= self.threshold and (not relations or _folded(relation) in relations):
                 links.append((-float(f"{strength:.12g}"), -target, relation))
         for _, _, relation in sorted(links):
-            sentence = _sentence(relation, is_chinese=holds_han(self.contents[node_id]))
+            sentence = _sentence(relation, is_chinese=contains_han(self.contents[node_id]))
             if len(sentences) < MOST_SENTENCES and sentence not in sentences:
                 sentences.append(sentence)
 

@@ -29,13 +29,13 @@ from rich.table import Table
 from benchmarks.measuring import resident
 from ebbtide.daemon import EMBEDDING_THREADS, LANGUAGE_THREADS, opened
 from ebbtide.heap import give_back
+from ebbtide.ids import AgentId
 from ebbtide.settings import load_settings
 from ebbtide.telemetry import configure_log
 from ebbtide.verbs.agents import close
 from ebbtide.verbs.batches import FlushCommand, flush
 from ebbtide.verbs.remember import MessageForm, RememberCommand, remember
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentId
 
 POOLS = ("job", "language", "embedding", "desk")
 AT_ONCE = 8

@@ -11,11 +11,12 @@ from benchmarks.baselines import PlainAnswer, PlainMemory
 from benchmarks.measuring import settle_garbage, timed
 from benchmarks.plan import Plan
 from benchmarks.stores import copied, open_store
+from ebbtide.changes import Change
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.memory.association import Answer
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Cue
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import Change, Cue
 from tests.support.oracle import Oracle, OracleLink, OracleNode, OracleParameters
 
 Focus = tuple[int, ...]

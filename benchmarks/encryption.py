@@ -22,13 +22,13 @@ from rich.table import Table
 
 from benchmarks.conversations import Talk, talk
 from ebbtide.daemon import opened
+from ebbtide.ids import AgentId
 from ebbtide.settings import load_settings
 from ebbtide.telemetry import configure_log
 from ebbtide.verbs.batches import FlushCommand, flush
 from ebbtide.verbs.recall import RecallCommand, recall
 from ebbtide.verbs.remember import MessageForm, RememberCommand, remember
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentId
 
 KINDS = {"plain": "", "encrypted": "5a" * 32}
 ROUNDS = 11

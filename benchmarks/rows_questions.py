@@ -23,10 +23,10 @@ from benchmarks.synthetic import Topology
 from ebbtide.fleet.archive import Archive
 from ebbtide.fleet.recollected import Wanted
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.han import contains_han
 from ebbtide.retrieval.analysis import analysed
 from ebbtide.retrieval.tokenizers import count_tokens
 from ebbtide.retrieval.vectors import Vectors
-from ebbtide.vocabulary import holds_han
 
 DIMENSION = 256
 """Of the vectors: that of the built-in embedder."""
@@ -177,7 +177,7 @@ def _questions(texts: Sequence[str], count: int, dice: np.random.Generator) -> l
 
 def _question(text: str, dice: np.random.Generator) -> str:
     """Some words that stand together in a text."""
-    if holds_han(text):
+    if contains_han(text):
         begin = int(dice.integers(0, max(1, len(text) - CHARACTERS)))
         return text[begin : begin + CHARACTERS] + "？"
     said = text.split()

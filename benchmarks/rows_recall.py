@@ -17,7 +17,7 @@ from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stores import kept_graph
 from benchmarks.synthetic import SCALES, Topology
 from benchmarks.texts import NOWHERE, common_words, rare_words
-from ebbtide.vocabulary import Cue
+from ebbtide.records import Cue
 
 MOST_RESULTS = 100
 EVERY_LARGE = 5

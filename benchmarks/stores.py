@@ -37,11 +37,12 @@ from benchmarks.synthetic import (
     make_graph,
 )
 from benchmarks.texts import Writer
+from ebbtide.changes import Change
+from ebbtide.records import AgentCounts, MessageRecord, Node, Source
 from ebbtide.store import layout
 from ebbtide.store.data_directory import AgentMeta
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity, WriteTransaction
-from ebbtide.vocabulary import AgentCounts, Change, MessageRecord, Node, Source
 
 GENERATOR_VERSION = 1
 """To be raised whenever the same seed gives something else."""

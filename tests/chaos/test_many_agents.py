@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
+from ebbtide.ids import AgentId
 from ebbtide.language.port import Processed
 from ebbtide.store.data_directory import directory_name
-from ebbtide.vocabulary import AgentId
 from tests.support.fading import HARBOUR, KETTLE, fading
 from tests.support.in_process import service_in, settle, tell
 from tests.support.process import Daemon, check_data_directory, running_daemon

@@ -10,10 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from ebbtide.fleet.footprint import OPEN_AGENT_BYTES
+from ebbtide.ids import AgentId
 from ebbtide.language.port import Processed
 from ebbtide.telemetry import configure_log
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentId
 from tests.support.in_process import ask, service_in, settle, tell
 from tests.support.process import running_daemon
 from tests.support.scripted_model import ScriptedModel

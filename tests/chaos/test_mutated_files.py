@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from ebbtide.ids import AgentId
 from ebbtide.store.check import check_store
-from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, reason_of
 from tests.support.mutations import mutated_backup, mutated_export
 from tests.support.rich_agents import files

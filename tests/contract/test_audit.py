@@ -13,6 +13,7 @@ import pytest
 
 from ebbtide.actor import acting
 from ebbtide.errors import NotFound, Unavailable
+from ebbtide.ids import AgentId
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.check import check_store
@@ -20,7 +21,6 @@ from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
 from ebbtide.verbs.moving import restore
-from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.in_process import service_in, settle, tell
 

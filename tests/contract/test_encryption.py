@@ -13,11 +13,11 @@ import zstandard
 from structlog.testing import capture_logs
 
 from ebbtide.errors import Precondition
+from ebbtide.ids import AgentId
 from ebbtide.rest.app import create_app
 from ebbtide.retrieval import vectors
 from ebbtide.store.index_file import INDEX_FILE
 from ebbtide.telemetry import configure_log
-from ebbtide.vocabulary import AgentId
 from tests.contract.test_questions import FLUSH
 from tests.support.callers import CALLERS, CallerIn
 from tests.support.encrypted import digest

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import QUIET_MESSAGE, REASONS
+from ebbtide.ids import AgentId
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.vocabulary import AgentId
 from tests.contract.test_verbs import AGENT, HELLO, settled
 from tests.support.callers import CALLERS, CallerIn, rest_in
 from tests.support.scripted_model import ScriptedModel

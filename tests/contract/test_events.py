@@ -20,13 +20,13 @@ from ebbtide.access.key_file import KeyFile
 from ebbtide.clock import SystemClock
 from ebbtide.errors import Unavailable
 from ebbtide.fleet.agent import Agent
+from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
 from ebbtide.rest.app import create_app
 from ebbtide.v1 import events_pb2
 from ebbtide.verbs import events as verb
 from ebbtide.verbs.moving import restore
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentId
 from ebbtide_client import AsyncClient, NotFound, Retries
 from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, reason_of, rest_in
 from tests.support.in_process import service_in, settle, tell

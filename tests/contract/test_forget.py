@@ -11,8 +11,8 @@ import pytest
 
 from ebbtide.fleet.erasure import Erasure
 from ebbtide.fleet.selection import Look, Selection
+from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply, Segment
-from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, Caller, CallerIn
 from tests.support.in_process import service_in, settle, tell
 from tests.support.scanning import Traces

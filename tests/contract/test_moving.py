@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ebbtide.access.grants import ANYONE, CALLER, Caller
+from ebbtide.ids import AgentId
 from ebbtide.verbs import transfers
-from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, CallerIn, reason_of, rest_in
 from tests.support.in_process import tell
 from tests.support.keys import KEYS_ON, id_of, new_key

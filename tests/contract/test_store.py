@@ -12,14 +12,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
+from ebbtide.records import Batch, Link, MessageRecord, Node, Receipt, ScanState
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity, WriteTransaction
 from ebbtide.store.seal import Seal
 from ebbtide.store.translation import translated
-from ebbtide.vocabulary import Batch, Change, Link, MessageRecord, Node, Receipt, ScanState
 
 IDENTITY = Identity("ann", 1, 7, layout.FORMAT_VERSION)
 SMALL = 1 << 18

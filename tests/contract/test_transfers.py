@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Deadline, EbbtideError, Unavailable
+from ebbtide.ids import AgentId
 from ebbtide.store import receiving
 from ebbtide.store.resting import Rest
 from ebbtide.verbs import moving, transfers
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentId
 from tests.support.callers import CALLERS, CallerIn, reason_of
 from tests.support.in_process import service_in, settle, tell
 from tests.support.waiting import eventually

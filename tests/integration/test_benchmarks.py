@@ -18,10 +18,11 @@ from benchmarks.performance import ROWS
 from benchmarks.stores import install, kept_graph, kept_store, open_store
 from benchmarks.synthetic import FOCUS_SIZE, LOST_SHARE, SCALES, Topology, make_graph
 from benchmarks.texts import LONGEST, NOWHERE, SHORTEST, Writer
+from ebbtide.han import contains_han
 from ebbtide.memory.association import Answer, Reached
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Cue
 from ebbtide.store.check import check_store
-from ebbtide.vocabulary import Cue, holds_han
 from tests.support.oracle import Oracle, OracleLink, OracleNode, OracleParameters
 from tests.support.quick_benchmark import run_quickly
 
@@ -162,7 +163,7 @@ def test_texts_are_as_described() -> None:
     """Texts have 60 to 200 characters, half of them Chinese, 3 to 5 keywords that stand in them."""
     texts = list(Writer(SEED).texts(400))
     assert all(SHORTEST <= len(text.content) <= LONGEST for text in texts)
-    assert sum(holds_han(text.content) for text in texts) == len(texts) // 2
+    assert sum(contains_han(text.content) for text in texts) == len(texts) // 2
     assert all(1 <= len(text.keywords) <= 5 for text in texts)
     assert np.mean([len(text.keywords) for text in texts]) > 3
     assert not any(NOWHERE in text.content for text in texts)

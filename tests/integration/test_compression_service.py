@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.fleet import passes
 from ebbtide.fleet import slice as slices
 from ebbtide.language.builtin.shortening import shorten
@@ -22,7 +23,6 @@ from ebbtide.verbs.agents import close, initialise
 from ebbtide.verbs.batches import CompressCommand, compress
 from ebbtide.verbs.inspect import NodeInfo
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import Change
 from tests.support import looking
 from tests.support.fading import GARDEN, HARBOUR, KETTLE, QUICKLY, fading
 from tests.support.in_process import ask, service_in, settle, tell

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
+from ebbtide.ids import AgentId
 from ebbtide.store.data_directory import directory_name
-from ebbtide.vocabulary import AgentId
 from tests.support.process import Daemon, running_daemon
 
 FLOOD = (

@@ -28,10 +28,10 @@ from ebbtide.fleet.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Batch, MessageRecord, Node
 from ebbtide.store import layout
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Batch, MessageRecord, Node
 from tests.property.histories import keywords_for
 
 SEED = 7

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from hypothesis import event
 
+from ebbtide.changes import Change
 from ebbtide.memory import association, compression, digestion
 from ebbtide.memory.association import Answer
 from ebbtide.memory.digestion import NewMemory
@@ -27,17 +28,7 @@ from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.memory.wording import word_answer
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import (
-    Change,
-    Cue,
-    Link,
-    LinkColumns,
-    Node,
-    PassState,
-    Rewrite,
-    ScanColumns,
-    ScanState,
-)
+from ebbtide.records import Cue, Link, LinkColumns, Node, PassState, Rewrite, ScanColumns, ScanState
 from tests.property.histories import for_oracle, keywords_for
 from tests.support.oracle import Oracle, has_han, round12
 

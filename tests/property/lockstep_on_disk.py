@@ -9,7 +9,7 @@ from random import Random
 
 from ebbtide.memory.association import Answer
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Cue
+from ebbtide.records import Cue
 from tests.property import histories
 from tests.property.homes import SEED, Home, snapshot
 from tests.property.lockstep import (

@@ -17,8 +17,8 @@ from hypothesis import currently_in_test_context, event, given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ebbtide.han import contains_han
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import holds_han
 from tests.property import histories
 from tests.property.lockstep import (
     PureEngine,
@@ -213,4 +213,4 @@ def test_long_life_with_defaults() -> None:
 def test_both_know_a_han_character() -> None:
     """Engine and oracle choose the language by the same characters, of all that Unicode has assigned."""
     assigned = (chr(c) for c in range(0x110000) if category(chr(c)) not in ("Cn", "Cs"))
-    assert [hex(ord(c)) for c in assigned if holds_han(c) != has_han(c)] == []
+    assert [hex(ord(c)) for c in assigned if contains_han(c) != has_han(c)] == []

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Link, Node, ScanState
+from ebbtide.records import Link, Node, ScanState
 from tests.property import histories
 from tests.property.lockstep import (
     PureEngine,

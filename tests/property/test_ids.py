@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ebbtide.errors import InvalidRequest
+from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.store.data_directory import directory_name
-from ebbtide.vocabulary import AgentId, parse_agent_id
 from tests.property import histories
 
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_~-")

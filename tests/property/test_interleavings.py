@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ebbtide.fleet.visits import Shortened
-from ebbtide.vocabulary import PassState, ScanState
+from ebbtide.records import PassState, ScanState
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot
 from tests.property.lockstep import names_as_mapping, names_by_rule

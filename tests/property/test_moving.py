@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Cue
+from ebbtide.records import Cue
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot, told
 from tests.property.lockstep import names_as_mapping, names_by_rule

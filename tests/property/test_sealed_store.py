@@ -13,16 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from ebbtide.changes import Change
 from ebbtide.fleet.retention import is_digested
-from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
-from ebbtide.store.rebuild import rebuild_store
-from ebbtide.store.seal import Seal
-from ebbtide.vocabulary import (
+from ebbtide.records import (
     Batch,
-    Change,
     EmbeddedMessage,
     EmbeddingState,
     Link,
@@ -31,6 +25,12 @@ from ebbtide.vocabulary import (
     PassageEntry,
     Receipt,
 )
+from ebbtide.store import layout
+from ebbtide.store.check import check_store
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.store.rebuild import rebuild_store
+from ebbtide.store.seal import Seal
 from tests.support.encrypted import everything
 
 MAPS: dict[str, int] = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 26}

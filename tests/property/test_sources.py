@@ -19,7 +19,7 @@ from ebbtide.fleet.segments import ByteOffsets, memory_of, told_messages, uttera
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment as cut_by_builtin
 from ebbtide.language.port import Processed, Segment, Utterance
-from ebbtide.vocabulary import Node
+from ebbtide.records import Node
 from tests.property import histories
 from tests.property.homes import Home
 from tests.support.oracle import has_han

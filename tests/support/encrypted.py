@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ebbtide.store import layout
-from ebbtide.store.chain import AuditEntry, proof_of
-from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.vocabulary import (
+from ebbtide.changes import Change
+from ebbtide.records import (
     Batch,
-    Change,
     EmbeddedMessage,
     EmbeddingState,
     Link,
@@ -23,6 +20,9 @@ from ebbtide.vocabulary import (
     Receipt,
     Source,
 )
+from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry, proof_of
+from ebbtide.store.lmdb_store import LmdbStore
 
 SAID = ("Grandmother Wilhelmina keeps bees behind the lighthouse.", "外婆住在团岛，养了三只橘猫。")
 OWN = "Wilhelmina has bees"

@@ -35,6 +35,7 @@ import ebbtide.store.seal  # noqa: F401  imported here once, for every process t
 from ebbtide.cli.app import app, main
 from ebbtide.daemon import opened
 from ebbtide.errors import EbbtideError, Unavailable
+from ebbtide.ids import AgentId
 from ebbtide.settings import Settings, load_settings
 from ebbtide.store import layout
 from ebbtide.store.chain import line_of
@@ -46,7 +47,6 @@ from ebbtide.verbs.agents import erase, initialise, list_agents
 from ebbtide.verbs.forget import ForgetCommand, forget
 from ebbtide.verbs.moving import backup, restore
 from ebbtide.verbs.service import Service, get_readiness
-from ebbtide.vocabulary import AgentId
 from tests.support.encrypted import everything, fill, found_in
 from tests.support.in_process import settle, tell
 from tests.support.moving import sent

@@ -22,6 +22,8 @@ from ebbtide.fleet.echoes import Echoes
 from ebbtide.fleet.segments import ByteOffsets, label_of, memory_of, placed_start
 from ebbtide.fleet.selection import words_in
 from ebbtide.fleet.withdrawal import said_bytes, without
+from ebbtide.han import contains_han
+from ebbtide.ids import parse_agent_id
 from ebbtide.language import openai_compatible, parsing, portions, questions, replies, served_embedding
 from ebbtide.language.builtin import (
     clauses,
@@ -45,6 +47,7 @@ from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import word_answer, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
 from ebbtide.privacy import spans
+from ebbtide.records import MessageRecord
 from ebbtide.rest import guard
 from ebbtide.rest.moving import is_file
 from ebbtide.retrieval import analysis, features, packing, parts, passages, question, tokenizers, topic
@@ -52,7 +55,6 @@ from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
 from ebbtide.verbs import door, erased, forms, metadata
 from ebbtide.verbs.paging import to_token
-from ebbtide.vocabulary import MessageRecord, holds_han, parse_agent_id
 
 Reader = Callable[[str], Any]
 
@@ -300,7 +302,7 @@ READERS: Mapping[str, Reader] = {
     "metadata": _metadata,
     "request id": lambda text: bool(request_id_from(text)),
     "agent id": lambda text: _agent_id(text),
-    "holds Han": holds_han,
+    "holds Han": contains_han,
     "key in a header": lambda text: keys.presented([f"Bearer {text}"]) or keys.parsed(text),
     "headers": lambda text: (
         guard._host_name(text),

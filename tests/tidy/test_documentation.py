@@ -123,7 +123,7 @@ def test_the_glossary_has_the_words_of_the_code() -> None:
         assert hasattr(vocabulary, kind)
         assert kind.lower() in words, kind
     for chinese in re.findall(r"^\| [a-z][\w ]+? \| (\S+) \|", page, re.MULTILINE):
-        assert vocabulary.holds_han(chinese), chinese
+        assert vocabulary.contains_han(chinese), chinese
 
 
 def test_commands_and_options_are_documented() -> None:

@@ -30,8 +30,8 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Back agents up, also while they are at work: one .ebb file each. One that cannot be read stops no other."""
+    from ebbtide.ids import parse_agent_id
     from ebbtide.store.data_directory import directory_name
-    from ebbtide.vocabulary import parse_agent_id
 
     try:
         into.mkdir(parents=True, exist_ok=True)

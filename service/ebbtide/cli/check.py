@@ -71,8 +71,8 @@ def check(
 
 
 def _directories(data: DataDirectory, agents: list[str]) -> list[str]:
+    from ebbtide.ids import parse_agent_id
     from ebbtide.store.data_directory import directory_name
-    from ebbtide.vocabulary import parse_agent_id
 
     if not agents:
         return list(data.directories())
@@ -95,9 +95,9 @@ def _check_all(data: DataDirectory, directories: list[str], rebuild: bool) -> Re
 
 def _check_one(data: DataDirectory, directory: str, rebuild: bool, report: Report) -> None:
     """Add one agent to the report. The directory's name stands in for an id that cannot be read."""
+    from ebbtide.ids import AgentId
     from ebbtide.store.check import Finding, check_store
     from ebbtide.store.rebuild import rebuild_store
-    from ebbtide.vocabulary import AgentId
 
     agent_id = directory
     before: list[Finding] = []

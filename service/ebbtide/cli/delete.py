@@ -54,7 +54,7 @@ def delete(
 
 
 def _ask(remote: Any, agent: str, nodes: list[str]) -> None:
-    from ebbtide.vocabulary import message_number
+    from ebbtide.ids import message_number
 
     if not sys.stdin.isatty():
         raise Failure("Nobody can be asked here; nothing was deleted.", ExitCode.USAGE, hint="Say --yes.")

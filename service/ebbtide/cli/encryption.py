@@ -19,8 +19,8 @@ from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DataDir, Json, MasterKeyFile
 
 if TYPE_CHECKING:
+    from ebbtide.ids import AgentId
     from ebbtide.store.data_directory import DataDirectory
-    from ebbtide.vocabulary import AgentId
 
 encryption = typer.Typer(
     name="encryption", help="Who is encrypted, and changes of keys, offline.", no_args_is_help=True
@@ -172,8 +172,8 @@ def destroy(
 
 
 def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[AgentId]:
+    from ebbtide.ids import AgentId, parse_agent_id
     from ebbtide.store.data_directory import directory_name
-    from ebbtide.vocabulary import AgentId, parse_agent_id
 
     if bool(agents) == every:
         raise Failure("Say which agents, or --all.", ExitCode.USAGE)

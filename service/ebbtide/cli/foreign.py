@@ -20,7 +20,7 @@ from typing import Any
 
 from ebbtide.cli.conversation import Request, bad_input
 from ebbtide.cli.messages import ROLES, BadMessage, is_unicode, time_ms
-from ebbtide.vocabulary import holds_han
+from ebbtide.han import contains_han
 
 FORMATS = ("ebbtide", "mem0", "mcp-memory")
 
@@ -203,7 +203,7 @@ def _of_entity(item: Json, entity: str, place: str, found: Foreign) -> list[tupl
     messages = []
     if isinstance(kind, str) and kind.strip():
         told["entity_type"] = kind
-        is_han = holds_han(entity + kind)
+        is_han = contains_han(entity + kind)
         sentence = f"{entity}：{kind}" if is_han else f"{entity}: {kind}"
         messages.append((_spoken(sentence, told, place, found), place))
     observations = item.get("observations", [])
@@ -214,7 +214,7 @@ def _of_entity(item: Json, entity: str, place: str, found: Foreign) -> list[tupl
         where = f"{place}, observation {index + 1}"
         try:
             content = _text(observation, "observation")
-            colon = "：" if holds_han(content) else ": "
+            colon = "：" if contains_han(content) else ": "
             messages.append((_spoken(f"{entity}{colon}{content}", told, where, found), where))
         except BadMessage as fault:
             found.skipped.append(Skipped(where, str(fault)))
@@ -226,7 +226,7 @@ def _of_entity(item: Json, entity: str, place: str, found: Foreign) -> list[tupl
 def _of_relation(item: Json, source: str, place: str, found: Foreign) -> Json:
     target, relation = _text(item.get("to"), "to"), _text(item.get("relationType"), "relationType")
     words = relation.replace("_", " ").replace("-", " ")
-    sentence = f"{source}{words}{target}" if holds_han(words) else f"{source} {words} {target}"
+    sentence = f"{source}{words}{target}" if contains_han(words) else f"{source} {words} {target}"
     told = {"from": source, "to": target, "relation": relation, "imported_from": "mcp-memory"}
     return _spoken(sentence, told, place, found)
 

@@ -61,7 +61,7 @@ def forget(
 ) -> None:
     """Forget for good: memories, what they were made from, and the bytes on disk. Irreversible."""
     from ebbtide.cli.remote import Remote
-    from ebbtide.vocabulary import message_number
+    from ebbtide.ids import message_number
 
     check_stretch(since, until)
     messages = [name for name in names or [] if message_number(name) is not None]

@@ -162,7 +162,7 @@ def _scopes(given: list[str]) -> tuple[str, ...]:
 
 
 def _bound(agents: list[str], prefixes: list[str], *, all_agents: bool) -> dict[str, Any]:
-    from ebbtide.vocabulary import parse_agent_id
+    from ebbtide.ids import parse_agent_id
 
     if all_agents == bool(agents or prefixes):
         raise Failure(

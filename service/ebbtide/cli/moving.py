@@ -79,8 +79,8 @@ class AtRest:
         from ebbtide.cli.offline import refuse_nameless
         from ebbtide.clock import SystemClock
         from ebbtide.errors import NotFound
+        from ebbtide.ids import parse_agent_id
         from ebbtide.store.sending import Sending
-        from ebbtide.vocabulary import parse_agent_id
 
         refuse_nameless(self._data, agent_id)
         owner = parse_agent_id(agent_id)
@@ -101,9 +101,9 @@ class AtRest:
         """Take an agent in."""
         from ebbtide.clock import SystemClock
         from ebbtide.errors import Conflict
+        from ebbtide.ids import parse_agent_id
         from ebbtide.store.receiving import receive
         from ebbtide.verbs.moving import restored
-        from ebbtide.vocabulary import parse_agent_id
 
         owner = parse_agent_id(agent_id)
         exists = self._data.has_files(owner) and (replace or self._data.exists(owner))

@@ -21,7 +21,9 @@ from ebbtide.cli.serve import given, settings_in_force
 from ebbtide.errors import Corrupted, EbbtideError, NotFound
 from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import AgentId
 from ebbtide.language.embedding import stamp_of
+from ebbtide.records import AgentSummary
 from ebbtide.settings import Settings
 from ebbtide.store.agent_meta import AgentMeta
 from ebbtide.store.data_directory import DataDirectory
@@ -34,7 +36,6 @@ from ebbtide.verbs.batches import list_batches
 from ebbtide.verbs.erased import VerifyErasedAgentsCommand, list_erased_agents, verify_erased_agents
 from ebbtide.verbs.inspect import get_node
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentId, AgentSummary
 
 Json = dict[str, Any]
 T = TypeVar("T")

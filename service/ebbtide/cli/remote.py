@@ -19,7 +19,7 @@ import httpx
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode, of_error
 from ebbtide.cli.failures import Failure, sentence
-from ebbtide.vocabulary import node_text_id, parse_agent_id, parse_node_id
+from ebbtide.ids import node_text_id, parse_agent_id, parse_node_id
 
 TIMEOUT_S = 60.0
 """Longer than the daemon lets a request or a recall wait (30 s each)."""

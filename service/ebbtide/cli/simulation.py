@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from ebbtide.ids import NodeId
 from ebbtide.memory.compression import Shortening, begin_pass, end_pass, nodes_to_visit, visit
 from ebbtide.memory.digestion import NewMemory, digest
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Node, NodeId
+from ebbtide.records import Node
 
 SEGMENTS = 5
 CHARACTERS = 60

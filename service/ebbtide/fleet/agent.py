@@ -38,17 +38,18 @@ from ebbtide.fleet.slice import JOB_BUDGET_S, Budget, Compressor
 from ebbtide.fleet.sweeper import Sweeper
 from ebbtide.fleet.unembedded import unembedded_count
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import AgentId
 from ebbtide.language.embedding import Embedder
 from ebbtide.language.gate import Gate
 from ebbtide.language.port import LanguageModel
 from ebbtide.language.retry import Asking
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
+from ebbtide.records import AgentCounts, Batch
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.port import ReadTransaction
 from ebbtide.telemetry import get_log, in_background, origin
-from ebbtide.vocabulary import AgentCounts, AgentId, Batch
 
 T = TypeVar("T")
 

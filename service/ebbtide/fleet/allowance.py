@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ebbtide.errors import Exhausted
+from ebbtide.ids import AgentId
 from ebbtide.store.agent_meta import AgentMeta
 from ebbtide.store.data_directory import DataDirectory, directory_name
-from ebbtide.vocabulary import AgentId
 
 
 @dataclass(frozen=True, slots=True)

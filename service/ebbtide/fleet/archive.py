@@ -19,12 +19,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.ids import NodeId
+from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import Entry, Shelf, Shelved, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, Node, NodeId, PassageEntry
 
 
 def passages_of(text: str, speaker: str) -> list[PassageEntry]:

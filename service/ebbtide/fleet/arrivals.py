@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ebbtide.errors import Conflict, EbbtideError, Exhausted
+from ebbtide.records import AgentCounts, Batch, MessageRecord, PassageEntry, Receipt
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import AgentCounts, Batch, MessageRecord, PassageEntry, Receipt
 
 MESSAGE_WEIGHT = 1 << 10
 """What a message weighs beside its text: storing its record takes as long as so many bytes more of text."""

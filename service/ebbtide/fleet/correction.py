@@ -14,23 +14,16 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ebbtide.changes import Change
 from ebbtide.errors import NotFound
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.proving import Proofs
 from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.fleet.withdrawal import Rewritten, prove_going, withdraw
+from ebbtide.ids import NodeId, node_text_id
+from ebbtide.records import MessageRecord, Node, PassageEntry, PersonalSpan, Source
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import (
-    Change,
-    MessageRecord,
-    Node,
-    NodeId,
-    PassageEntry,
-    PersonalSpan,
-    Source,
-    node_text_id,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ erased, or when another takes its place. So there are never more of them than di
 from __future__ import annotations
 
 from ebbtide.errors import Corrupted, NotFound
-from ebbtide.vocabulary import AgentId
+from ebbtide.ids import AgentId
 
 
 class Damage:

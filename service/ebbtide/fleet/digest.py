@@ -24,6 +24,7 @@ from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.segments import ByteOffsets, label_of, memory_of, told_messages, utterances
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import NodeId, batch_text_id
 from ebbtide.language.port import (
     BadReply,
     LanguageModel,
@@ -36,8 +37,8 @@ from ebbtide.language.port import (
 )
 from ebbtide.language.retry import Asking
 from ebbtide.memory.digestion import partners
+from ebbtide.records import Batch
 from ebbtide.telemetry import get_log, span, told
-from ebbtide.vocabulary import Batch, NodeId, batch_text_id
 
 SMOOTHING = 0.3
 """Weight of the latest digest in the running average of how long one takes."""

@@ -22,8 +22,8 @@ from enum import Enum
 from itertools import islice
 from typing import TypeVar
 
+from ebbtide.han import contains_han
 from ebbtide.retrieval.normalisation import nfkc
-from ebbtide.vocabulary import holds_han
 
 V = TypeVar("V")
 
@@ -114,7 +114,7 @@ class Echoes:
             return _Line.OWN
         if is_marked:
             return _Line.MARKED
-        least = LEAST_HAN_CHARS if holds_han(said) else LEAST_CHARS
+        least = LEAST_HAN_CHARS if contains_han(said) else LEAST_CHARS
         return _Line.TOLD if len(said) >= least else _Line.OWN
 
 

@@ -17,17 +17,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ebbtide.changes import Change
 from ebbtide.fleet.archive import Archive, passage_of
 from ebbtide.fleet.proving import Proofs
 from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.fleet.selection import Look, Span
 from ebbtide.fleet.unnaming import MOST_UNNAMED, unnamed
 from ebbtide.fleet.withdrawal import Mates, Rewritten, blanked, own_words, said_bytes
+from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
+from ebbtide.records import Link, MessageRecord, Node
 from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.port import WriteTransaction
 from ebbtide.store.texts import is_tombstone
-from ebbtide.vocabulary import Change, Link, MessageRecord, Node, NodeId
 
 MOST_PROOFS = 200
 """Texts erased in one step, so that no record grows without a bound; those of one message stay together."""

@@ -28,13 +28,14 @@ from ebbtide.fleet.loading import Coming, Loading
 from ebbtide.fleet.pulse import Pulse
 from ebbtide.fleet.scheduler import Scheduler
 from ebbtide.fleet.watching import MAX_EVENT_STREAMS, Watching
+from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentSummary
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.data_directory import DataDirectory
 from ebbtide.store.erased_agents import ERASED
 from ebbtide.store.receiving import Staged
 from ebbtide.telemetry import get_log, in_background
-from ebbtide.vocabulary import AgentId, AgentSummary
 
 T = TypeVar("T")
 

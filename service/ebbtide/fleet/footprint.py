@@ -19,8 +19,8 @@ from math import inf
 
 from ebbtide.fleet.agent import Agent
 from ebbtide.heap import give_back
+from ebbtide.ids import AgentId
 from ebbtide.telemetry import get_log
-from ebbtide.vocabulary import AgentId
 
 OPEN_AGENT_BYTES = 96 << 10
 """An open agent without a memory: its environment, tables, tasks, mailbox. Measured: 75 to 110 KiB."""

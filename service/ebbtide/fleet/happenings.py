@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ebbtide.changes import Change
 from ebbtide.clock import SystemClock
 from ebbtide.events import EventKind, EventRun, focus_run, run_of
 from ebbtide.memory.network import Network
+from ebbtide.records import Batch, Node
 from ebbtide.store.port import WriteTransaction
-from ebbtide.vocabulary import Batch, Change, Node
 
 EVENTS_KEEP = 100_000
 """Events that are kept of an agent unless the settings say otherwise."""

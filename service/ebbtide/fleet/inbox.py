@@ -19,11 +19,12 @@ from ebbtide.fleet.arrivals import Accepted, Arrival, PolicyChanged, accept
 from ebbtide.fleet.happenings import batch_run, happenings
 from ebbtide.fleet.retention import Retold, withdraw
 from ebbtide.fleet.state import State
+from ebbtide.ids import NodeId
 from ebbtide.memory import digestion
 from ebbtide.memory.digestion import NewMemory
+from ebbtide.records import Batch, BatchState, MessageRecord
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 from ebbtide.store.texts import is_tombstone
-from ebbtide.vocabulary import Batch, BatchState, MessageRecord, NodeId
 
 LONGEST_PAUSE_MS = 600_000
 """Most that `language.retry_cap_ms` may be: nobody is put off for longer."""

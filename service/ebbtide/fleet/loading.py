@@ -19,13 +19,14 @@ from ebbtide.fleet.allowance import Allowance
 from ebbtide.fleet.happenings import EventLog
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.heap import fresh_pages
+from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentCounts
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity, WriteTransaction
 from ebbtide.telemetry import get_log
-from ebbtide.vocabulary import AgentCounts, AgentId
 
 
 @dataclass(frozen=True, slots=True)

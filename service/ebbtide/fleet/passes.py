@@ -12,6 +12,7 @@ from functools import partial
 
 import msgspec
 
+from ebbtide.changes import Change
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.state import State
 from ebbtide.fleet.visits import (
@@ -22,12 +23,13 @@ from ebbtide.fleet.visits import (
     ShorteningTask,
     Visits,
 )
+from ebbtide.ids import NodeId
 from ebbtide.memory import compression
 from ebbtide.memory.compression import Shortening
 from ebbtide.memory.draft import Draft
+from ebbtide.records import REWRITES_KEPT, AgentCounts, PassState, Rewrite
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import REWRITES_KEPT, AgentCounts, Change, NodeId, PassState, Rewrite
 
 
 class Passes:

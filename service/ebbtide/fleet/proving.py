@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ebbtide.records import Node
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.store.chain import proof_of
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import Node
 
 MOST_SENTENCES = 1000
 """Sentences of one text that are hashed one by one: the text as a whole is, however many it has."""

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.han import contains_han
+from ebbtide.ids import NodeId, message_text_id, node_text_id
+from ebbtide.records import MessageRecord, Node
 from ebbtide.retrieval.question import Question
 from ebbtide.retrieval.ranking import Ranking
-from ebbtide.vocabulary import MessageRecord, Node, NodeId, holds_han, message_text_id, node_text_id
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
 
@@ -81,7 +83,7 @@ class Recollection:
         """What the answer says of it: its content, with its source behind it where that is wanted."""
         if not cites:
             return self.content
-        is_chinese = holds_han(self.content) if locale == "auto" else locale == "zh"
+        is_chinese = contains_han(self.content) if locale == "auto" else locale == "zh"
         source = self.source.record.told_place
         return f"{self.content}（来源：{source}）" if is_chinese else f"{self.content} (source: {source})"
 

@@ -30,11 +30,14 @@ from ebbtide.fleet.recollected import (
     Wanted,
 )
 from ebbtide.fleet.retention import is_digested
+from ebbtide.han import contains_han
+from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.pagerank import closeness
 from ebbtide.memory.wording import word_answer
 from ebbtide.offload.pool import INLINE, TextWorkers
+from ebbtide.records import MessageRecord, Node
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
@@ -44,7 +47,6 @@ from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Asked, Ranking, rank
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import MessageRecord, Node, NodeId, holds_han
 
 FEWEST_CANDIDATES = 20
 """Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
@@ -391,6 +393,6 @@ def weighted_terms(question: Question, query: str) -> dict[int, float]:
     texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
     words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))
     # A single Chinese character says little beside pairs and words, and everything where it stands alone.
-    singles = {word for word in words if len(word) == 1 and holds_han(word)}
+    singles = {word for word in words if len(word) == 1 and contains_han(word)}
     low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
     return {term_of(word): low if word in singles else 1.0 for word in words}

@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ebbtide.changes import Change
 from ebbtide.fleet.archive import retold, spans_of
+from ebbtide.ids import NodeId
+from ebbtide.records import BatchState, MessageRecord, Node, PassageEntry
 from ebbtide.store.port import ReadTransaction, Store, WriteTransaction
-from ebbtide.vocabulary import BatchState, Change, MessageRecord, Node, NodeId, PassageEntry
 
 DAY_MS = 86_400_000
 

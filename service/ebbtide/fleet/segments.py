@@ -15,7 +15,7 @@ from ebbtide.language.port import Processed, Segment, Utterance
 from ebbtide.memory.digestion import NewMemory
 from ebbtide.memory.speaker import speaker_labels
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import MessageRecord, Source
+from ebbtide.records import MessageRecord, Source
 
 STRIDE = 1024
 """Characters after which the byte offset in a text is kept."""

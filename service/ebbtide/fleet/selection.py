@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ebbtide.fleet.withdrawal import Mates, own_words, said_bytes, without
+from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
+from ebbtide.records import Batch, MessageRecord, Node
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
 from ebbtide.store.port import ReadTransaction
 from ebbtide.store.texts import is_tombstone
-from ebbtide.vocabulary import Batch, MessageRecord, Node, NodeId
 
 MOST_LOOKED_AT = 1000
 """Messages or nodes looked at in one step, unless its time is over sooner."""

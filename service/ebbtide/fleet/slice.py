@@ -18,6 +18,7 @@ from ebbtide.clock import Clock
 from ebbtide.fleet.mailbox import Mailbox
 from ebbtide.fleet.visits import Shortened, ShorteningTask
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import NodeId
 from ebbtide.language.gate import Priority
 from ebbtide.language.port import (
     BadReply,
@@ -27,7 +28,6 @@ from ebbtide.language.port import (
     TextToProcess,
 )
 from ebbtide.language.retry import Asking
-from ebbtide.vocabulary import NodeId
 
 JOB_BUDGET_S = 0.02
 """Longest one step keeps the agent's turn."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Protocol, TypeVar
 
+from ebbtide.changes import Change
 from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.archive import Archive
 from ebbtide.fleet.echoes import Echoes
@@ -24,10 +25,10 @@ from ebbtide.fleet.retention import Retold, citing, retell
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentCounts
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
 from ebbtide.telemetry import get_log
-from ebbtide.vocabulary import AgentCounts, Change
 
 
 class Amendment(Protocol):

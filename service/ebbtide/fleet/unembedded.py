@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.fleet.archive import said_by
+from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 from ebbtide.retrieval.passages import cut, spoken
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 
 Vector = NDArray[np.float32]
 

@@ -19,12 +19,14 @@ from itertools import chain
 
 import numpy as np
 
+from ebbtide.changes import Change
 from ebbtide.fleet.selection import Look
+from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.digestion import NEIGHBOUR_NAMES
 from ebbtide.memory.network import LinkState, Network
+from ebbtide.records import Link
 from ebbtide.store.port import ReadTransaction
-from ebbtide.vocabulary import Change, Link, NodeId
 
 MOST_UNNAMED = 1000
 """Links that lose their names in one step, so that none takes long."""

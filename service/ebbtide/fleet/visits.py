@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ebbtide.language.port import Processed
 from ebbtide.memory.compression import Shortening
-from ebbtide.vocabulary import Source
+from ebbtide.records import Source
 
 SCANS_PER_COMMIT = 20_000
 """Most visits of a pass in one commit; mostly its time ends it sooner, and the mailbox is looked at."""

@@ -11,7 +11,7 @@ from collections import Counter
 
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.pulse import Beat, Pulse
-from ebbtide.vocabulary import AgentId
+from ebbtide.ids import AgentId
 
 MAX_EVENT_STREAMS = 100
 """Streams at once unless the settings say otherwise."""

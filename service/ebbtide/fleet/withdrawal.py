@@ -18,12 +18,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ebbtide.changes import Change
 from ebbtide.fleet.archive import Archive, passage_of, passages_of
 from ebbtide.fleet.proving import Proofs
 from ebbtide.fleet.retention import Retold, citing, is_digested, retell
+from ebbtide.ids import NodeId
+from ebbtide.records import Node, PassageEntry
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import ReadTransaction, WriteTransaction
-from ebbtide.vocabulary import Change, Node, NodeId, PassageEntry
 
 Span = tuple[int, int]
 

@@ -20,13 +20,14 @@ from ebbtide.fleet.selection import Look
 from ebbtide.fleet.state import State
 from ebbtide.fleet.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.unnaming import staying, telling_links
+from ebbtide.ids import NodeId
 from ebbtide.memory import association
 from ebbtide.memory.association import Answer
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentCounts, Cue, Link
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction, Store
-from ebbtide.vocabulary import AgentCounts, Cue, Link, NodeId
 
 
 class Workspace(State):

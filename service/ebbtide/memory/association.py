@@ -22,13 +22,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
 from ebbtide.memory.slots import Scratch
 from ebbtide.memory.strength import ranks_of, round_strength
 from ebbtide.memory.texts import folded
 from ebbtide.memory.wording import MEMORIES_OF_LOSS, word_dangling
-from ebbtide.vocabulary import Cue, NodeId
+from ebbtide.records import Cue
 
 NEIGHBOUR_SYNONYMS = {"previous": "上文", "next": "下文"}
 """Names that mean the same in both languages, folded to one."""

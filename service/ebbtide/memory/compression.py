@@ -22,6 +22,8 @@ from random import Random
 
 import numpy as np
 
+from ebbtide.changes import Change
+from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.digestion import make_room
 from ebbtide.memory.draft import Draft
@@ -29,7 +31,7 @@ from ebbtide.memory.focus import trim_focus
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import WHOLE, round_strength, target_length, target_lengths
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Change, NodeId, PassState, ScanState
+from ebbtide.records import PassState, ScanState
 
 
 class Verdict(Enum):

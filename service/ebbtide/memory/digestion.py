@@ -16,11 +16,14 @@ from itertools import pairwise
 from random import Random
 from typing import Literal
 
+from ebbtide.changes import Change
+from ebbtide.han import contains_han
+from ebbtide.ids import NodeId
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.focus import moved_focus, trim_focus
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Change, Link, Node, NodeId, Source, holds_han
+from ebbtide.records import Link, Node, Source
 
 NEIGHBOUR_NAMES = {"zh": ("下文", "上文"), "en": ("next", "previous")}
 """Names of the links from an earlier to a later neighbour and back, by the batch's locale."""
@@ -54,7 +57,7 @@ class Partner:
 def batch_locale(contents: Sequence[str], setting: str) -> Literal["zh", "en"]:
     """The language of a batch's own links: as set, else Chinese where any Han character stands in it."""
     if setting == "auto":
-        return "zh" if any(holds_han(content) for content in contents) else "en"
+        return "zh" if any(contains_han(content) for content in contents) else "en"
     return "zh" if setting == "zh" else "en"
 
 

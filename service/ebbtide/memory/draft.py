@@ -11,9 +11,10 @@ from math import fsum
 
 import numpy as np
 
+from ebbtide.changes import Change
+from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
-from ebbtide.vocabulary import Change, NodeId
 
 
 class Draft:

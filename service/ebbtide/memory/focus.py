@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ebbtide.ids import NodeId
 from ebbtide.memory.draft import Draft
-from ebbtide.vocabulary import NodeId
 
 
 def moved_focus(focus: Sequence[NodeId], new_nodes: Sequence[NodeId], limit: int) -> tuple[NodeId, ...]:

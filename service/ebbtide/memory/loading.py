@@ -7,12 +7,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ebbtide.han import contains_han
+from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
 from ebbtide.memory.slots import places_in
 from ebbtide.memory.texts import piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import LinkColumns, Node, NodeId, NodeText, ScanColumns, holds_han
+from ebbtide.records import LinkColumns, Node, NodeText, ScanColumns
 
 
 def load_network(
@@ -44,7 +46,7 @@ def _load_nodes(network: Network, nodes: Iterable[Node | NodeText], targets: Arr
         ids.append(node.id)
         original_lengths.append(node.original_length)
         content_lengths.append(len(node.content))
-        chinese.append(holds_han(node.content))
+        chinese.append(contains_han(node.content))
         starts.append(len(buffer))
         buffer += piece_of(node.content, node.keywords)
     living = np.array(ids, dtype=np.int64)

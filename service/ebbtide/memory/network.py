@@ -31,20 +31,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ebbtide.changes import Change
+from ebbtide.han import contains_han
+from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array, Columns
 from ebbtide.memory.link_table import LinkTable
 from ebbtide.memory.slots import Scratch, places_in
 from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import (
-    Change,
-    Link,
-    Node,
-    NodeId,
-    ScanState,
-    holds_han,
-)
+from ebbtide.records import Link, Node, ScanState
 
 LEAST_DEAD = 1024
 """Forgotten slots below which dropping them is not worth it."""
@@ -317,7 +313,7 @@ class Network:
             self.node_count += 1
         self.slots["original_length"][slot] = node.original_length
         self.slots["content_length"][slot] = len(node.content)
-        self.slots["has_han"][slot] = holds_han(node.content)
+        self.slots["has_han"][slot] = contains_han(node.content)
         self.texts.put(slot, piece_of(node.content, node.keywords))
 
     def put_links(self, links: Sequence[Link]) -> None:

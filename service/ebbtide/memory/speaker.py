@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ebbtide.han import contains_han
 from ebbtide.memory.wording import one_line
-from ebbtide.vocabulary import holds_han
 
 ROLE_LABELS = {
     "zh": {"user": "用户：", "assistant": "助手：", "system": "系统："},
@@ -27,7 +27,7 @@ def speaker_labels(spoken: Sequence[tuple[str, str, str]], setting: str, locale:
         elif speaker.strip():
             labels.append(f"{one_line(speaker).strip()}: ")
         elif setting == "always" or mixed:
-            language = locale if locale != "auto" else "zh" if holds_han(text) else "en"
+            language = locale if locale != "auto" else "zh" if contains_han(text) else "en"
             labels.append(ROLE_LABELS[language][role])
         else:
             labels.append("")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ebbtide.vocabulary import holds_han
+from ebbtide.han import contains_han
 
 SEPARATOR = "\n---\n"
 MEMORIES_OF_LOSS = 3
@@ -47,4 +47,4 @@ def word_answer(contents: Iterable[str], once_known: Iterable[str], locale: str)
 
 
 def _is_chinese(text: str, locale: str) -> bool:
-    return holds_han(text) if locale == "auto" else locale == "zh"
+    return contains_han(text) if locale == "auto" else locale == "zh"

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from ebbtide.han import contains_han
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.forms import first_form
-from ebbtide.vocabulary import holds_han
 
 GAP = "…"
 """What stands for sentences that were left out."""
@@ -71,7 +71,7 @@ def key_sentences(
 def _joined(sentences: list[str], chosen: set[int], length: int) -> str:
     """The chosen sentences in order, with a mark for what is missing before, between and behind."""
     whole = "".join(sentences)
-    gap = GAP if holds_han(whole) else f" {GAP} "
+    gap = GAP if contains_han(whole) else f" {GAP} "
     parts, expected = [], 0
     for place in sorted(chosen):
         if place != expected:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
+from ebbtide.records import AgentCounts
 from ebbtide.store import layout
 from ebbtide.store.codec import make_known
 from ebbtide.store.durable import replace_file
 from ebbtide.store.port import Identity
 from ebbtide.store.translation import translated
-from ebbtide.vocabulary import AgentCounts
 
 
 class AgentMeta(msgspec.Struct, frozen=True):

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ebbtide.events import EventRecord, fits
+from ebbtide.ids import batch_text_id, node_text_id
+from ebbtide.records import Batch, BatchState, Node, PassState, Receipt, Source
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditRecord, Verification
 from ebbtide.store.check_entries import EnoughFound, Entries, Finding
@@ -19,16 +21,6 @@ from ebbtide.store.derived import citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.texts import is_tombstone
-from ebbtide.vocabulary import (
-    Batch,
-    BatchState,
-    Node,
-    PassState,
-    Receipt,
-    Source,
-    batch_text_id,
-    node_text_id,
-)
 
 __all__ = ["Finding", "check_store"]
 

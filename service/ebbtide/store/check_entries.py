@@ -15,6 +15,8 @@ from typing import Any, Final
 import zstandard
 
 from ebbtide.bounds import MAX_METADATA_CHARS, MAX_TEXT_BYTES
+from ebbtide.ids import batch_text_id, node_text_id
+from ebbtide.records import Batch, MessageRecord, Node
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE
 from ebbtide.store.derived import are_vectors_of, passages_fit
@@ -22,7 +24,6 @@ from ebbtide.store.metadata import is_metadata
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.shape import faults
 from ebbtide.store.transaction import LmdbReading
-from ebbtide.vocabulary import Batch, MessageRecord, Node, batch_text_id, node_text_id
 
 MAX_FINDINGS: Final = 10_000
 """Findings that are listed; the checker stops after them."""

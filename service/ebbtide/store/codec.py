@@ -13,9 +13,7 @@ import msgspec
 
 from ebbtide.bounds import DecayRate, Focus, Overrides
 from ebbtide.events import EventRecord
-from ebbtide.store.chain import AuditRecord
-from ebbtide.store.port import Identity
-from ebbtide.vocabulary import (
+from ebbtide.records import (
     Batch,
     EmbeddedMessage,
     EmbeddingState,
@@ -26,6 +24,8 @@ from ebbtide.vocabulary import (
     PassState,
     Receipt,
 )
+from ebbtide.store.chain import AuditRecord
+from ebbtide.store.port import Identity
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for bytes that are not what they should be."""

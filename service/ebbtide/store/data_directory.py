@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ebbtide.errors import Corrupted, EbbtideError, Precondition
+from ebbtide.ids import AgentId
+from ebbtide.records import AgentCounts
 from ebbtide.store import layout
 from ebbtide.store.agent_meta import AgentMeta, read_meta, write_meta
 from ebbtide.store.chain import AuditEntry, AuditRecord
@@ -45,7 +47,6 @@ from ebbtide.store.translation import translated
 from ebbtide.store.turnover import BY_NOBODY, LAST_WILL, Turnover
 from ebbtide.store.work_markers import WorkMarkers
 from ebbtide.telemetry import get_log
-from ebbtide.vocabulary import AgentCounts, AgentId
 
 if TYPE_CHECKING:
     from ebbtide.store.seal import MasterKey, Seal

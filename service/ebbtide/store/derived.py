@@ -12,9 +12,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from ebbtide.bounds import LENGTH_TOLERANCE
+from ebbtide.records import EmbeddedMessage, MessageRecord, Node, PassageEntry
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE
-from ebbtide.vocabulary import EmbeddedMessage, MessageRecord, Node, PassageEntry
 
 
 def references(records: Iterable[MessageRecord], nodes: Iterable[Node]) -> Counter[bytes]:

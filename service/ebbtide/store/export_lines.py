@@ -48,17 +48,10 @@ from ebbtide.bounds import (
     Vectors,
     Version,
 )
+from ebbtide.ids import NodeId
+from ebbtide.records import REWRITES_KEPT, PassageEntry, PassState, Rewrite, Role, StoredState
 from ebbtide.store import layout
 from ebbtide.store.codec import make_known
-from ebbtide.vocabulary import (
-    REWRITES_KEPT,
-    NodeId,
-    PassageEntry,
-    PassState,
-    Rewrite,
-    Role,
-    StoredState,
-)
 
 FORM: Final = "ebbtide-export"
 VERSION: Final = 1

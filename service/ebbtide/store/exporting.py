@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ebbtide.errors import Corrupted
+from ebbtide.records import Batch, BatchState, MessageRecord, Node
 from ebbtide.store import layout
 from ebbtide.store.export_lines import (
     FORM,
@@ -39,7 +40,6 @@ from ebbtide.store.export_lines import (
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbReading
-from ebbtide.vocabulary import Batch, BatchState, MessageRecord, Node
 
 
 def write_export(into: BinaryIO, store: LmdbStore, ebbtide_version: str, now_ms: int, rest: Rest) -> int:

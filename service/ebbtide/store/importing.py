@@ -15,7 +15,20 @@ from typing import Any, BinaryIO, Final, NoReturn, Protocol
 import msgspec
 
 from ebbtide.bounds import Seed
+from ebbtide.changes import Change
 from ebbtide.errors import InvalidRequest, Precondition
+from ebbtide.records import (
+    Batch,
+    BatchState,
+    EmbeddedMessage,
+    EmbeddingState,
+    MessageRecord,
+    Node,
+    PersonalSpan,
+    Receipt,
+    ScanState,
+    Source,
+)
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.export_lines import (
@@ -38,19 +51,6 @@ from ebbtide.store.metadata import is_metadata
 from ebbtide.store.port import Identity
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbWriting
-from ebbtide.vocabulary import (
-    Batch,
-    BatchState,
-    Change,
-    EmbeddedMessage,
-    EmbeddingState,
-    MessageRecord,
-    Node,
-    PersonalSpan,
-    Receipt,
-    ScanState,
-    Source,
-)
 
 MOST_LINE_BYTES: Final = 64 << 20
 """Longest line: far more than the longest message with its vectors."""

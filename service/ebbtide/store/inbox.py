@@ -15,9 +15,9 @@ from itertools import islice
 import msgspec
 
 from ebbtide.bounds import MAX_COUNT
+from ebbtide.records import Batch, BatchState, Receipt
 from ebbtide.store import layout
 from ebbtide.store.tables import TableReading, TableWriting
-from ebbtide.vocabulary import Batch, BatchState, Receipt
 
 
 class InboxReading(TableReading):

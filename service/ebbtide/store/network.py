@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ebbtide.changes import Change
+from ebbtide.records import Link, LinkColumns, Node, NodeText, ScanColumns, ScanState
 from ebbtide.store import layout, scan_blocks
 from ebbtide.store.tables import Tables
 from ebbtide.store.texts import TextReading, TextWriting
-from ebbtide.vocabulary import Change, Link, LinkColumns, Node, NodeText, ScanColumns, ScanState
 
 
 class NetworkReading(TextReading):

@@ -17,13 +17,11 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from ebbtide.bounds import AgentIdText, Seed, Time, Version
+from ebbtide.changes import Change
 from ebbtide.events import Event, EventRun
-from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead
-from ebbtide.store.resting import Rest
-from ebbtide.vocabulary import (
+from ebbtide.records import (
     AgentCounts,
     Batch,
-    Change,
     EmbeddedMessage,
     EmbeddingState,
     Link,
@@ -37,6 +35,8 @@ from ebbtide.vocabulary import (
     ScanColumns,
     ScanState,
 )
+from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead
+from ebbtide.store.resting import Rest
 
 T = TypeVar("T")
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import msgspec
 
+from ebbtide.records import NEVER_SCANNED, MessageRecord
 from ebbtide.store import layout
 from ebbtide.store.check import Finding, check_store
 from ebbtide.store.derived import are_vectors_of, citing, passages_fit, references, told_by
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.transaction import LmdbWriting
-from ebbtide.vocabulary import NEVER_SCANNED, MessageRecord
 
 
 def rebuild_store(store: LmdbStore) -> list[Finding]:

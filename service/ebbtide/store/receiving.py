@@ -24,7 +24,9 @@ from pydantic import ValidationError
 
 from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
+from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentCounts
 from ebbtide.store import layout
 from ebbtide.store.agent_meta import write_meta
 from ebbtide.store.backup_file import Manifest, damaged, read_backup, read_manifest
@@ -39,7 +41,6 @@ from ebbtide.store.resting import Rest
 from ebbtide.store.rewrite import seal_staged
 from ebbtide.store.shape import is_near_its_end
 from ebbtide.store.translation import translated
-from ebbtide.vocabulary import AgentCounts, AgentId, parse_agent_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 import zstandard
 
 from ebbtide.errors import Corrupted
+from ebbtide.ids import AgentId
+from ebbtide.records import AgentCounts
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.data_directory import REWRITTEN, DataDirectory, directory_name
@@ -31,7 +33,6 @@ from ebbtide.store.port import Identity
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbReading
 from ebbtide.store.translation import translated
-from ebbtide.vocabulary import AgentCounts, AgentId
 
 if TYPE_CHECKING:
     from ebbtide.store.seal import Seal

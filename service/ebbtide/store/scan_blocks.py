@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.records import ScanColumns, ScanState
 from ebbtide.store import layout
-from ebbtide.vocabulary import ScanColumns, ScanState
 
 
 class Blocks(Protocol):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ebbtide.errors import Unavailable
+from ebbtide.ids import AgentId
 from ebbtide.store import backup_file
 from ebbtide.store.backup_file import Manifest, pack, write_backup
 from ebbtide.store.data_directory import DataDirectory
@@ -20,7 +21,6 @@ from ebbtide.store.exporting import write_export
 from ebbtide.store.port import Identity, Store
 from ebbtide.store.resting import Rest
 from ebbtide.store.translation import translated
-from ebbtide.vocabulary import AgentId
 
 GivenUp = Callable[[], bool]
 

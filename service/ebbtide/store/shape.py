@@ -26,14 +26,15 @@ from ebbtide.bounds import (
     RelationId,
 )
 from ebbtide.errors import InvalidRequest
+from ebbtide.ids import parse_agent_id
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import EmbeddingState, PassState
 from ebbtide.store import layout
 from ebbtide.store.chain import KEY_BYTES
 from ebbtide.store.codec import UNDECODABLE
 from ebbtide.store.port import Identity
 from ebbtide.store.resting import Rest, resting
 from ebbtide.store.transaction import LmdbReading
-from ebbtide.vocabulary import EmbeddingState, PassState, parse_agent_id
 
 HASH_BYTES: Final = 32
 SCAN_BLOCK_BYTES: Final = len(layout.EMPTY_SCAN_BLOCK)

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import zstandard
 
+from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 from ebbtide.store import layout
 from ebbtide.store.tables import TableReading, TableWriting
-from ebbtide.vocabulary import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 
 
 def is_tombstone(record: MessageRecord) -> bool:

@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 
 from ebbtide.bounds import DecayRate, Focus, Overrides
+from ebbtide.changes import Change
+from ebbtide.records import AgentCounts, Batch, MessageRecord, PassageEntry, PassState, Receipt
 from ebbtide.store import layout
 from ebbtide.store.audit import AuditReading, AuditWriting
 from ebbtide.store.events import EventReading, EventWriting
 from ebbtide.store.inbox import InboxReading, InboxWriting
 from ebbtide.store.network import NetworkReading, NetworkWriting
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import AgentCounts, Batch, Change, MessageRecord, PassageEntry, PassState, Receipt
 
 
 class LmdbReading(NetworkReading, InboxReading, AuditReading, EventReading):

@@ -22,6 +22,7 @@ import msgspec
 
 from ebbtide.actor import NOBODY
 from ebbtide.errors import EbbtideError
+from ebbtide.ids import AgentId
 from ebbtide.store.chain import RESTORED, AuditEntry, AuditRecord
 from ebbtide.store.codec import make_known
 from ebbtide.store.durable import replace_file, sync_directory
@@ -31,7 +32,6 @@ from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.succession import Legacy, begin_life, last_event_by, legacy_in
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
-from ebbtide.vocabulary import AgentId
 
 _ERASING = ".erasing-"
 _ERASED = ".erased-"

@@ -10,13 +10,14 @@ from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest, NotFound
 from ebbtide.fleet.agent import Agent
+from ebbtide.ids import node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentCounts
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer, read_json, refusal, unnamed, without_surplus
 from ebbtide.verbs.paging import check_page_size, from_token, to_token
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentCounts, node_text_id, parse_agent_id
 
 
 class Counts(Answer):

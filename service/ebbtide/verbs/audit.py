@@ -13,13 +13,13 @@ from itertools import islice
 from pydantic import Field
 
 from ebbtide.fleet.agent import Agent
+from ebbtide.ids import parse_agent_id
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditRecord, Verification, line_of, proof_of
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text
 from ebbtide.verbs.paging import check_page_size, number_from_token, to_token
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import parse_agent_id
 
 VERIFIED_AT_ONCE = 500
 """Records followed in one job: a few milliseconds."""

@@ -9,19 +9,12 @@ from pydantic import Field
 from ebbtide.actor import actor
 from ebbtide.errors import NotFound
 from ebbtide.fleet.agent import Agent
+from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_batch_id
+from ebbtide.records import AgentCounts, Batch, BatchState
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer, Form, refuse
 from ebbtide.verbs.paging import check_page_size, number_from_token, to_token
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import (
-    AgentCounts,
-    Batch,
-    BatchState,
-    batch_text_id,
-    node_text_id,
-    parse_agent_id,
-    parse_batch_id,
-)
 
 DEFAULT_TIMEOUT_MS = 30_000
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.ids import parse_agent_id
 from ebbtide.store.chain import AuditRecord, line_of
 from ebbtide.store.erased_agents import BEGIN, ErasedAgents, Following, Place
 from ebbtide.store.translation import translated
@@ -30,7 +31,6 @@ from ebbtide.verbs.audit import (
 from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.paging import check_page_size, from_token, to_token
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import parse_agent_id
 
 T = TypeVar("T")
 

@@ -19,10 +19,10 @@ from ebbtide.access.grants import CALLER
 from ebbtide.access.operations import OPERATIONS
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
 from ebbtide.fleet.watching import Watch
+from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer, refuse
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
 
 PAGE_SIZE = 100
 """Events read in one job; so many wait in memory for a reader that is slow."""

@@ -25,6 +25,7 @@ from ebbtide.fleet.erasure import Erasure, Tally
 from ebbtide.fleet.selection import Look, OffloadedTopic, Selection
 from ebbtide.fleet.slice import JOB_BUDGET_S, Budget
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import AgentId, message_number, message_text_id, node_text_id, parse_agent_id, parse_node_id
 from ebbtide.privacy.spans import redacted
 from ebbtide.retrieval.topic import Topic
 from ebbtide.settings import LimitSettings
@@ -34,14 +35,6 @@ from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.recall import TimeRange
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import (
-    AgentId,
-    message_number,
-    message_text_id,
-    node_text_id,
-    parse_agent_id,
-    parse_node_id,
-)
 
 MOST_NAMED = 1000
 """Nodes, messages, conversations or speakers that one request may name."""

@@ -10,20 +10,13 @@ from pydantic import Field
 
 from ebbtide.errors import NotFound
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_node_id
 from ebbtide.memory.draft import Draft
+from ebbtide.records import MessageRecord, Node, Source
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.paging import check_page_size, from_token, number_from_token, to_token
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import (
-    MessageRecord,
-    Node,
-    Source,
-    batch_text_id,
-    node_text_id,
-    parse_agent_id,
-    parse_node_id,
-)
 
 
 class PersonalData(Answer):

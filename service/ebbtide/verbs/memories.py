@@ -28,6 +28,15 @@ from ebbtide.fleet.arrivals import PolicyChanged
 from ebbtide.fleet.correction import Corrected, Correction
 from ebbtide.fleet.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import (
+    NodeId,
+    batch_text_id,
+    message_number,
+    message_text_id,
+    node_text_id,
+    parse_agent_id,
+    parse_node_id,
+)
 from ebbtide.language.port import BadReply, TextTooComplex
 from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
@@ -39,15 +48,6 @@ from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, 
 from ebbtide.verbs.inspect import NodeDetail, node_detail
 from ebbtide.verbs.metadata import check_flat, merged_json
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import (
-    NodeId,
-    batch_text_id,
-    message_number,
-    message_text_id,
-    node_text_id,
-    parse_agent_id,
-    parse_node_id,
-)
 
 STEP_S = 0.02
 """Longest one step of a deletion keeps the agent's turn; one memory goes in any case."""

@@ -24,6 +24,7 @@ from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.allowance import Allowance
+from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.store.data_directory import directory_name
 from ebbtide.store.port import Identity, Store
 from ebbtide.store.receiving import Staged, receive
@@ -33,7 +34,6 @@ from ebbtide.verbs.agents import Counts
 from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfer, handed_over, in_time
-from ebbtide.vocabulary import AgentId, parse_agent_id
 
 BACKUP_TYPE = "application/octet-stream"
 EXPORT_TYPE = "application/x-ndjson"

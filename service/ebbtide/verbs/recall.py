@@ -24,8 +24,10 @@ from pydantic import Field, PrivateAttr
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import node_text_id, parse_agent_id, parse_node_id
 from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import SEPARATOR, word_answer
+from ebbtide.records import Cue
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.settings import LimitSettings
@@ -35,7 +37,6 @@ from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, 
 from ebbtide.verbs.inspect import SourceInfo, source_info
 from ebbtide.verbs.metadata import check_flat
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import Cue, node_text_id, parse_agent_id, parse_node_id
 
 MOST_PATIENCE_MS = 30_000
 MOST_TOKENS = 10_000_000

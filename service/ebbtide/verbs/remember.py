@@ -25,8 +25,10 @@ from ebbtide.fleet.archive import passages_of
 from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
 from ebbtide.fleet.echoes import Echoes
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import batch_text_id, parse_agent_id
 from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Batch, MessageRecord, PersonalSpan
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import Identity
@@ -34,7 +36,6 @@ from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.metadata import check_flat, merged_json, metadata_json
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import Batch, MessageRecord, PersonalSpan, batch_text_id, parse_agent_id
 
 READING_COST = 8
 """How much longer a text takes where it is looked through, for personal data or for echoes."""

@@ -21,6 +21,7 @@ from pydantic import Field
 from ebbtide.fleet.agent import Agent
 from ebbtide.fleet.recollected import Recollection, Wanted
 from ebbtide.fleet.workspace import Workspace
+from ebbtide.ids import parse_agent_id
 from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.settings import LimitSettings
@@ -37,7 +38,6 @@ from ebbtide.verbs.recall import (
     with_meaning,
 )
 from ebbtide.verbs.service import Service
-from ebbtide.vocabulary import parse_agent_id
 
 LARGEST_NUMBER = 1e18
 """In a vector: its length must be measurable."""

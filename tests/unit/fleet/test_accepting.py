@@ -13,11 +13,11 @@ from ebbtide.errors import Conflict, Exhausted, Unavailable
 from ebbtide.fleet.arrivals import Accepted, Arrival
 from ebbtide.fleet.workspace import Workspace
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Batch, MessageRecord
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Batch, MessageRecord
 
 MAP_BYTES = 1 << 18
 MAX_MAP_BYTES = 1 << 19

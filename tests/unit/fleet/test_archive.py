@@ -10,15 +10,16 @@ import msgspec
 import numpy as np
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
 from ebbtide.fleet import archive as module
 from ebbtide.fleet.archive import Archive, passages_of
 from ebbtide.fleet.arrivals import Arrival
 from ebbtide.fleet.recollected import Wanted
+from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout
-from ebbtide.vocabulary import Batch, Change, MessageRecord
 from tests.property.homes import Home
 
 

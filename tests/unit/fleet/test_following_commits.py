@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ebbtide.memory.network import Network
-from ebbtide.vocabulary import Cue
+from ebbtide.records import Cue
 from tests.property.homes import Home, snapshot
 
 TEA = [(f"tea number {number} with the harbour master", []) for number in range(4)]

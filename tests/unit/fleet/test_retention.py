@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
 from ebbtide.fleet import retention
 from ebbtide.fleet.archive import Archive
@@ -17,7 +18,6 @@ from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout
 from ebbtide.store.rebuild import rebuild_store
-from ebbtide.vocabulary import Change
 from tests.property.homes import Home
 
 BOAT = "The boat in the old harbour is late again, and nobody knows why it is so."

@@ -19,12 +19,12 @@ from ebbtide.fleet.unembedded import (
     next_unembedded,
     unembedded_count,
 )
+from ebbtide.records import Batch, EmbeddedMessage, EmbeddingState, MessageRecord
 from ebbtide.retrieval.passages import LONGEST
 from ebbtide.store import layout
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Batch, EmbeddedMessage, EmbeddingState, MessageRecord
 
 A, B = "builtin:a", "ollama:b"
 MIB = 1 << 20

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.memory import network as memory_network
 from ebbtide.memory.association import fold_relation, reach, recall
 from ebbtide.memory.compression import Verdict, is_due, judge
@@ -16,7 +17,7 @@ from ebbtide.memory.speaker import speaker_labels
 from ebbtide.memory.strength import target_length
 from ebbtide.memory.wording import one_line, word_answer, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Change, Cue, Link, Node, ScanState
+from ebbtide.records import Cue, Link, Node, ScanState
 
 
 def network(

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebbtide.changes import Change
 from ebbtide.memory import pagerank
 from ebbtide.memory.network import Network
 from ebbtide.memory.pagerank import BACK, LEAST_A_LINK, MOST_ROUNDS, closeness
 from ebbtide.parameters import AgentParameters
-from ebbtide.vocabulary import Change, Link, Node
+from ebbtide.records import Link, Node
 
 Ends = tuple[int, int, float]
 

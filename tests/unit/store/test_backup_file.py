@@ -14,11 +14,11 @@ import pytest
 import zstandard
 
 from ebbtide.errors import EbbtideError, Exhausted, InvalidRequest, Precondition
+from ebbtide.ids import AgentId
 from ebbtide.store import backup_file, layout
 from ebbtide.store.backup_file import Manifest, read_backup, write_backup
 from ebbtide.store.export_lines import IN_EXPORT, NOT_IN_EXPORT
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import AgentId
 from tests.support.moving import directory, received, sent
 from tests.tidy.pages import PACKAGE
 

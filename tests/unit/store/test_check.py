@@ -11,17 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.check_entries import MAX_FINDINGS
-from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
-from ebbtide.store.rebuild import rebuild_store
-from ebbtide.store.seal import Seal
-from ebbtide.store.shape import NUMBERS, SIZES
-from ebbtide.vocabulary import (
+from ebbtide.changes import Change
+from ebbtide.records import (
     Batch,
-    Change,
     EmbeddedMessage,
     EmbeddingState,
     Link,
@@ -34,6 +26,14 @@ from ebbtide.vocabulary import (
     ScanState,
     Source,
 )
+from ebbtide.store import layout
+from ebbtide.store.check import check_store
+from ebbtide.store.check_entries import MAX_FINDINGS
+from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity
+from ebbtide.store.rebuild import rebuild_store
+from ebbtide.store.seal import Seal
+from ebbtide.store.shape import NUMBERS, SIZES
 
 TEXT = "外婆住在团岛。She lives there."
 

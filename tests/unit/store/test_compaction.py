@@ -14,13 +14,14 @@ from typing import Any
 import lmdb
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
+from ebbtide.records import Link, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import FRESH_FILE, LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Change, Link, Node
 from tests.support.process import ROOT
 from tests.support.scanning import Traces
 

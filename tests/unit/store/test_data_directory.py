@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from ebbtide.errors import Corrupted, Exhausted, Precondition
+from ebbtide.ids import AgentId
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.data_directory import DataDirectory, directory_name
@@ -22,7 +23,6 @@ from ebbtide.store.erased_agents import ErasedAgents
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.store.turnover import LastWill
-from ebbtide.vocabulary import AgentId
 from tests.support.moving import received, sent
 
 ANN = AgentId("ann")

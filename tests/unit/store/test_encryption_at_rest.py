@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition
+from ebbtide.ids import AgentId
+from ebbtide.records import AgentCounts, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.check import check_store
@@ -20,7 +23,6 @@ from ebbtide.store.port import Identity
 from ebbtide.store.rebuild import rebuild_store
 from ebbtide.store.rewrite import seal_agent, unseal_agent
 from ebbtide.store.seal import MasterKey
-from ebbtide.vocabulary import AgentCounts, AgentId, Change, Node
 from tests.support.encrypted import KEYED, digest, everything, fill, found_in, traces
 
 ANN, BEA = AgentId("ann"), AgentId("bea")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.changes import Change
 from ebbtide.errors import Exhausted, Unavailable
+from ebbtide.records import Link, Node
 from ebbtide.store import lmdb_store
 from ebbtide.store.check import check_store
 from ebbtide.store.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Change, Link, Node
 from tests.support.moving import content_of
 
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}

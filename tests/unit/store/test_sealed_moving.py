@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.errors import EbbtideError, Precondition
+from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import resting
 from ebbtide.store.data_directory import DataDirectory
@@ -18,7 +19,6 @@ from ebbtide.store.port import Identity
 from ebbtide.store.receiving import Staged, receive
 from ebbtide.store.resting import Rest
 from ebbtide.store.seal import MasterKey
-from ebbtide.vocabulary import AgentId
 from tests.support.encrypted import SAID, everything, fill, found_in
 from tests.support.moving import received, sent
 

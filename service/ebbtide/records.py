@@ -1,19 +1,15 @@
-"""The words of this product as frozen values that every package may import.
+"""What is stored of an agent, and what listings and recalls exchange, as frozen values that every package may import.
 
-Each value here is either ground state (it is stored as it stands: MessageRecord, Node, Link, Batch, PassState)
-or says how ground state changes (Change). A Change is a plain value: `memory/` computes it, `store/` writes
-it in one transaction, and only then is it applied to what is held in memory. Nothing here does I/O.
+Nothing here does I/O. `changes.py` has the value that says how these records change.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Literal, NewType
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -44,117 +40,9 @@ from ebbtide.bounds import (
     Time,
     Vectors,
 )
-from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
-
-AgentId = NewType("AgentId", str)
-"""Whose memory it is. Made by `parse_agent_id` only."""
+from ebbtide.ids import NodeId, batch_text_id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-NodeId = Id
-"""Given from 1 upward, never reused."""
-
-MAX_AGENT_ID_LENGTH = 128
-
-
-def parse_agent_id(text: str) -> AgentId:
-    """Take `text` as an agent id, or say why it cannot be one.
-
-    1-128 code points of any script, compared byte for byte. Refused: empty, longer, `/`, `\\`, controls,
-    surrogates, leading or trailing white space or dot, anything not in NFC (two ids that look the same must
-    be the same).
-    """
-    why = _agent_id_fault(text)
-    if why is None:
-        return AgentId(text)
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[:40])
-    message = f"agent_id '{shown}' {why}; allowed: 1-{MAX_AGENT_ID_LENGTH} characters of any script"
-    raise InvalidRequest(
-        message,
-        reason="INVALID_AGENT_ID",
-        violations=[FieldViolation("agent_id", why)],
-    )
-
-
-def _agent_id_fault(text: str) -> str | None:
-    if not text:
-        return "is empty"
-    if len(text) > MAX_AGENT_ID_LENGTH:
-        return f"has {len(text)} characters"
-    if text[0] == "." or text[-1] == ".":
-        return "begins or ends with a dot"
-    if text[0].isspace() or text[-1].isspace():
-        return "begins or ends with white space"
-    for character in text:
-        if character in "/\\":
-            return "holds a slash or backslash"
-        # Cc controls, Cs surrogates, Zl/Zp line breaks that a log reader may honour.
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-            return f"holds the control character U+{ord(character):04X}"
-    if not unicodedata.is_normalized("NFC", text):
-        return "is not in Unicode normal form C"
-    return None
-
-
-def node_text_id(node_id: NodeId) -> str:
-    """The text form of a node id: `n` + base 10."""
-    return f"n{node_id}"
-
-
-def parse_node_id(text: str) -> NodeId:
-    """The node id behind its text form; NODE_NOT_FOUND for anything that never was one."""
-    number = _numbered(text, "n")
-    if number is None:
-        # What is no id may be anything, somebody's address too: it is not repeated.
-        raise NotFound("there is no node of this id: ids are such as n1", reason="NODE_NOT_FOUND")
-    return number
-
-
-def batch_text_id(number: int) -> str:
-    """The text form of a batch number: `b` + base 10."""
-    return f"b{number}"
-
-
-def parse_batch_id(text: str) -> int:
-    """The batch number behind its text form; BATCH_NOT_FOUND for anything that never was one."""
-    number = _numbered(text, "b")
-    if number is None:
-        raise NotFound("there is no batch of this id: ids are such as b1", reason="BATCH_NOT_FOUND")
-    return number
-
-
-def message_text_id(number: int) -> str:
-    """The text form of a message number: `m` + base 10."""
-    return f"m{number}"
-
-
-def message_number(text: str) -> int | None:
-    """The message number behind its text form; None for anything that never was one."""
-    return _numbered(text, "m")
-
-
-def _numbered(text: str, letter: str) -> int | None:
-    digits = text[1:]
-    plain = digits.isascii() and digits.isdigit() and len(digits) <= 19 and digits[0] != "0"
-    return int(digits) if text[:1] == letter and plain else None
-
-
-_HAN = re.compile(
-    "[\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3038-\u303b"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufa6d\ufa70-\ufad9"
-    "\U00016fe2-\U00016fe3\U00016ff0-\U00016ff1\U00020000-\U0002a6df\U0002a700-\U0002b739"
-    "\U0002b740-\U0002b81d\U0002b820-\U0002cea1\U0002ceb0-\U0002ebe0\U0002ebf0-\U0002ee5d"
-    "\U0002f800-\U0002fa1d\U00030000-\U0003134a\U00031350-\U000323af]"
-)
-"""The Unicode script Han."""
-
-
-def holds_han(text: str) -> bool:
-    """Whether a Han character stands in the text: what decides between Chinese and English wording."""
-    return not text.isascii() and _HAN.search(text) is not None
-
-
-# --- what was said -------------------------------------------------------------------------------------
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -306,9 +194,6 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True):
     body_hash: Hash
 
 
-# --- what is remembered --------------------------------------------------------------------------------
-
-
 class Source(msgspec.Struct, frozen=True, array_like=True):
     """Where a memory came from: a slice of a message's text, in UTF-8 bytes."""
 
@@ -332,6 +217,8 @@ REWRITES_KEPT = 16
 
 
 Sources = Annotated[tuple[Source, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
+
+
 Rewrites = Annotated[tuple[Rewrite, ...], msgspec.Meta(max_length=REWRITES_KEPT)]
 
 
@@ -420,32 +307,6 @@ class PassState(msgspec.Struct, frozen=True, array_like=True):
     start_id: NodeId
     after: tuple[Count, NodeId] | None = None
     drawn: Drawn = ()
-
-
-class Change(msgspec.Struct):
-    """How an agent's memory changes: written in one transaction, then applied to the network in memory.
-
-    Order within a change: nodes are put, forgotten and deleted, then links in `unnamed` go, then links are put, then
-    focus, scans and passes. Forgetting a node removes its outgoing links; links that point at it stay. Deleting one
-    removes both. The nodes in `scanned` count one scan more, in the pass `scanned_in`.
-    """
-
-    nodes: list[Node] = msgspec.field(default_factory=list)
-    forgotten: list[NodeId] = msgspec.field(default_factory=list)
-    deleted: list[NodeId] = msgspec.field(default_factory=list)
-    unnamed: list[Link] = msgspec.field(default_factory=list)
-    links: list[Link] = msgspec.field(default_factory=list)
-    scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    scanned_in: int = 0
-    focus: tuple[NodeId, ...] | None = None
-    next_node_id: NodeId | None = None
-    owed_passes: int | None = None
-    finished_passes: int | None = None
-    pass_state: PassState | None = None
-    pass_ended: bool = False
-
-
-# --- what is asked and answered ------------------------------------------------------------------------
 
 
 class Cue(msgspec.Struct, frozen=True):
