@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stores import open_store
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.memory.wording import word_answer
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from benchmarks.measuring import timed
 from benchmarks.stores import open_store
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
-from ebbtide.store.probe import note_use
+from ebbtide.store.lmdb.probe import note_use
 
 
 def cold_open_ms(store: Path, state: str) -> float:

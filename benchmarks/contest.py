@@ -12,7 +12,7 @@ from benchmarks.measuring import settle_garbage, timed
 from benchmarks.plan import Plan
 from benchmarks.stores import copied, open_store
 from ebbtide.changes import Change
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.memory.association import Answer
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.language.builtin.adapter import BuiltinModel
-from ebbtide.language.chat import ServerOptions
-from ebbtide.language.gate import Gate
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Utterance
-from ebbtide.language.retry import Asking, Patience
-from ebbtide.language.served import ServedModel
-from ebbtide.language.server import KINDS
+from ebbtide.language.served.chat import ServerOptions
+from ebbtide.language.served.gate import Gate
+from ebbtide.language.served.retry import Asking, Patience
+from ebbtide.language.served.served import ServedModel
+from ebbtide.language.served.server import KINDS
 
 SAMPLES = Path(__file__).with_name("eval_model_samples.json")
 

@@ -103,7 +103,7 @@ class _PatientModel(BuiltinModel):
     """The built-in model, holding its breath until it may begin."""
 
     def __init__(self, builtin: BuiltinModel, may_begin: asyncio.Event) -> None:
-        super().__init__(builtin.pool, builtin.give_way)
+        super().__init__(builtin.pool, builtin.yield_to_requests)
         self._may_begin = may_begin
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:

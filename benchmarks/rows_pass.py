@@ -22,8 +22,8 @@ from benchmarks.plan import Plan
 from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stores import MAP_BYTES, copied, open_store
 from benchmarks.synthetic import DECAY_RATE
-from ebbtide.fleet.slice import JOB_BUDGET_S
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.runtime.slice import JOB_BUDGET_S
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
 

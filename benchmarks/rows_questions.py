@@ -20,9 +20,9 @@ from benchmarks.plan import Plan
 from benchmarks.report import Figure, at_most
 from benchmarks.stores import kept_graph
 from benchmarks.synthetic import Topology
-from ebbtide.fleet.archive import Archive
-from ebbtide.fleet.recollected import Wanted
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.archive.archive import Archive
+from ebbtide.fleet.recall.recollected import Wanted
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.han import contains_han
 from ebbtide.retrieval.analysis import analysed
 from ebbtide.retrieval.tokenizers import count_tokens

@@ -35,9 +35,9 @@ from rich.table import Table
 
 from benchmarks.measuring import resident
 from benchmarks.soak_load import Call, GrpcCalls, Ledger, RestCalls, Talker, Texts
-from ebbtide.fleet.footprint import GAPS
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.fleet.runtime.memory_budget import GAPS
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.process import Daemon
 
 MIB = 1 << 20

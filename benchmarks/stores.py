@@ -40,8 +40,8 @@ from benchmarks.texts import Writer
 from ebbtide.changes import Change
 from ebbtide.records import AgentCounts, MessageRecord, Node, Source
 from ebbtide.store import layout
-from ebbtide.store.data_directory import AgentMeta
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.data_directory import AgentMeta
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity, WriteTransaction
 
 GENERATOR_VERSION = 1

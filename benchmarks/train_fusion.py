@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from benchmarks import recall_baselines as baselines
 from benchmarks.recall_data import APART, Corpus, MissingSet, Question, default_folder, read_set
 from benchmarks.recall_measures import paired_interval
-from ebbtide.fleet.archive import conversation_key
-from ebbtide.fleet.recollection import weighted_terms
+from ebbtide.fleet.archive.archive import conversation_key
+from ebbtide.fleet.recall.recollection import weighted_terms
 from ebbtide.language.builtin.static_embedder import reads_as_english
 from ebbtide.retrieval import learned
 from ebbtide.retrieval.analysis import term_of, words_of

@@ -1,9 +1,9 @@
 """The bounds of everything that is stored: one named type for each kind of value.
 
-Stored records (`vocabulary.py`, `events.py`, `store/port.py`) and the lines of an export (`store/export_lines.py`)
-use these types, and msgspec checks them wherever a record or a line is decoded. So an import, a restore, `ebbtide
-check` and every read of a store apply the same bounds. The ceilings of settings that limit requests are here too:
-whatever a daemon may accept, under any settings, fits.
+Stored records (`vocabulary.py`, `events.py`, `store/port.py`) and the lines of an export
+(`store/transfer/export_lines.py`) use these types, and msgspec checks them wherever a record or a line is decoded. So
+an import, a restore, `ebbtide check` and every read of a store apply the same bounds. The ceilings of settings that
+limit requests are here too: whatever a daemon may accept, under any settings, fits.
 
 Two bounds differ between a record and an import. Numbers that are given in ascending order may reach `MAX_NUMBER` and
 `MAX_COUNT` in a store, but an import or a restore must begin in the lower half (`NextId`, `FirstCount`): an agent that

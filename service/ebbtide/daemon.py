@@ -33,26 +33,27 @@ from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock, SystemClock
-from ebbtide.courtesy import Courtesy
 from ebbtide.errors import Precondition
-from ebbtide.fleet.agent import AgentNeeds
-from ebbtide.fleet.digest import DigestPolicy
-from ebbtide.fleet.fleet import Fleet
+from ebbtide.fleet.runtime.agent import AgentNeeds
+from ebbtide.fleet.runtime.digest import DigestPolicy
+from ebbtide.fleet.runtime.fleet import Fleet
 from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
-from ebbtide.language.embedding import Embedder, make_embedder
-from ebbtide.language.gate import Gate
+from ebbtide.language.embedders import make_embedder
+from ebbtide.language.embedding import Embedder
 from ebbtide.language.port import LanguageModel
-from ebbtide.language.retry import Asking, Patience
+from ebbtide.language.served.gate import Gate
+from ebbtide.language.served.retry import Asking, Patience
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import TextWorkers
+from ebbtide.priority import Courtesy
 from ebbtide.process.supervision import Supervision
 from ebbtide.process.watchdog import BEAT_S
 from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
-from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.keys import is_open_to_all, master_key_of
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.encryption.keys import is_open_to_all, master_key_of
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
 from ebbtide.verbs.service import Service
@@ -86,7 +87,7 @@ def make_model(settings: Settings, builtin: BuiltinModel) -> LanguageModel:
     if language.model == "builtin":
         return builtin
     # Only who has a model server pays for an HTTP client.
-    from ebbtide.language.server import server_model
+    from ebbtide.language.served.server import server_model
 
     return server_model(language, builtin.texts)
 
@@ -177,12 +178,14 @@ async def opened(
         texts = TextWorkers(settings.limits.text_timeout_ms / 1000)
         life.callback(_careful("text workers", texts.close))
         courtesy = Courtesy()
-        transfers = Transfers(settings.limits.transfer_timeout_s, courtesy.give_way)
+        transfers = Transfers(settings.limits.transfer_timeout_s, courtesy.yield_to_requests)
         life.callback(_careful("transfers", transfers.shutdown))
-        builtin = BuiltinModel(language_pool, courtesy.give_way, texts)
+        builtin = BuiltinModel(language_pool, courtesy.yield_to_requests, texts)
         model = make(settings, builtin)
         life.push_async_callback(model.close)
-        embedder = make_embedder(settings.embedding, settings.language, embedding_pool, courtesy.give_way)
+        embedder = make_embedder(
+            settings.embedding, settings.language, embedding_pool, courtesy.yield_to_requests
+        )
         if embedder is not None:
             life.push_async_callback(embedder.close)
         metrics = Metrics()

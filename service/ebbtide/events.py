@@ -4,8 +4,8 @@ Events tell ids, numbers and names of parameters, **never content**: whoever may
 and what was erased stands in no event. Those of one commit are one `EventRecord`, in which events of one kind are a
 run: ten thousand memories that one step forgot take as many numbers, not as many values.
 
-Frozen values without behaviour of their own; where they are kept is in `store/events.py`, what they are made of in
-`fleet/happenings.py`.
+Frozen values without behaviour of their own; where they are kept is in `store/lmdb/events.py`, what they are made of in
+`fleet/state/event_builder.py`.
 """
 
 from __future__ import annotations

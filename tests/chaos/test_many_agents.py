@@ -19,7 +19,7 @@ import pytest
 
 from ebbtide.ids import AgentId
 from ebbtide.language.port import Processed
-from ebbtide.store.data_directory import directory_name
+from ebbtide.store.directory.data_directory import directory_name
 from tests.support.fading import HARBOUR, KETTLE, fading
 from tests.support.in_process import service_in, settle, tell
 from tests.support.process import Daemon, check_data_directory, running_daemon

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ebbtide.fleet.footprint import OPEN_AGENT_BYTES
+from ebbtide.fleet.runtime.memory_budget import OPEN_AGENT_BYTES
 from ebbtide.ids import AgentId
 from ebbtide.language.port import Processed
 from ebbtide.telemetry import configure_log

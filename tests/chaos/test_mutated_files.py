@@ -19,7 +19,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ebbtide.ids import AgentId
-from ebbtide.store.check import check_store
+from ebbtide.store.integrity.check import check_store
 from tests.support.callers import CALLERS, reason_of
 from tests.support.mutations import mutated_backup, mutated_export
 from tests.support.rich_agents import files

@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 import pytest
 
-from ebbtide.store.index_file import INDEX_FILE
+from ebbtide.store.directory.index_file import INDEX_FILE
 from tests.support.fake_ollama import FakeOllama, vector_of
 from tests.support.indexed_daemon import MODULE
 from tests.support.process import Daemon, check_data_directory

@@ -16,9 +16,9 @@ from ebbtide.errors import NotFound, Unavailable
 from ebbtide.ids import AgentId
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, line_of
-from ebbtide.store.check import check_store
-from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
 from ebbtide.verbs.moving import restore
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
@@ -278,7 +278,7 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
 
 
 def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
-    from ebbtide.store.turnover import LastWill
+    from ebbtide.store.directory.turnover import LastWill
 
     data._turnover._tell(doomed, "ann", LastWill("ann", 5, "key1", "agent_erased"))
     raise KeyboardInterrupt

@@ -12,7 +12,7 @@ import pytest
 from ebbtide.cli.app import main
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.ids import AgentId
-from ebbtide.store.check import check_store
+from ebbtide.store.integrity.check import check_store
 from tests.support.callers import CALLERS, CallerIn, reason_of
 from tests.support.moving import directory
 from tests.support.using import used

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from ebbtide.language.breaker import BreakerPolicy
 from ebbtide.language.builtin.static_embedder import StaticEmbedder
-from ebbtide.language.embedding import Embedder, has_builtin, make_embedder, stamp_of
+from ebbtide.language.embedders import make_embedder
+from ebbtide.language.embedding import Embedder, has_builtin, stamp_of
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served_embedding import (
+from ebbtide.language.served.breaker import BreakerPolicy
+from ebbtide.language.served.served_embedding import (
     ANSWER_BYTES,
     FIRST_TEXTS,
     LEAST_TOKENS,

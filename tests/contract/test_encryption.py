@@ -16,7 +16,7 @@ from ebbtide.errors import Precondition
 from ebbtide.ids import AgentId
 from ebbtide.rest.app import create_app
 from ebbtide.retrieval import vectors
-from ebbtide.store.index_file import INDEX_FILE
+from ebbtide.store.directory.index_file import INDEX_FILE
 from ebbtide.telemetry import configure_log
 from tests.contract.test_questions import FLUSH
 from tests.support.callers import CALLERS, CallerIn

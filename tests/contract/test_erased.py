@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.store.erased_agents import LOG
+from ebbtide.store.audit.erased_agents import LOG
 from ebbtide.verbs import erased as verb
 from tests.support.callers import CALLERS, Caller, CallerIn
 

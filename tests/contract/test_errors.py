@@ -16,7 +16,7 @@ from ebbtide.errors import QUIET_MESSAGE, REASONS
 from ebbtide.ids import AgentId
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, AuditRecord
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.contract.test_verbs import AGENT, HELLO, settled
 from tests.support.callers import CALLERS, CallerIn, rest_in
 from tests.support.scripted_model import ScriptedModel
@@ -231,7 +231,7 @@ async def test_no_room_for_another_agent(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TOO_MANY_AGENTS when every open agent has work in hand; it passes when one is idle again."""
-    monkeypatch.setattr("ebbtide.fleet.fleet.ROOM_PATIENCE_S", 0.05)
+    monkeypatch.setattr("ebbtide.fleet.runtime.fleet.ROOM_PATIENCE_S", 0.05)
     model = ScriptedModel()
     model.always["segment"] = 60.0
     async with caller_in(tmp_path, model, fleet={"max_open_agents": 1}) as call:

@@ -19,7 +19,7 @@ from grpc_status import rpc_status
 from ebbtide.access.key_file import KeyFile
 from ebbtide.clock import SystemClock
 from ebbtide.errors import Unavailable
-from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
 from ebbtide.rest.app import create_app

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.fleet.erasure import Erasure
-from ebbtide.fleet.selection import Look, Selection
+from ebbtide.fleet.deletion.erasure import Erasure
+from ebbtide.fleet.deletion.selection import Look, Selection
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply, Segment
 from tests.support.callers import CALLERS, Caller, CallerIn

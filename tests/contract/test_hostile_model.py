@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from ebbtide.language.breaker import BreakerPolicy
-from ebbtide.language.chat import ServerOptions
-from ebbtide.language.ollama import OllamaChat
-from ebbtide.language.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
-from ebbtide.language.replies import checked_processed, checked_segments
-from ebbtide.language.served import ServedModel
-from ebbtide.language.wire import Wire
+from ebbtide.language.served.breaker import BreakerPolicy
+from ebbtide.language.served.chat import ServerOptions
+from ebbtide.language.served.ollama import OllamaChat
+from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
+from ebbtide.language.served.replies import checked_processed, checked_segments
+from ebbtide.language.served.served import ServedModel
+from ebbtide.language.served.wire import Wire
 from tests.support.hostile_model_server import (
     CONTENT,
     HostileServer,

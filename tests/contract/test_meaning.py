@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.fleet.open_archive import INDEX_FILE
+from ebbtide.fleet.archive.open_archive import INDEX_FILE
 from ebbtide.retrieval import vectors
 from ebbtide.verbs.service import get_readiness
 from tests.contract.test_questions import AGENT, FLUSH, TALK, asked, batch, heard, ids, talked

@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment
 from ebbtide.store import layout
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
 from tests.support.scripted_model import ScriptedModel
 

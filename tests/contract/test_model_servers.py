@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ebbtide.language.breaker import BreakerPolicy
-from ebbtide.language.chat import ServerChat, ServerOptions
-from ebbtide.language.gate import Gate
-from ebbtide.language.ollama import OllamaChat
-from ebbtide.language.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.port import BadReply, ModelUnavailable, Utterance
-from ebbtide.language.retry import Asking, Patience
-from ebbtide.language.served import ServedModel
+from ebbtide.language.served.breaker import BreakerPolicy
+from ebbtide.language.served.chat import ServerChat, ServerOptions
+from ebbtide.language.served.gate import Gate
+from ebbtide.language.served.ollama import OllamaChat
+from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
+from ebbtide.language.served.retry import Asking, Patience
+from ebbtide.language.served.served import ServedModel
+from ebbtide.language.served.wire import LONGEST_ANSWER_BYTES
 from ebbtide.language.tokens import estimate
-from ebbtide.language.wire import LONGEST_ANSWER_BYTES
 from tests.support.fake_model_server import FOR_EVER, FakeModelServer, Reaction, data_of, task_of
 from tests.support.fake_ollama import FakeOllama
 from tests.support.fake_openai import FakeOpenAI

@@ -16,10 +16,10 @@ from ebbtide.changes import Change
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
 from ebbtide.records import Batch, Link, MessageRecord, Node, Receipt, ScanState
 from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.encryption.seal import Seal
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity, WriteTransaction
-from ebbtide.store.seal import Seal
 from ebbtide.store.translation import translated
 
 IDENTITY = Identity("ann", 1, 7, layout.FORMAT_VERSION)

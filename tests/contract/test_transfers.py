@@ -13,8 +13,8 @@ import pytest
 
 from ebbtide.errors import Deadline, EbbtideError, Unavailable
 from ebbtide.ids import AgentId
-from ebbtide.store import receiving
-from ebbtide.store.resting import Rest
+from ebbtide.store.transfer import receiving
+from ebbtide.store.yielding import Rest
 from ebbtide.verbs import moving, transfers
 from ebbtide.verbs.service import Service
 from tests.support.callers import CALLERS, CallerIn, reason_of
@@ -206,7 +206,7 @@ async def test_a_file_that_is_being_made_is_cancelled_by_a_stop(
                 rest()
                 time.sleep(0.001)
 
-        monkeypatch.setattr("ebbtide.store.sending.write_export", endless)
+        monkeypatch.setattr("ebbtide.store.transfer.sending.write_export", endless)
         making = asyncio.create_task(moving.export(service, "ann"))
         await is_running.wait()
         service.transfers.stop()

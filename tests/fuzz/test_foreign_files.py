@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from ebbtide.cli.app import main
-from ebbtide.cli.conversation import cut, read_conversation
+from ebbtide.cli.commands.remember import check
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.foreign import detected, read_foreign
-from ebbtide.cli.remember import check
+from ebbtide.cli.files.conversation import cut, read_conversation
+from ebbtide.cli.files.foreign import detected, read_foreign
 
 pytestmark = pytest.mark.chaos
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.language.replies import LONGEST_KEYWORD, LONGEST_PHRASE, LONGEST_RELATION, MOST_KEYWORDS
+from ebbtide.language.served.replies import LONGEST_KEYWORD, LONGEST_PHRASE, LONGEST_RELATION, MOST_KEYWORDS
 from tests.support.fake_model_server import Answer, Reaction, Request, data_of, task_of
 from tests.support.fake_ollama import FakeOllama
 from tests.support.process import Daemon, running_daemon

@@ -22,7 +22,7 @@ from ebbtide.han import contains_han
 from ebbtide.memory.association import Answer, Reached
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue
-from ebbtide.store.check import check_store
+from ebbtide.store.integrity.check import check_store
 from tests.support.oracle import Oracle, OracleLink, OracleNode, OracleParameters
 from tests.support.quick_benchmark import run_quickly
 

@@ -174,7 +174,7 @@ async def test_long_batch_becomes_memories_one_at_a_time(
     """Between two segments of a batch everyone else has a turn: no memory waits for all to be processed."""
     model = ScriptedModel()
     made_after: list[int] = []
-    digest = importlib.import_module("ebbtide.fleet.digest")
+    digest = importlib.import_module("ebbtide.fleet.runtime.digest")
     inner = digest.memory_of
 
     def noted(*given: Any) -> Any:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.messages import read_message
+from ebbtide.cli.files.messages import read_message
 from tests.support.process import ROOT, Daemon
 
 Done = subprocess.CompletedProcess[str]

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from ebbtide.changes import Change
-from ebbtide.fleet import passes
-from ebbtide.fleet import slice as slices
+from ebbtide.fleet.compression import passes
+from ebbtide.fleet.runtime import slice as slices
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed, TextToProcess
-from ebbtide.language.replies import cut_at_clause
+from ebbtide.language.served.replies import cut_at_clause
 from ebbtide.memory.draft import Draft
 from ebbtide.verbs.agents import close, initialise
 from ebbtide.verbs.batches import CompressCommand, compress

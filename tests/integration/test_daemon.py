@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from ebbtide.ids import AgentId
-from ebbtide.store.data_directory import directory_name
+from ebbtide.store.directory.data_directory import directory_name
 from tests.support.process import Daemon, running_daemon
 
 FLOOD = (

@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from ebbtide.errors import Conflict, Unavailable
-from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.verbs.remember import Remembered
 from ebbtide.verbs.service import Service
 from tests.support import looking

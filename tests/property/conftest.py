@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ebbtide.fleet import visits
+from ebbtide.fleet.compression import visits
 from ebbtide.memory import association, link_table, network, slots, texts
 
 COMMON = {

@@ -20,17 +20,17 @@ from typing import Any
 
 from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.arrivals import Accepted, Arrival
-from ebbtide.fleet.inbox import DigestTask, Draftable, Retention
-from ebbtide.fleet.segments import ByteOffsets, memory_of, told_messages, utterances
-from ebbtide.fleet.visits import PassStep, Shortened, ShorteningTask
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.compression.visits import PassStep, Shortened, ShorteningTask
+from ebbtide.fleet.ingest.admission import Accepted, Arrival
+from ebbtide.fleet.ingest.inbox import DigestTask, Draftable, Retention
+from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, told_messages, utterances
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, MessageRecord, Node
 from ebbtide.store import layout
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from tests.property.histories import keywords_for
 
@@ -120,9 +120,9 @@ class Home:
 
     def faults(self) -> list[Any]:
         """What the consistency checker finds, where there is one."""
-        if importlib.util.find_spec("ebbtide.store.check") is None:
+        if importlib.util.find_spec("ebbtide.store.integrity.check") is None:
             return []
-        checker = importlib.import_module("ebbtide.store.check")
+        checker = importlib.import_module("ebbtide.store.integrity.check")
         return list(checker.check_store(self.store.store))
 
     # --- remember ----------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ebbtide.fleet.erasure import Erasure, Tally
-from ebbtide.fleet.recollected import Wanted
-from ebbtide.fleet.selection import Look, Selection
+from ebbtide.fleet.deletion.erasure import Erasure, Tally
+from ebbtide.fleet.deletion.selection import Look, Selection
+from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.language.port import Segment
 from ebbtide.memory.digestion import partners
 from ebbtide.retrieval.sentences import sentences_of

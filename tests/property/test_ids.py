@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ebbtide.errors import InvalidRequest
 from ebbtide.ids import AgentId, parse_agent_id
-from ebbtide.store.data_directory import directory_name
+from ebbtide.store.directory.data_directory import directory_name
 from tests.property import histories
 
 SAFE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_~-")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.errors import Exhausted
-from ebbtide.fleet import visits
-from ebbtide.fleet.visits import Shortened
+from ebbtide.fleet.compression import visits
+from ebbtide.fleet.compression.visits import Shortened
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot
 from tests.property.lockstep import names_as_mapping, names_by_rule

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue
 from tests.property import histories

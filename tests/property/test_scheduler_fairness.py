@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ebbtide.fleet.scheduler import Ring, Scheduler
+from ebbtide.fleet.runtime.scheduler import Ring, Scheduler
 from tests.property import histories
 
 keys = st.sampled_from("abcdef")

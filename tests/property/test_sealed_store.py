@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ebbtide.changes import Change
-from ebbtide.fleet.retention import is_digested
+from ebbtide.fleet.archive.retention import is_digested
 from ebbtide.records import (
     Batch,
     EmbeddedMessage,
@@ -26,11 +26,11 @@ from ebbtide.records import (
     Receipt,
 )
 from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.encryption.seal import Seal
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.integrity.rebuild import rebuild_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.rebuild import rebuild_store
-from ebbtide.store.seal import Seal
 from tests.support.encrypted import everything
 
 MAPS: dict[str, int] = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 26}

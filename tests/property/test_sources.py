@@ -14,8 +14,8 @@ from random import Random
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from ebbtide.fleet.inbox import DigestTask, Draftable
-from ebbtide.fleet.segments import ByteOffsets, memory_of, told_messages, utterances
+from ebbtide.fleet.ingest.inbox import DigestTask, Draftable
+from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, told_messages, utterances
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment as cut_by_builtin
 from ebbtide.language.port import Processed, Segment, Utterance

@@ -22,7 +22,7 @@ from ebbtide.records import (
 )
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, proof_of
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 
 SAID = ("Grandmother Wilhelmina keeps bees behind the lighthouse.", "外婆住在团岛，养了三只橘猫。")
 OWN = "Wilhelmina has bees"

@@ -18,10 +18,10 @@ import lmdb
 import zstandard
 
 from ebbtide.store import layout
-from ebbtide.store.backup_file import FORM, VERSION, Manifest, write_backup
-from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
+from ebbtide.store.transfer.backup_file import FORM, VERSION, Manifest, write_backup
 
 PAGE, HEADER = 4096, 16
 META_AT = 16

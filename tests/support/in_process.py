@@ -9,7 +9,7 @@ from typing import Any
 
 from ebbtide.daemon import opened
 from ebbtide.settings import Settings, load_settings
-from ebbtide.store.keys import master_key_of
+from ebbtide.store.encryption.keys import master_key_of
 from ebbtide.verbs.batches import FlushCommand, Flushed, flush
 from ebbtide.verbs.recall import RecallCommand, Recalled, recall
 from ebbtide.verbs.remember import MessageForm, RememberCommand, Remembered, remember

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.verbs.agents import AgentInfo, get_agent
 from ebbtide.verbs.batches import BatchInfo, get_batch, list_batches
 from ebbtide.verbs.inspect import LinkInfo, NodeInfo, list_links, list_nodes

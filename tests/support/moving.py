@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
-from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.receiving import Staged, receive
-from ebbtide.store.sending import Sending
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.store.transfer.receiving import Staged, receive
+from ebbtide.store.transfer.sending import Sending
 
 MAPS = {"initial_map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
 NOW_MS = 1_795_000_000_000

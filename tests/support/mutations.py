@@ -20,8 +20,8 @@ import msgspec
 import zstandard
 
 from ebbtide.store import layout
-from ebbtide.store.backup_file import DATA, MANIFEST, Manifest, write_backup
 from ebbtide.store.codec import UNDECODABLE
+from ebbtide.store.transfer.backup_file import DATA, MANIFEST, Manifest, write_backup
 
 NUMBERS: tuple[Any, ...] = (
     0, -1, 1, 2, 63, 2**31 - 1, 2**31, 2**32, 2**51, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1,

@@ -24,14 +24,11 @@ import numpy.ma  # noqa: F401  with the other imports that a run would wait for
 import rich._emoji_codes  # noqa: F401
 import typer.main
 
-import ebbtide.cli.encryption
-import ebbtide.cli.import_file
+import ebbtide.cli.commands.encryption
+import ebbtide.cli.commands.import_file
+import ebbtide.cli.commands.restore
 import ebbtide.cli.offline
-import ebbtide.cli.restore
-import ebbtide.store.rebuild
-import ebbtide.store.receiving
-import ebbtide.store.rewrite
-import ebbtide.store.seal  # noqa: F401  imported here once, for every process that is forked
+import ebbtide.store.encryption.seal  # noqa: F401  imported here once, for every process that is forked
 from ebbtide.cli.app import app, main
 from ebbtide.daemon import opened
 from ebbtide.errors import EbbtideError, Unavailable
@@ -39,9 +36,9 @@ from ebbtide.ids import AgentId
 from ebbtide.settings import Settings, load_settings
 from ebbtide.store import layout
 from ebbtide.store.chain import line_of
-from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.keys import WrappedKeys, read_master_key
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.encryption.keys import WrappedKeys, read_master_key
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.verbs.agents import erase, initialise, list_agents
 from ebbtide.verbs.forget import ForgetCommand, forget

@@ -21,10 +21,10 @@ from typing import Any
 
 import httpx
 
-from ebbtide.store.check import check_store
-from ebbtide.store.keys import DataKeys
-from ebbtide.store.lmdb_store import LmdbStore
-from ebbtide.store.seal import MasterKey
+from ebbtide.store.encryption.keys import DataKeys
+from ebbtide.store.encryption.seal import MasterKey
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0

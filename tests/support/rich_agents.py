@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ebbtide.fleet import visits
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.compression import visits
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
 from ebbtide.parameters import AgentParameters
-from ebbtide.store.check import check_store
-from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.integrity.check import check_store
 from tests.support.callers import RestCaller
 from tests.support.in_process import service_in
 from tests.support.moving import MAPS, sent

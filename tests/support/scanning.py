@@ -12,7 +12,7 @@ import msgspec
 import zstandard
 
 from ebbtide.store import layout
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 
 MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 30}
 

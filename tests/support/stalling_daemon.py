@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.cli.app import main
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import Segment, Utterance
 

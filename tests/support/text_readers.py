@@ -12,19 +12,18 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from ebbtide.access import keys
-from ebbtide.cli.conversation import read_conversation
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.foreign import read_foreign
+from ebbtide.cli.files.conversation import read_conversation
+from ebbtide.cli.files.foreign import read_foreign
 from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
-from ebbtide.fleet.echoes import Echoes
-from ebbtide.fleet.segments import ByteOffsets, label_of, memory_of, placed_start
-from ebbtide.fleet.selection import words_in
-from ebbtide.fleet.withdrawal import said_bytes, without
+from ebbtide.fleet.deletion.selection import words_in
+from ebbtide.fleet.deletion.withdrawal import said_bytes, without
+from ebbtide.fleet.ingest.segments import ByteOffsets, label_of, memory_of, placed_start
+from ebbtide.fleet.state.recall_filter import Echoes
 from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
-from ebbtide.language import openai_compatible, parsing, portions, questions, replies, served_embedding
 from ebbtide.language.builtin import (
     clauses,
     condensing,
@@ -39,9 +38,17 @@ from ebbtide.language.builtin import (
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
-from ebbtide.language.served import Overflow
+from ebbtide.language.served.served import (
+    Overflow,
+    openai_compatible,
+    parsing,
+    portions,
+    questions,
+    replies,
+    served_embedding,
+)
+from ebbtide.language.served.wire import Refused, retry_after_s
 from ebbtide.language.tokens import estimate
-from ebbtide.language.wire import Refused, retry_after_s
 from ebbtide.memory.speaker import speaker_labels
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import word_answer, word_dangling, word_memory

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from ebbtide.store.export_lines import AnyLine
+from ebbtide.store.transfer.export_lines import AnyLine
 from tests.tidy.pages import DOCS
 
 PAGE = DOCS / "export-format.md"

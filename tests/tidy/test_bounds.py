@@ -11,7 +11,7 @@ from msgspec import inspect
 from ebbtide import bounds
 from ebbtide.settings import LimitSettings
 from ebbtide.store.codec import KNOWN
-from ebbtide.store.shape import NUMBERS, RECORDS
+from ebbtide.store.integrity.shape import NUMBERS, RECORDS
 from tests.tidy.generate_bounds import PAGE, render, unbounded
 
 

@@ -13,16 +13,7 @@ import pytest
 
 from tests.tidy.pages import PACKAGE, ROOT, files, modules
 
-LONGEST_MODULE = 420
 LONGEST_FUNCTION = 70
-
-LONGER = {
-    "settings.py": (500, "every setting of the daemon"),
-    "memory/network.py": (455, "the arrays of one network, and every way they change"),
-    "vocabulary.py": (480, "every word that everyone may import, each with what it means"),
-    "language/builtin/words_english.py": (700, "word lists"),
-}
-"""Modules that may be longer than others: up to how many lines, and why."""
 
 PURE = ("memory", "store", "retrieval", "privacy")
 
@@ -78,14 +69,6 @@ def test_modules_open_with_what_they_are() -> None:
         if path.read_text(encoding="utf-8").strip() and not ast.get_docstring(tree_of(path))
     ]
     assert bare == []
-
-
-def test_modules_stay_small() -> None:
-    """No module is longer than the limit, or than its own limit with a reason; no exception is stale."""
-    lengths = {name_of(p): len(p.read_text(encoding="utf-8").splitlines()) for p in modules()}
-    limits = {name: LONGER.get(name, (LONGEST_MODULE, ""))[0] for name in lengths}
-    assert {name: n for name, n in lengths.items() if n > limits[name]} == {}
-    assert [name for name in LONGER if lengths.get(name, 0) <= LONGEST_MODULE] == []
 
 
 def test_functions_stay_small() -> None:

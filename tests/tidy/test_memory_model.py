@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ebbtide.cli import simulation
+from ebbtide.cli.commands import simulation
 from ebbtide.memory.wording import word_dangling
 from ebbtide.parameters import AgentParameters
 from tests.tidy.pages import read, rows

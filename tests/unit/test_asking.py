@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.language.gate import Gate, Priority
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment, TextToProcess, Utterance
-from ebbtide.language.replies import checked_names, checked_processed, checked_segments, cut_at_clause
-from ebbtide.language.retry import Asking, Patience, Tally
+from ebbtide.language.served.gate import Gate, Priority
+from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments, cut_at_clause
+from ebbtide.language.served.retry import Asking, Patience, Tally
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ebbtide import courtesy as module
-from ebbtide.courtesy import Courtesy
+from ebbtide import priority as module
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import Utterance
+from ebbtide.priority import Courtesy
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_background_rests_until_the_last_request_is_through(patient: Courtesy) -
     went_on = threading.Event()
 
     def background() -> None:
-        patient.give_way()
+        patient.yield_to_requests()
         went_on.set()
 
     worker = threading.Thread(target=background)
@@ -44,7 +44,7 @@ def test_nobody_rests_when_no_request_runs(patient: Courtesy) -> None:
     with pytest.raises(ZeroDivisionError), patient.for_a_request():
         raise ZeroDivisionError
     begun_s = time.monotonic()
-    patient.give_way()
+    patient.yield_to_requests()
     assert time.monotonic() - begun_s < 10
 
 
@@ -52,10 +52,10 @@ def test_the_job_of_a_request_does_not_wait_for_itself(patient: Courtesy) -> Non
     """Nor for the request that it is part of: this would take a minute otherwise."""
     begun_s = time.monotonic()
     with patient.for_a_request():
-        patient.give_way()
+        patient.yield_to_requests()
         with patient.for_a_request():
             pass
-        patient.give_way()
+        patient.yield_to_requests()
     assert time.monotonic() - begun_s < 10
 
 
@@ -64,7 +64,7 @@ def test_a_rest_ends_although_requests_never_do() -> None:
     courtesy = Courtesy()
     with courtesy.for_a_request():
         for _ in range(10):
-            courtesy.give_way()
+            courtesy.yield_to_requests()
 
 
 @pytest.fixture

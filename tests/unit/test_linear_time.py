@@ -164,7 +164,7 @@ MADE_WHILE_RUNNING = {
 NOT_READERS = {
     ("access/key_file.py", "_fault"): "the operator's file of keys",
     ("cli/credentials.py", "_api_key"): "the user's own key",
-    ("cli/remember.py", "_refused"): "a message of the daemon",
+    ("cli/commands/remember.py", "_refused"): "a message of the daemon",
     ("cli/times.py", "end_ms"): "an argument of the command line",
     ("retrieval/normalisation.py", "_is_mark"): "one character",
     ("settings.py", "_fits_a_header"): "the operator's settings",
@@ -172,7 +172,7 @@ NOT_READERS = {
     ("settings.py", "_is_duration"): "the operator's settings",
     ("settings.py", "_is_endpoint"): "the operator's settings",
     ("settings.py", "_is_name"): "the operator's settings",
-    ("store/data_directory.py", "directory_name"): "an id that was checked",
+    ("store/directory/data_directory.py", "directory_name"): "an id that was checked",
 }
 """Functions that apply a pattern to what no caller, model or file can make long."""
 

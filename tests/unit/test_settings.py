@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from ebbtide.cli.serve import describe
+from ebbtide.cli.daemon_settings import describe
 from ebbtide.daemon import connection_limit, open_agent_limit, refuse_insecure_bind
 from ebbtide.errors import FAMILIES, REASONS, EbbtideError, Precondition
 from ebbtide.parameters import AgentParameters

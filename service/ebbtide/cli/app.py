@@ -12,28 +12,28 @@ from typing import Annotated
 import typer
 
 from ebbtide import __version__
-from ebbtide.cli.agents import agents
-from ebbtide.cli.audit import audit
-from ebbtide.cli.backup import backup
-from ebbtide.cli.check import check
+from ebbtide.cli.commands.agents import agents
+from ebbtide.cli.commands.audit import audit
+from ebbtide.cli.commands.backup import backup
+from ebbtide.cli.commands.check import check
+from ebbtide.cli.commands.curve import curve
+from ebbtide.cli.commands.delete import delete
+from ebbtide.cli.commands.encryption import encryption
+from ebbtide.cli.commands.events import events
+from ebbtide.cli.commands.export import export
+from ebbtide.cli.commands.forget import forget
+from ebbtide.cli.commands.import_file import import_file
+from ebbtide.cli.commands.inspect import inspect
+from ebbtide.cli.commands.keys import keys
+from ebbtide.cli.commands.recall import recall
+from ebbtide.cli.commands.remember import remember
+from ebbtide.cli.commands.restore import restore
+from ebbtide.cli.commands.search import search
+from ebbtide.cli.commands.serve import serve
 from ebbtide.cli.console import report, write_text
-from ebbtide.cli.curve import curve
-from ebbtide.cli.delete import delete
 from ebbtide.cli.demo.command import demo
-from ebbtide.cli.encryption import encryption
-from ebbtide.cli.events import events
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.export import export
 from ebbtide.cli.failures import Failure, as_failure
-from ebbtide.cli.forget import forget
-from ebbtide.cli.import_file import import_file
-from ebbtide.cli.inspect import inspect
-from ebbtide.cli.keys import keys
-from ebbtide.cli.recall import recall
-from ebbtide.cli.remember import remember
-from ebbtide.cli.restore import restore
-from ebbtide.cli.search import search
-from ebbtide.cli.serve import serve
 from ebbtide.errors import EbbtideError
 
 app = typer.Typer(

@@ -55,7 +55,7 @@ def say(text: str, style: str = "") -> None:
 
 def warn_of_open_key(path: Path, what: str) -> None:
     """Say so when a file that holds a key may be read by every user of the machine."""
-    from ebbtide.store.keys import is_open_to_all
+    from ebbtide.store.encryption.keys import is_open_to_all
 
     if is_open_to_all(path):
         say(f"warning: every user of this machine may read {what}; chmod 600 {path}", "yellow")

@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ebbtide.cli.console import warn_of_open_key
+from ebbtide.cli.daemon_settings import given, settings_in_force
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.serve import given, settings_in_force
 from ebbtide.errors import Corrupted, EbbtideError, NotFound
-from ebbtide.fleet.unembedded import unembedded_count
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.archive.unembedded import unembedded_count
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId
 from ebbtide.language.embedding import stamp_of
 from ebbtide.records import AgentSummary
 from ebbtide.settings import Settings
-from ebbtide.store.agent_meta import AgentMeta
-from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.keys import master_key_of
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.agent_meta import AgentMeta
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.encryption.keys import master_key_of
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.agents import get_agent
 from ebbtide.verbs.audit import VerifyAuditCommand, list_audit, verify_audit

@@ -12,8 +12,7 @@ Deliberately not here: indexes, retries, and any import of a model. What is not 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ebbtide.settings import EmbeddingSettings, LanguageSettings
+    from ebbtide.settings import EmbeddingSettings
 
 
 MAX_DIMENSIONS = 8192
@@ -96,24 +95,3 @@ def stamp_of(embedding: EmbeddingSettings) -> str | None:
         return f"builtin:{BUILTIN_NAME}"
     size = f"@{embedding.dimensions}" if embedding.dimensions else ""
     return f"{kind}:{embedding.name}{size}"
-
-
-def make_embedder(
-    embedding: EmbeddingSettings, language: LanguageSettings, pool: Executor, give_way: Callable[[], None]
-) -> Embedder | None:
-    """Make the embedder that the settings name; None where there is to be none. The breaker is that of `language`.
-
-    Work is done on `pool`; `give_way` is called between two small pieces of it. Nothing is loaded and no server
-    is asked before the first text.
-    """
-    kind = embedding.model
-    if stamp_of(embedding) is None:
-        return None
-    if kind in ("auto", "builtin"):
-        from ebbtide.language.builtin.static_embedder import StaticEmbedder
-
-        return StaticEmbedder(pool, give_way)
-
-    from ebbtide.language.served_embedding import served_embedder
-
-    return served_embedder(embedding, language, pool)

@@ -2,7 +2,7 @@
 
 Three signs, looked at in this order: the query holds something that only stands word for word (an error code, a long
 number, a path), and a memory may have been shortened around it; few living memories are found; or none of those found
-stands out. Deliberately not here: what is done about it (`fleet/recollection.py`).
+stands out. Deliberately not here: what is done about it (`fleet/recall/recollection.py`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Bytes → message → fields → verb → answer → message, or an error as a status. A call that is cancelled, or whose
 deadline passes, is cancelled by gRPC itself: the task of the call ends, and work that has not begun with it
-(`fleet/mailbox.py`). What arrives too late is not begun at all. Requests are parsed here rather than by gRPC,
+(`fleet/runtime/mailbox.py`). What arrives too late is not begun at all. Requests are parsed here rather than by gRPC,
 whose own answer to bytes that are no message would be a fault of ours.
 """
 

@@ -36,7 +36,7 @@ from ebbtide.records import (
     ScanState,
 )
 from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead
-from ebbtide.store.resting import Rest
+from ebbtide.store.yielding import Rest
 
 T = TypeVar("T")
 

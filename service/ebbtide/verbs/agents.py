@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest, NotFound
-from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts

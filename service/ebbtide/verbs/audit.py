@@ -12,7 +12,7 @@ from itertools import islice
 
 from pydantic import Field
 
-from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import parse_agent_id
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditRecord, Verification, line_of, proof_of

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ebbtide.actor import actor
 from ebbtide.errors import NotFound
-from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_batch_id
 from ebbtide.records import AgentCounts, Batch, BatchState
 from ebbtide.store.port import ReadTransaction

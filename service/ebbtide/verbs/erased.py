@@ -17,8 +17,8 @@ from pydantic import Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.ids import parse_agent_id
+from ebbtide.store.audit.erased_agents import BEGIN, ErasedAgents, Following, Place
 from ebbtide.store.chain import AuditRecord, line_of
-from ebbtide.store.erased_agents import BEGIN, ErasedAgents, Following, Place
 from ebbtide.store.translation import translated
 from ebbtide.verbs.audit import (
     AuditRecordInfo,

@@ -18,7 +18,7 @@ from ebbtide import events
 from ebbtide.access.grants import CALLER
 from ebbtide.access.operations import OPERATIONS
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
-from ebbtide.fleet.watching import Watch
+from ebbtide.fleet.runtime.watching import Watch
 from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
 from ebbtide.store.port import ReadTransaction
 from ebbtide.verbs.forms import Answer, refuse

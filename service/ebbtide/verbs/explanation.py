@@ -1,13 +1,14 @@
 """The explanation of an answer: what was read from the question, what each signal gave, what was left out and why.
 
-It stands beside the text and never in it. Deliberately not here: anything that decides (`fleet/recollection.py`).
+It stands beside the text and never in it. Deliberately not here: anything that decides
+(`fleet/recall/recollection.py`).
 """
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from ebbtide.fleet.recollected import Recollected, Recollection
+from ebbtide.fleet.recall.recollected import Recollected, Recollection
 from ebbtide.verbs.forms import Answer
 
 

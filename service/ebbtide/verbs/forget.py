@@ -1,9 +1,9 @@
 """forget: what an agent was told is taken away for good, with all that was made of it, from its files too.
 
-The story: check → look the selection up, in short jobs (`fleet/selection.py`) → `dry_run` ends here → erase it, a few
-milliseconds at a time, each step one commit with its own audit record (`fleet/erasure.py`) → one job that writes the
-store anew without what was erased (`compact` in `store/lmdb_store.py`). Requests of the agent are answered between the
-steps; only the last one holds them up, as long as its store is large.
+The story: check → look the selection up, in short jobs (`fleet/deletion/selection.py`) → `dry_run` ends here → erase
+it, a few milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/erasure.py`) → one
+job that writes the store anew without what was erased (`compact` in `store/lmdb/lmdb_store.py`). Requests of the
+agent are answered between the steps; only the last one holds them up, as long as its store is large.
 
 Once it erases it goes on to its end also when whoever asked goes away. Where the daemon is killed, what is erased stays
 erased, the compaction is made up for at the next start, and asking again finds what is left.
@@ -20,11 +20,11 @@ from pydantic import Field
 
 from ebbtide.actor import actor
 from ebbtide.errors import Exhausted, Unavailable
-from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.erasure import Erasure, Tally
-from ebbtide.fleet.selection import Look, OffloadedTopic, Selection
-from ebbtide.fleet.slice import JOB_BUDGET_S, Budget
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.deletion.erasure import Erasure, Tally
+from ebbtide.fleet.deletion.selection import Look, OffloadedTopic, Selection
+from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.slice import JOB_BUDGET_S, Budget
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId, message_number, message_text_id, node_text_id, parse_agent_id, parse_node_id
 from ebbtide.privacy.spans import redacted
 from ebbtide.retrieval.topic import Topic
@@ -167,7 +167,7 @@ async def _looked_up(service: Service, agent: Agent, selection: Selection, comma
     look = Look(await agent.run(partial(_as_stored, agent.workspace, selection, command)))
     store, needs = agent.workspace.store, service.fleet.needs
     while not look.is_done:
-        budget = Budget(service.clock, JOB_BUDGET_S, needs.courtesy.give_way)
+        budget = Budget(service.clock, JOB_BUDGET_S, needs.courtesy.yield_to_requests)
         await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
     if look.redacted_count and look.is_nothing:
         field = "speakers" if look.wanted.redacted_speakers else "topic"

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from ebbtide.errors import NotFound
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import MessageRecord, Node, Source

@@ -1,13 +1,13 @@
 """memories: what is there is corrected or taken away by whoever it belongs to.
 
 The story of a correction: check limits → read the memory (job) → summary and keywords by the built-in rules, beside the
-event loop → one job, one commit: the memory, and its own source in the archive (`fleet/correction.py`).
+event loop → one job, one commit: the memory, and its own source in the archive (`fleet/deletion/correction.py`).
 
 The story of a deletion: one job, one commit → the memory goes with every link at either end, leaves the focus, and
-what it was made from is withdrawn from the archive (`fleet/withdrawal.py`). What was said and has no living memory is
-deleted under the id that search tells: that of its message. Many go in steps of a few milliseconds, so
-that whoever else asks this agent something waits no longer than usual. A digest or a pass under way goes on: a batch
-whose relations were named for a focus that moved names them anew, and a pass passes over what is gone.
+what it was made from is withdrawn from the archive (`fleet/deletion/withdrawal.py`). What was said and has no living
+memory is deleted under the id that search tells: that of its message. Many go in steps of a few milliseconds, so that
+whoever else asks this agent something waits no longer than usual. A digest or a pass under way goes on: a batch whose
+relations were named for a focus that moved names them anew, and a pass passes over what is gone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pydantic import Field
 from ebbtide.actor import actor
 from ebbtide.clock import Clock
 from ebbtide.errors import NotFound, Precondition
-from ebbtide.fleet import correction, withdrawal
-from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.arrivals import PolicyChanged
-from ebbtide.fleet.correction import Corrected, Correction
-from ebbtide.fleet.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.deletion import correction, withdrawal
+from ebbtide.fleet.deletion.correction import Corrected, Correction
+from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
+from ebbtide.fleet.ingest.admission import PolicyChanged
+from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import (
     NodeId,
     batch_text_id,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from ebbtide import __version__
-from ebbtide.fleet.agent import Agent
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.metrics import Metrics
 from ebbtide.verbs.service import LARGE_BYTES, Service, get_readiness
 

@@ -22,13 +22,13 @@ from ebbtide import __version__
 from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
-from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.allowance import Allowance
+from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.agent_quota import Allowance
 from ebbtide.ids import AgentId, parse_agent_id
-from ebbtide.store.data_directory import directory_name
+from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.store.port import Identity, Store
-from ebbtide.store.receiving import Staged, receive
-from ebbtide.store.sending import Sending
+from ebbtide.store.transfer.receiving import Staged, receive
+from ebbtide.store.transfer.sending import Sending
 from ebbtide.store.translation import translated
 from ebbtide.verbs.agents import Counts
 from ebbtide.verbs.forms import Answer

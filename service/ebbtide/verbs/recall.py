@@ -5,7 +5,7 @@ fast model a recall sees everything said before it → one job, one read transac
 
 Two modes. *Associative*: strongest paths outward from the focus (`memory/association.py`), keywords filter.
 *Hybrid*, when a `query` is given: everything the agent ever heard is ranked by several signals, living memories
-and the archive alike (`fleet/recollection.py`), and packed into the budget.
+and the archive alike (`fleet/recall/recollection.py`), and packed into the budget.
 
 It never stands behind a model: it does not wait at all while no model server answers, while what is left is
 put off after failures, or when this agent's digests take longer than the patience. The reply says how many
@@ -21,9 +21,9 @@ from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr
 
-from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.recollected import Recollection, Wanted
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.recall.recollected import Recollection, Wanted
+from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import node_text_id, parse_agent_id, parse_node_id
 from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import SEPARATOR, word_answer

@@ -1,9 +1,10 @@
 """remember: a batch of messages is stored durably and acknowledged; the digest comes later.
 
 The story: check limits → open (or create) the agent → the door: what is personal is redacted or tagged
-(`verbs/door.py`), what a recall has just told is left out (`fleet/echoes.py`) → job *accept*: idempotency receipt or
-inbox entry, message records and chunks, one durable commit → acknowledged. Nothing waits for a language model here.
-Where the policy at the door was changed while a batch waited for its turn, it goes through the door anew.
+(`verbs/door.py`), what a recall has just told is left out (`fleet/state/recall_filter.py`) → job *accept*:
+idempotency receipt or inbox entry, message records and chunks, one durable commit → acknowledged. Nothing waits for a
+language model here. Where the policy at the door was changed while a batch waited for its turn, it goes through the
+door anew.
 
 What stands for a request beside its idempotency key is its hash as it was redacted, before anything was left out: what
 a recall told meanwhile must not make another request of it.
@@ -21,10 +22,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
-from ebbtide.fleet.archive import passages_of
-from ebbtide.fleet.arrivals import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
-from ebbtide.fleet.echoes import Echoes
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.archive.archive import passages_of
+from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
+from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.fleet.state.recall_filter import Echoes
 from ebbtide.ids import batch_text_id, parse_agent_id
 from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters

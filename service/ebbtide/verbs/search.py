@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from ebbtide.fleet.agent import Agent
-from ebbtide.fleet.recollected import Recollection, Wanted
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.recall.recollected import Recollection, Wanted
+from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import parse_agent_id
 from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking import SIGNALS

@@ -15,12 +15,12 @@ from ebbtide.access.grants import CALLER
 from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock
 from ebbtide.errors import Unavailable
-from ebbtide.fleet.allowance import Allowance
-from ebbtide.fleet.arrivals import Quota
-from ebbtide.fleet.digest import NO_SERVER
-from ebbtide.fleet.embedding import Embedding
-from ebbtide.fleet.fleet import Fleet
-from ebbtide.language.retry import Asking
+from ebbtide.fleet.ingest.admission import Quota
+from ebbtide.fleet.runtime.agent_quota import Allowance
+from ebbtide.fleet.runtime.digest import NO_SERVER
+from ebbtide.fleet.runtime.embedding import Embedding
+from ebbtide.fleet.runtime.fleet import Fleet
+from ebbtide.language.served.retry import Asking
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import Settings

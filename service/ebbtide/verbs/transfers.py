@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from ebbtide.access.grants import CALLER
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.fleet.watching import share_of
+from ebbtide.fleet.runtime.watching import share_of
 from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
@@ -39,10 +39,10 @@ GivenUp = Callable[[], bool]
 class Transfer:
     """One transfer under way: its deadline, and whether a stop has cancelled it."""
 
-    def __init__(self, timeout_s: float, give_way: Callable[[], None]) -> None:
+    def __init__(self, timeout_s: float, yield_to_requests: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
         self._deadline_s = time.monotonic() + timeout_s
-        self._give_way = give_way
+        self._give_way = yield_to_requests
         self._is_cancelled = False
         self._wait: asyncio.Timeout | None = None
         self.is_sending = False
@@ -88,9 +88,9 @@ class Transfer:
 class Transfers:
     """The transfers of one daemon."""
 
-    def __init__(self, timeout_s: float, give_way: Callable[[], None]) -> None:
+    def __init__(self, timeout_s: float, yield_to_requests: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
-        self._give_way = give_way
+        self._give_way = yield_to_requests
         self._pool = ThreadPoolExecutor(MOST_TRANSFERS, "transfer")
         self._under_way: set[Transfer] = set()
         self._by_key: Counter[str] = Counter()

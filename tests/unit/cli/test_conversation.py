@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from ebbtide.cli.conversation import Conversation, cut, read_conversation
+from ebbtide.cli.commands.remember import check
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.remember import check
+from ebbtide.cli.files.conversation import Conversation, cut, read_conversation
 
 ANN = {"role": "user", "content": "I moved to Lisbon in May.", "speaker": "Ann"}
 A = '{"role": "user", "content": "a"}'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli import app as command_line
-from ebbtide.cli.simulation import Case, simulate
+from ebbtide.cli.commands.simulation import Case, simulate
 
 
 @pytest.mark.parametrize(("rate", "factor", "cut", "gone"), [(0.97, 0.0, 94, 142), (0.95, 0.02, 62, 120)])

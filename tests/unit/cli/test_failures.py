@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from ebbtide.cli import app as command_line
+from ebbtide.cli.daemon_settings import settings_in_force
 from ebbtide.cli.exit_codes import ExitCode, of_error
 from ebbtide.cli.failures import Failure, as_failure, sentence
 from ebbtide.cli.remote import Remote
-from ebbtide.cli.serve import settings_in_force
 from ebbtide.errors import REASONS, InvalidRequest, Precondition
 
 

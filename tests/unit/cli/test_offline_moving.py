@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from ebbtide.cli.moving import AtRest
+from ebbtide.cli.files.moving import AtRest
 from ebbtide.cli.offline import Resting
 from ebbtide.store import layout
+from ebbtide.store.audit.erased_agents import LOG
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.erased_agents import LOG
 from ebbtide.store.port import Identity
 from tests.support.in_process import settings_for
 from tests.support.moving import directory, sent

@@ -10,10 +10,10 @@ import pytest
 from ebbtide.cli import app as command_line
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.one_by_one import OneByOne
+from ebbtide.cli.files.one_by_one import OneByOne
 from ebbtide.errors import Corrupted, NotFound, Unavailable
 from ebbtide.store import layout
-from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.port import Identity
 from tests.support.encrypted import fill
 

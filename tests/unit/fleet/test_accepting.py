@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Conflict, Exhausted, Unavailable
-from ebbtide.fleet.arrivals import Accepted, Arrival
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.ingest.admission import Accepted, Arrival
+from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 
 MAP_BYTES = 1 << 18

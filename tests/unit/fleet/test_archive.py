@@ -12,10 +12,10 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
-from ebbtide.fleet import archive as module
-from ebbtide.fleet.archive import Archive, passages_of
-from ebbtide.fleet.arrivals import Arrival
-from ebbtide.fleet.recollected import Wanted
+from ebbtide.fleet.archive.archive import Archive, passages_of
+from ebbtide.fleet.archive.archive import archive as module
+from ebbtide.fleet.ingest.admission import Arrival
+from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide import courtesy
+from ebbtide import priority as courtesy
 from ebbtide.verbs.forget import ForgetCommand, forget
 from tests.support.in_process import service_in, settle, tell
 from tests.support.looking import opened_agent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.fleet.echoes import FINGERPRINT_BYTES, MOST_FINGERPRINTS, Echoes
+from ebbtide.fleet.state.recall_filter import FINGERPRINT_BYTES, MOST_FINGERPRINTS, Echoes
 
 CAT = "I moved to Lisbon in May with my cat Miso."
 JOB = "Bob repairs old sailing boats in the harbour."

@@ -9,9 +9,9 @@ import pytest
 
 from ebbtide.errors import Exhausted
 from ebbtide.events import Event, EventRun
-from ebbtide.fleet.happenings import EventLog
-from ebbtide.fleet.withdrawal import delete
-from ebbtide.fleet.workspace import Workspace
+from ebbtide.fleet.deletion.withdrawal import delete
+from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from tests.property.homes import Home
@@ -135,7 +135,7 @@ def test_broken_links_are_those_that_were_live_before(home: Home) -> None:
 
 
 def _unanswered(task: object) -> object:
-    from ebbtide.fleet.visits import Shortened
+    from ebbtide.fleet.compression.visits import Shortened
 
     return Shortened(task, None, "test")  # type: ignore[arg-type]
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.fleet.mailbox import MOST_IN_A_TRIP, MOST_TOGETHER, MOST_WEIGHT_TOGETHER, TRIP_S, Mailbox
-from ebbtide.fleet.pulse import Pulse
+from ebbtide.fleet.runtime.mailbox import MOST_IN_A_TRIP, MOST_TOGETHER, MOST_WEIGHT_TOGETHER, TRIP_S, Mailbox
+from ebbtide.fleet.runtime.notifier import Pulse
 from tests.support.waiting import eventually
 
 

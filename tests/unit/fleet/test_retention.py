@@ -10,14 +10,13 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
-from ebbtide.fleet import retention
-from ebbtide.fleet.archive import Archive
-from ebbtide.fleet.recollected import Recollection, Wanted
-from ebbtide.fleet.retention import DAY_MS
+from ebbtide.fleet.archive.archive import Archive, retention
+from ebbtide.fleet.archive.retention import DAY_MS
+from ebbtide.fleet.recall.recollected import Recollection, Wanted
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout
-from ebbtide.store.rebuild import rebuild_store
+from ebbtide.store.integrity.rebuild import rebuild_store
 from tests.property.homes import Home
 
 BOAT = "The boat in the old harbour is late again, and nobody knows why it is so."

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from ebbtide.fleet.scheduler import Scheduler
+from ebbtide.fleet.runtime.scheduler import Scheduler
 
 
 class Slices:

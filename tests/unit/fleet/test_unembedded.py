@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from ebbtide.fleet.archive import Archive, passages_of
-from ebbtide.fleet.unembedded import (
+from ebbtide.fleet.archive.archive import Archive, passages_of
+from ebbtide.fleet.archive.unembedded import (
     MESSAGES_SEEN,
     TEXTS_AT_ONCE,
     Unembedded,
@@ -22,8 +22,8 @@ from ebbtide.fleet.unembedded import (
 from ebbtide.records import Batch, EmbeddedMessage, EmbeddingState, MessageRecord
 from ebbtide.retrieval.passages import LONGEST
 from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 
 A, B = "builtin:a", "ollama:b"

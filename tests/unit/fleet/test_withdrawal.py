@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from ebbtide.errors import Exhausted
-from ebbtide.fleet import correction, withdrawal
-from ebbtide.fleet.archive import Archive
-from ebbtide.fleet.correction import Correction
-from ebbtide.fleet.recollected import Wanted
-from ebbtide.fleet.visits import ShorteningTask
-from ebbtide.fleet.withdrawal import Deleted, Deletion, Said, outside
+from ebbtide.fleet.archive.archive import Archive
+from ebbtide.fleet.compression.visits import ShorteningTask
+from ebbtide.fleet.deletion import correction, withdrawal
+from ebbtide.fleet.deletion.correction import Correction
+from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Said, outside
+from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.store import layout

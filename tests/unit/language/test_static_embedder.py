@@ -16,7 +16,7 @@ import pytest_asyncio
 from ebbtide.language import embedding
 from ebbtide.language.builtin import static_embedder
 from ebbtide.language.builtin.static_embedder import MOST_CHARS, StaticEmbedder, reads_as_english
-from ebbtide.language.embedding import make_embedder
+from ebbtide.language.embedders import make_embedder
 from ebbtide.language.port import ModelUnavailable
 from ebbtide.settings import EmbeddingSettings, LanguageSettings
 
@@ -151,7 +151,7 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
     script = (
         "import asyncio, sys; from concurrent.futures import ThreadPoolExecutor;"
         "from ebbtide.settings import EmbeddingSettings, LanguageSettings;"
-        "from ebbtide.language.embedding import make_embedder;"
+        "from ebbtide.language.embedders import make_embedder;"
         "made = make_embedder(EmbeddingSettings(), LanguageSettings(), ThreadPoolExecutor(1), lambda: None);"
         "assert made is not None and made.model == 'builtin:wordllama-256';"
         "assert asyncio.run(made.embed(['海边的老房子'])) == [None];"

@@ -10,10 +10,10 @@ from typing import Any
 
 from benchmarks.eval_model import evaluate, load_samples, show
 from ebbtide.language.builtin.adapter import BuiltinModel
-from ebbtide.language.chat import ServerOptions
-from ebbtide.language.ollama import OllamaChat
 from ebbtide.language.port import Utterance
-from ebbtide.language.served import ServedModel
+from ebbtide.language.served.chat import ServerOptions
+from ebbtide.language.served.ollama import OllamaChat
+from ebbtide.language.served.served import ServedModel
 from tests.support.fake_ollama import FakeOllama
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "builtin_model.json"

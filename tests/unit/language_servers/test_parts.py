@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ebbtide.daemon import make_model
-from ebbtide.language.breaker import Breaker, BreakerPolicy
 from ebbtide.language.builtin.adapter import BuiltinModel
-from ebbtide.language.dialects import Ladder
-from ebbtide.language.ollama import OllamaChat
-from ebbtide.language.openai_compatible import OpenAICompatibleChat
-from ebbtide.language.parsing import cleaned, names_in, numbers_in, object_of
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
-from ebbtide.language.portions import completed, halves_of, parts_of, placed, portions_of
-from ebbtide.language.questions import (
+from ebbtide.language.served.breaker import Breaker, BreakerPolicy
+from ebbtide.language.served.dialects import Ladder
+from ebbtide.language.served.ollama import OllamaChat
+from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
+from ebbtide.language.served.parsing import cleaned, names_in, numbers_in, object_of
+from ebbtide.language.served.portions import completed, halves_of, parts_of, placed, portions_of
+from ebbtide.language.served.questions import (
     LOCALES,
     TASKS,
     overhead_tokens,
@@ -35,10 +35,10 @@ from ebbtide.language.questions import (
     shorten_question,
     unbounded,
 )
-from ebbtide.language.served import ServedModel
-from ebbtide.language.server import server_options
+from ebbtide.language.served.served import ServedModel
+from ebbtide.language.served.server import server_options
+from ebbtide.language.served.wire import FAILURES, retry_after_s, said_of
 from ebbtide.language.tokens import estimate
-from ebbtide.language.wire import FAILURES, retry_after_s, said_of
 from ebbtide.settings import load_settings
 
 # --- breaker -----------------------------------------------------------------------------------------

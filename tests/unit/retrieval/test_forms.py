@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.fleet.recollection import weighted_terms
+from ebbtide.fleet.recall.recollection import weighted_terms
 from ebbtide.retrieval import forms
 from ebbtide.retrieval.analysis import STOP_WORDS, stem, term_of, words_of
 from ebbtide.retrieval.forms import first_form, terms_of_forms

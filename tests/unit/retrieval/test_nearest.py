@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.retrieval.nearest import NEAREST, STEP
 from ebbtide.retrieval.vectors import Vectors
-from ebbtide.store.index_file import load_index, save_index
+from ebbtide.store.directory.index_file import load_index, save_index
 
 pytest.importorskip("usearch", reason="an extra")
 

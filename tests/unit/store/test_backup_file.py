@@ -15,10 +15,11 @@ import zstandard
 
 from ebbtide.errors import EbbtideError, Exhausted, InvalidRequest, Precondition
 from ebbtide.ids import AgentId
-from ebbtide.store import backup_file, layout
-from ebbtide.store.backup_file import Manifest, read_backup, write_backup
-from ebbtide.store.export_lines import IN_EXPORT, NOT_IN_EXPORT
+from ebbtide.store import layout
 from ebbtide.store.port import Identity
+from ebbtide.store.transfer import backup_file
+from ebbtide.store.transfer.backup_file import Manifest, read_backup, write_backup
+from ebbtide.store.transfer.export_lines import IN_EXPORT, NOT_IN_EXPORT
 from tests.support.moving import directory, received, sent
 from tests.tidy.pages import PACKAGE
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ebbtide.store.audit.erased_agents import HEAD, LOG, ErasedAgents
 from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead, Verification, line_of, proof_of, sealed
-from ebbtide.store.erased_agents import HEAD, LOG, ErasedAgents
 
 KEY = b"k" * 32
 

@@ -27,13 +27,13 @@ from ebbtide.records import (
     Source,
 )
 from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.check_entries import MAX_FINDINGS
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.encryption.seal import Seal
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.integrity.check_entries import MAX_FINDINGS
+from ebbtide.store.integrity.rebuild import rebuild_store
+from ebbtide.store.integrity.shape import NUMBERS, SIZES
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.rebuild import rebuild_store
-from ebbtide.store.seal import Seal
-from ebbtide.store.shape import NUMBERS, SIZES
 
 TEXT = "外婆住在团岛。She lives there."
 

@@ -15,7 +15,7 @@ READS = re.compile(r"(?:decode\([^()]*type=|msgpack\.Decoder\()([\w.\[\], ]+)\)"
 MEETING = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-import ebbtide.store.lmdb_store
+import ebbtide.store.lmdb.lmdb_store
 import msgspec
 from ebbtide.vocabulary import Batch, Node, Rewrite, Source
 sources, rewrites = (Source(1, 0, 1),), (Rewrite(1, 1, 2, 1, "m"),)

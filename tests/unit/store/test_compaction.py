@@ -19,8 +19,8 @@ from ebbtide.errors import Exhausted
 from ebbtide.records import Link, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import FRESH_FILE, LmdbStore
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import FRESH_FILE, LmdbStore
 from ebbtide.store.port import Identity
 from tests.support.process import ROOT
 from tests.support.scanning import Traces
@@ -111,7 +111,7 @@ def test_without_room_the_store_stays_as_it_is(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ebbtide.store.lmdb_store.sync_file", refuse)
+        patch.setattr("ebbtide.store.lmdb.lmdb_store.sync_file", refuse)
         with pytest.raises(Exhausted):
             store.compact()
     assert contents(store) == before and not (tmp_path / FRESH_FILE).exists()
@@ -124,7 +124,7 @@ def test_without_room_the_store_stays_as_it_is(tmp_path: Path, monkeypatch: pyte
 CUT_OFF = """
 import os, signal, sys
 from pathlib import Path
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 store = LmdbStore.open(Path(sys.argv[1]), map_bytes=1 << 20, max_map_bytes=1 << 28)
 left = int(sys.argv[2])
 def hook(event, arguments):

@@ -17,12 +17,12 @@ import pytest
 from ebbtide.errors import Corrupted, Exhausted, Precondition
 from ebbtide.ids import AgentId
 from ebbtide.store import layout
+from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.chain import AuditEntry, line_of
-from ebbtide.store.data_directory import DataDirectory, directory_name
-from ebbtide.store.erased_agents import ErasedAgents
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.data_directory import DataDirectory, directory_name
+from ebbtide.store.directory.turnover import LastWill
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.turnover import LastWill
 from tests.support.moving import received, sent
 
 ANN = AgentId("ann")

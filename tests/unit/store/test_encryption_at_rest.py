@@ -16,13 +16,13 @@ from ebbtide.ids import AgentId
 from ebbtide.records import AgentCounts, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.check import check_store
-from ebbtide.store.data_directory import DataDirectory
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.encryption.seal import MasterKey
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.integrity.rebuild import rebuild_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.store.rebuild import rebuild_store
-from ebbtide.store.rewrite import seal_agent, unseal_agent
-from ebbtide.store.seal import MasterKey
+from ebbtide.store.transfer.rewrite import seal_agent, unseal_agent
 from tests.support.encrypted import KEYED, digest, everything, fill, found_in, traces
 
 ANN, BEA = AgentId("ann"), AgentId("bea")

@@ -10,8 +10,8 @@ import pytest
 
 from ebbtide.events import EventKind, EventRun, focus_run, names_run, run_of
 from ebbtide.store import layout
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 
 BOUNDS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 26}

@@ -12,8 +12,8 @@ WITHOUT_MEMORY = """
 import resource, sys
 from pathlib import Path
 from ebbtide.errors import Unavailable
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from ebbtide.vocabulary import Change, Node
 

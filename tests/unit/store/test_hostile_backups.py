@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from ebbtide.errors import EbbtideError, Exhausted, InvalidRequest, Unavailable
-from ebbtide.store import backup_file, layout, probe
-from ebbtide.store.backup_file import read_backup
+from ebbtide.store import layout
+from ebbtide.store.lmdb import probe
+from ebbtide.store.transfer import backup_file
+from ebbtide.store.transfer.backup_file import read_backup
 from tests.support import hostile_backup as hostile
 from tests.support.hostile_backup import FORGED_FILES, backup_of, forged_archives, forged_frames
 from tests.support.moving import directory, received, staged_store

@@ -12,9 +12,9 @@ import pytest
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.records import Link, Node
-from ebbtide.store import lmdb_store
-from ebbtide.store.check import check_store
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.integrity.check import check_store
+from ebbtide.store.lmdb import lmdb_store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from tests.support.moving import content_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.store.index_file import load_index, save_index
+from ebbtide.store.directory.index_file import load_index, save_index
 
 
 class Index:

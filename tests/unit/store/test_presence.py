@@ -10,8 +10,8 @@ import pytest
 
 from ebbtide.errors import Unavailable
 from ebbtide.store import layout
-from ebbtide.store.directory_lock import DirectoryLock
-from ebbtide.store.lmdb_store import LmdbStore
+from ebbtide.store.directory.directory_lock import DirectoryLock
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 26}

@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.errors import Corrupted, Precondition
 from ebbtide.store import layout
-from ebbtide.store.seal import OVERHEAD_BYTES, MasterKey, Seal, new_data_key, parse_master_key
+from ebbtide.store.encryption.seal import OVERHEAD_BYTES, MasterKey, Seal, new_data_key, parse_master_key
 
 KEY = layout.u64(7)
 VALUE = "外婆住在团岛。She lives there.".encode()

@@ -13,12 +13,12 @@ import pytest
 from ebbtide.errors import EbbtideError, Precondition
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
-from ebbtide.store import resting
-from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store import yielding as resting
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.port import Identity
-from ebbtide.store.receiving import Staged, receive
-from ebbtide.store.resting import Rest
-from ebbtide.store.seal import MasterKey
+from ebbtide.store.transfer.receiving import Staged, receive
+from ebbtide.store.yielding import Rest
 from tests.support.encrypted import SAID, everything, fill, found_in
 from tests.support.moving import received, sent
 

@@ -10,10 +10,10 @@ import pytest
 from ebbtide.bounds import MAX_NUMBER
 from ebbtide.ids import AgentId
 from ebbtide.store import layout
+from ebbtide.store.audit.succession import NUMBERS_PER_MS, Legacy, last_event_by, legacy_in, likely
 from ebbtide.store.chain import AuditEntry, line_of
-from ebbtide.store.data_directory import DataDirectory
+from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.port import Identity
-from ebbtide.store.succession import NUMBERS_PER_MS, Legacy, last_event_by, legacy_in, likely
 from tests.support.moving import MAPS, NOW_MS, directory, received, sent
 
 MOST = MAPS["max_map_bytes"]

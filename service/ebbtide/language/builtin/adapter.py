@@ -42,12 +42,12 @@ class BuiltinModel:
     def __init__(
         self,
         pool: Executor,
-        give_way: Callable[[], None] = lambda: None,
+        yield_to_requests: Callable[[], None] = lambda: None,
         texts: TextWorkers = INLINE,
     ) -> None:
-        """Work on `pool`, on long texts in worker processes. `give_way` is called between two small pieces of work."""
+        """Run on `pool`, and long texts in worker processes. `yield_to_requests` is called between small steps."""
         self.pool = pool
-        self.give_way = give_way
+        self.yield_to_requests = yield_to_requests
         self.texts = texts
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
@@ -103,7 +103,7 @@ class BuiltinModel:
 
     def _politely(self, pieces: Sequence[T]) -> Iterator[T]:
         for piece in pieces:
-            self.give_way()
+            self.yield_to_requests()
             yield piece
 
     async def _run(self, fn: Callable[[], T]) -> T:

@@ -45,12 +45,12 @@ _LETTER = re.compile(r"[^\W\d_]")
 class StaticEmbedder:
     """Embeds English on the daemon's own threads."""
 
-    def __init__(self, pool: Executor, give_way: Callable[[], None] = lambda: None) -> None:
-        """Work on `pool`; `give_way` is called between two texts, and may rest."""
+    def __init__(self, pool: Executor, yield_to_requests: Callable[[], None] = lambda: None) -> None:
+        """Work on `pool`; `yield_to_requests` is called between two texts, and may rest."""
         self.model = f"builtin:{BUILTIN_NAME}"
         self.dimension: int | None = DIMENSION
         self._pool = pool
-        self._give_way = give_way
+        self._give_way = yield_to_requests
         self._loading = threading.Lock()
         self._loaded: tuple[Any, Vector] | None = None
         self._failure = ""

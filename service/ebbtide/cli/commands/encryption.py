@@ -1,0 +1,205 @@
+"""`ebbtide encryption …`: who is encrypted, under which key, and the changes of keys, all offline.
+
+Every change of an agent's key writes its store anew, beside the old one, and puts it in place with one rename; a
+command that was cut off is run again. What cannot be undone asks first, or wants `--yes`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ebbtide.cli.console import counted, err, out, say, warn_of_open_key, write_json
+from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.options import DataDir, Json, MasterKeyFile
+
+if TYPE_CHECKING:
+    from ebbtide.ids import AgentId
+    from ebbtide.store.directory.data_directory import DataDirectory
+
+encryption = typer.Typer(
+    name="encryption", help="Who is encrypted, and changes of keys, offline.", no_args_is_help=True
+)
+
+Agents = Annotated[list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents.")]
+One = Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")]
+All = Annotated[bool, typer.Option("--all", help="Every agent.")]
+
+
+@encryption.command("status")
+def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_json: Json = False) -> None:
+    """Which agents are encrypted, and under which keys. Needs no key."""
+    from ebbtide.cli.offline import held
+
+    with held(data_dir, master_key_file) as (data, _):
+        master = data.keys.master_fingerprint()
+        rows = [_told(data, directory) for directory in data.directories()]
+    if as_json:
+        write_json({"master_key": master, "agents": rows})
+        return
+    say(f"Master key: {master or 'none, new agents are kept in plain'}.")
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    for name in ("agent", "encrypted", "key"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        encrypted = ("yes" if row["has_key"] else "its key is gone") if row["encrypted"] else "no"
+        table.add_row(row["agent_id"], encrypted, row["key_fingerprint"])
+    out().print(table)
+
+
+def _told(data: DataDirectory, directory: str) -> dict[str, Any]:
+    meta = data.meta(directory)
+    return {
+        "agent_id": directory if meta is None else meta.agent_id,
+        "encrypted": meta is not None and meta.encrypted,
+        "key_fingerprint": "" if meta is None else meta.key_fingerprint,
+        "has_key": data.keys.has_keys(directory),
+    }
+
+
+@encryption.command("encrypt")
+def encrypt(
+    agents: Agents = None,
+    every: All = False,
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
+) -> None:
+    """Encrypt agents that are kept in plain."""
+    from ebbtide.cli.offline import held
+    from ebbtide.store.transfer.rewrite import seal_agent
+
+    with held(data_dir, master_key_file) as (data, _):
+        for agent_id in _chosen(data, agents, every):
+            if _is_encrypted(data, agent_id):
+                say(f"{agent_id}  is encrypted already")
+            else:
+                say(f"{agent_id}  encrypted with key {seal_agent(data, agent_id)}")
+
+
+@encryption.command("rotate")
+def rotate(
+    agents: Agents = None,
+    every: All = False,
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
+) -> None:
+    """Encrypt agents anew with new keys; the old ones are destroyed, and backups made with them unreadable."""
+    from ebbtide.cli.offline import held
+    from ebbtide.store.transfer.rewrite import seal_agent
+
+    with held(data_dir, master_key_file) as (data, _):
+        for agent_id in _chosen(data, agents, every):
+            if _is_encrypted(data, agent_id):
+                say(f"{agent_id}  encrypted anew with key {seal_agent(data, agent_id)}")
+            else:
+                say(f"{agent_id}  is kept in plain; `ebbtide encryption encrypt` encrypts it")
+
+
+@encryption.command("decrypt")
+def decrypt(
+    agents: Agents = None,
+    every: All = False,
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
+) -> None:
+    """Keep agents in plain again; their keys are destroyed, and backups made with them unreadable."""
+    from ebbtide.cli.offline import held
+    from ebbtide.store.transfer.rewrite import unseal_agent
+
+    with held(data_dir, master_key_file) as (data, _):
+        for agent_id in _chosen(data, agents, every):
+            was_sealed = unseal_agent(data, agent_id)
+            say(f"{agent_id}  is kept in plain{'' if was_sealed else ' already'}")
+
+
+@encryption.command("rotate-master")
+def rotate_master(
+    new_key_file: Annotated[
+        Path,
+        typer.Option(
+            "--new-key-file", help="File of the new master key; the old one is the one that is set."
+        ),
+    ],
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
+) -> None:
+    """Wrap every agent's key under another master key. What agents keep is not touched."""
+    from ebbtide.cli.offline import held
+    from ebbtide.store.encryption.keys import read_master_key
+
+    new = read_master_key(new_key_file)
+    warn_of_open_key(new_key_file, "the file of the new master key")
+    with held(data_dir, master_key_file) as (data, _):
+        rotated = data.keys.rotate_master(new)
+    say(
+        f"{counted(rotated, 'key')} wrapped under the master key {new.fingerprint}; set it before the next start."
+    )
+
+
+@encryption.command("destroy")
+def destroy(
+    agent: One,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
+) -> None:
+    """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible. Needs no key."""
+    from ebbtide.actor import NOBODY
+    from ebbtide.cli.offline import held
+    from ebbtide.clock import SystemClock
+    from ebbtide.store.chain import AuditEntry
+    from ebbtide.store.directory.data_directory import directory_name
+
+    with held(data_dir, master_key_file) as (data, _):
+        [agent_id] = _chosen(data, [agent], every=False)
+        directory = directory_name(agent_id)
+        if not data.keys.has_keys(directory):
+            raise Failure(f"There is no key of {agent} in {data.root}.", ExitCode.NOT_FOUND)
+        if not yes:
+            _ask(agent)
+        # The record first: no key goes without one. It says which, so that a backup can be told by it later.
+        meta = data.meta(directory)
+        details: dict[str, object] = {} if meta is None else {"key_fingerprint": meta.key_fingerprint}
+        entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", details)
+        data.erased.append(entry, agent_id, b"")
+        data.keys.destroy(directory)
+    say(f"The key of {agent} is destroyed. What is left of it can be deleted like any agent.")
+
+
+def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[AgentId]:
+    from ebbtide.ids import AgentId, parse_agent_id
+    from ebbtide.store.directory.data_directory import directory_name
+
+    if bool(agents) == every:
+        raise Failure("Say which agents, or --all.", ExitCode.USAGE)
+    if every:
+        metas = [data.meta(directory) for directory in data.directories()]
+        return [AgentId(meta.agent_id) for meta in metas if meta is not None]
+    chosen = [parse_agent_id(agent) for agent in agents or []]
+    for agent_id in chosen:
+        if not (data.agents / directory_name(agent_id)).is_dir():
+            raise Failure(f"There is no agent {agent_id} in {data.root}.", ExitCode.NOT_FOUND)
+    return chosen
+
+
+def _is_encrypted(data: DataDirectory, agent_id: AgentId) -> bool:
+    """By the store itself: `meta.json` may be behind after a command that was cut off."""
+    store = data.open_store(agent_id)
+    try:
+        return bool(store.sealed_with)
+    finally:
+        store.close()
+
+
+def _ask(agent: str) -> None:
+    if not sys.stdin.isatty():
+        raise Failure("Nobody can be asked here; nothing was destroyed.", ExitCode.USAGE, hint="Say --yes.")
+    say(f"Nobody will be able to read what {agent} remembers, nor its backups.")
+    err().print("Destroy the key for good? \\[y/N] ", end="")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Failure("Nothing was destroyed.", ExitCode.REFUSED)

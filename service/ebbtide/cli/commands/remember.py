@@ -1,0 +1,187 @@
+"""`ebbtide remember`: hand a conversation over to an agent.
+
+The whole file is read and checked before the first request, against the forms and default limits of the
+daemon; then batch after batch is sent. A batch is one unit of the memory's time: how a long conversation is cut
+decides how soon it fades.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ebbtide.cli.console import counted, out, progress, say, write_json
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.failures import Failure
+from ebbtide.cli.files.conversation import Request, bad_input, cut, read_conversation, read_whole
+from ebbtide.cli.files.messages import is_unicode
+from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
+
+if TYPE_CHECKING:
+    from ebbtide.cli.remote import Remote
+
+DEFAULT_BATCH_SIZE = 40
+MOST_MESSAGES = 1000
+SHOWN_IDS = 8
+
+
+def remember(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The conversation, or - for standard input.")],
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    conversation_id: Annotated[
+        str | None, typer.Option("--conversation-id", help="Groups the batches of one conversation.")
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages a batch.")
+    ] = DEFAULT_BATCH_SIZE,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until everything accepted is digested.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remember a conversation: JSON, JSON lines, or plain text."""
+    from ebbtide.cli.remote import Remote
+
+    name = "standard input" if file == "-" else file
+    conversation = read_conversation(_read(file), name)
+    requests = cut(conversation.batches, batch_size, conversation_id)
+    check(requests, name)
+    bodies = [request.body for request in requests]
+    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        stored = _send(remote, agent, bodies)
+        flushed = _wait(remote, agent) if wait else None
+    if as_json:
+        write_json({"agent_id": agent, "batches": stored, "flushed": flushed})
+        return
+    _tell(agent, stored, flushed)
+    if conversation.skipped:
+        say(f"{counted(conversation.skipped, 'message')} without text left out.", "dim")
+
+
+def _read(file: str) -> bytes:
+    from ebbtide.cli.files.moving import opened
+
+    if file == "-":
+        return read_whole(sys.stdin.buffer, "standard input")
+    with opened(Path(file)) as source:
+        return read_whole(source, file)
+
+
+def check(requests: list[Request], name: str) -> None:
+    """Refuse the whole file when the daemon would refuse a batch of it, by the daemon's own forms."""
+    from pydantic import ValidationError
+
+    from ebbtide.errors import InvalidRequest
+    from ebbtide.settings import LimitSettings
+    from ebbtide.verbs.forms import refusal
+    from ebbtide.verbs.remember import RememberCommand, check_command
+
+    limits = LimitSettings()
+    for request in requests:
+        try:
+            check_command(RememberCommand.model_validate(request.body), limits)
+        except ValidationError as error:
+            raise _refused(refusal(error).message, request, name) from None
+        except InvalidRequest as error:
+            raise _refused(error.message, request, name) from None
+        if not is_unicode(json.dumps(request.body, ensure_ascii=False)):
+            raise bad_input(f"{name}: a field beside the messages holds a lone surrogate.")
+        size = len(json.dumps(request.body, ensure_ascii=False).encode())
+        if size > limits.max_body_bytes:
+            raise bad_input(
+                f"{name}: a batch of {len(request.places)} messages has {size:,} bytes, more than the "
+                f"{limits.max_body_bytes:,} a request may have; choose a smaller --batch-size."
+            )
+
+
+_FIELD = re.compile(r"messages\[(\d++)\]\.?(.*)", re.DOTALL)
+
+
+def _refused(message: str, request: Request, name: str) -> Failure:
+    """The refusal of a batch, with the place in the file where it names a message."""
+    found = _FIELD.match(message)
+    if found is None:
+        return bad_input(f"{name}: {message}.")
+    return bad_input(f"{name}, {request.places[int(found[1])]}: {found[2]}.")
+
+
+def _send(remote: Remote, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    stored: list[dict[str, Any]] = []
+    with progress("remembering") as bar:
+        task = bar.add_task("remembering", total=len(bodies), visible=len(bodies) > 1)
+        for body in bodies:
+            try:
+                answer = remote.remember(agent, body)
+            except Failure as failure:
+                raise _cut_off(failure, stored, len(bodies)) from None
+            stored.append({**answer, "messages": len(body["messages"])})
+            bar.advance(task)
+    return stored
+
+
+def _cut_off(failure: Failure, stored: list[dict[str, Any]], total: int) -> Failure:
+    """The failure, with how far it came: who sends the file again would have the beginning twice."""
+    if not stored:
+        return failure
+    last = stored[-1]["batch_id"]
+    done = f"{len(stored)} of {total} batches are stored (up to {last}), the others are not."
+    return Failure(failure.message, failure.code, hint=f"{done} {failure.hint}".strip())
+
+
+def _wait(remote: Remote, agent: str) -> dict[str, Any]:
+    with progress("digesting") as bar:
+        task = bar.add_task("digesting", total=None)
+        most = 0
+        while True:
+            flushed = remote.flush(agent)
+            pending = flushed["pending_batches"]
+            if flushed["digested"]:
+                return flushed
+            most = max(most, pending)
+            bar.update(task, total=most, completed=most - pending)
+
+
+def _tell(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | None) -> None:
+    ids = [batch["batch_id"] for batch in stored]
+    shown = " ".join(ids) if len(ids) <= SHOWN_IDS else f"{ids[0]} … {ids[-1]}"
+    messages = counted(sum(batch["messages"] for batch in stored), "message")
+    batches = counted(len(stored), "batch", "batches")
+    console = out()
+    console.print(f"{shown}: {messages} in {batches} stored for {agent}.", markup=False)
+    for line in _at_the_door(stored):
+        console.print(line, markup=False)
+    if flushed is None:
+        console.print(_waiting(stored[-1]["pending_batches"]))
+    elif flushed["parked_batches"]:
+        parked = counted(flushed["parked_batches"], "batch", "batches")
+        console.print(f"Digested, except {parked} parked after failures.")
+    else:
+        console.print("All digested.")
+
+
+def _at_the_door(stored: list[dict[str, Any]]) -> list[str]:
+    """What was found or left out, in words; nothing where nothing was."""
+    kinds: Counter[str] = Counter()
+    for batch in stored:
+        kinds.update(batch["pii"])
+    found = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    lines, repeats = (sum(batch[name] for batch in stored) for name in ("dropped_recalled", "collapsed"))
+    return [
+        *([f"Personal data: {found}."] if found else []),
+        *([f"{counted(lines, 'line')} left out that a recall had just told."] if lines else []),
+        *([f"{counted(repeats, 'message')} left out that repeated another."] if repeats else []),
+    ]
+
+
+def _waiting(pending: int) -> str:
+    if pending == 1:
+        return "1 batch waits to be digested."
+    return f"{pending:,} batches wait to be digested."

@@ -1,0 +1,76 @@
+"""`ebbtide search`: the memories that answer a question, best first, one a line with its score.
+
+Where `recall` gives the text a language model would be given, this shows what it is made of.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ebbtide.cli.commands.recall import nothing_found, what_waits
+from ebbtide.cli.console import out, say, write_json
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
+
+
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="A question, or words.")],
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    speaker: Annotated[
+        list[str] | None, typer.Option("--speaker", help="Only what this speaker said; repeatable.")
+    ] = None,
+    conversation: Annotated[
+        list[str] | None,
+        typer.Option("--conversation", help="Only what was said in this conversation; repeatable."),
+    ] = None,
+    most: Annotated[int | None, typer.Option("--max-results", help="Most memories; 0 means 10000.")] = None,
+    living: Annotated[
+        bool, typer.Option("--living", help="Leave out what was forgotten, shortened or not yet digested.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Search everything an agent ever heard."""
+    from ebbtide.cli.remote import Remote
+
+    text = " ".join(words)
+    command: dict[str, Any] = {
+        "text": text,
+        "speakers": speaker or [],
+        "sources": conversation or [],
+        "include_archive": not living,
+    }
+    if most is not None:
+        command["max_results"] = most
+    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        answer = remote.search(agent, command)
+    if as_json:
+        write_json(answer)
+        return
+    if answer["memories"]:
+        out().print(_table(answer["memories"]))
+    else:
+        say(nothing_found([], agent, text), "dim")
+    waiting = what_waits(answer["pending_batches"], answer["parked_batches"])
+    if waiting:
+        say(waiting, "dim")
+
+
+def _table(memories: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    table.add_column("score", justify="right")
+    table.add_column("memory", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("content", overflow="fold")
+    for memory in memories:
+        content = " ".join(memory["content"].split())
+        names = ", ".join(memory["node_ids"]) or memory["id"]
+        table.add_row(f"{memory['score']:.3f}", names, memory["state"], Text(content))
+    return table

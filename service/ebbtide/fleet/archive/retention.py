@@ -1,0 +1,173 @@
+"""Retention: texts of messages are taken out of the archive when their time is over (parameter `retention`).
+
+A text goes only when its batch is digested, and for good: its terms leave the index, its chunk leaves the disk
+unless something else refers to it. What stays is the record (who, when, which conversation), and the memories made
+of it, found by their own words as they are now. So the passages of such a message are *retold*: made of its
+memories, and made again whenever one of them is shortened or forgotten.
+
+The rule guarded here: each step is one transaction, whole by itself, and what is left to do is read from the store.
+A kill at any moment loses nothing and brings nothing back. Deliberately not here: when steps are made
+(`sweeper.py`), what a passage is (`archive.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ebbtide.changes import Change
+from ebbtide.fleet.archive.archive import retold, spans_of
+from ebbtide.ids import NodeId
+from ebbtide.records import BatchState, MessageRecord, Node, PassageEntry
+from ebbtide.store.port import ReadTransaction, Store, WriteTransaction
+
+DAY_MS = 86_400_000
+
+MOST_LOOKED_AT = 4000
+"""Messages or nodes looked at in one step, about 10 ms."""
+
+MOST_WITHDRAWN = 200
+"""Texts withdrawn in one step, unless its time is over sooner."""
+
+Retold = dict[int, list[PassageEntry]]
+"""Message to the passages it is found by, now that its text is gone."""
+
+
+def before_ms(kept_days: int, now_ms: int) -> int | None:
+    """Texts accepted before this time are due; None where every digested one is."""
+    return now_ms - kept_days * DAY_MS if kept_days else None
+
+
+def withdraw(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> Retold:
+    """Take texts out of the archive; `nodes` are all memories that live of these messages."""
+    told: Retold = {}
+    for number in messages:
+        record = txn.message(number)
+        text = None if record is None else txn.message_text(record)
+        if record is None or text is None:
+            continue
+        told[number] = retold(record, spans_of(text), nodes)
+        txn.withdraw(record, told[number])
+    if told:
+        txn.note_leftovers()
+    return told
+
+
+def citing(txn: ReadTransaction, change: Change) -> set[int]:
+    """Messages without their text whose memories a change touches; to be asked before it is written."""
+    if not txn.holds_withdrawn():
+        return set()
+    ids = [*change.forgotten, *change.deleted, *(node.id for node in change.nodes)]
+    before = [node for node in map(txn.node, ids) if node is not None]
+    cited = {source.message for node in (*before, *change.nodes) for source in node.sources}
+    records = (txn.message(number) for number in cited)
+    return {record.number for record in records if record is not None and record.is_withdrawn}
+
+
+def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> Retold | None:
+    """Let messages without their text be found by what their memories say after a change, which is written.
+
+    None where the passages of one were missing: they are made anew when the archive is loaded.
+    """
+    told: Retold = {}
+    is_complete = True
+    for number in messages:
+        record, kept = txn.message(number), txn.passages_of(number)
+        if record is None or kept is None:
+            is_complete = False
+            continue
+        ids = {node_id for entry in kept for node_id in entry.told_by} | {node.id for node in change.nodes}
+        nodes = [node for node in map(txn.node, sorted(ids)) if node is not None]
+        told[number] = retold(record, ((entry.begin, entry.length) for entry in kept), nodes)
+        txn.put_passages(number, told[number])
+    return told if is_complete else None
+
+
+@dataclass(slots=True)
+class Sweep:
+    """Everything that is due withdrawn, in steps: look which texts are, find their memories, withdraw them."""
+
+    retention: str
+    """What it was begun for: after another choice it is begun anew."""
+    before_ms: int | None
+    is_done: bool = False
+    _begin: int = 0
+    _first_left: int | None = None
+    """The first message that keeps its text, of those looked at: its batch is not digested."""
+    _due: list[int] = field(default_factory=list)
+    _memories: dict[int, list[NodeId]] = field(default_factory=dict)
+    _next_node: int | None = 0
+    """Where the look for memories goes on; None when all were looked at."""
+
+    @property
+    def withdraws_next(self) -> bool:
+        """Whether the next step withdraws texts."""
+        return bool(self._due) and self._next_node is None
+
+    def step(self, store: Store, is_time_up: Callable[[], bool]) -> Retold:
+        """Do one step; the messages whose text it withdrew. When it fails, begin a new sweep."""
+        if not self._due:
+            store.read(self._look)
+            if self.is_done:
+                self._note_progress(store)
+            return {}
+        if self._next_node is not None:
+            store.read(self._find_memories)
+            return {}
+        told, self._due = store.write(lambda txn: self._withdraw(txn, is_time_up))
+        return told
+
+    def _look(self, txn: ReadTransaction) -> None:
+        begin = max(self._begin, txn.texts_from())
+        batches: dict[int, bool] = {}
+        self.is_done = True
+        for looked_at, record in enumerate(txn.messages(begin)):
+            if looked_at == MOST_LOOKED_AT:
+                self.is_done = False
+                break
+            if self.before_ms is not None and record.accepted_at_ms >= self.before_ms:
+                break
+            self._begin = record.number + 1
+            if record.is_withdrawn:
+                continue
+            if is_digested(txn, record, batches):
+                self._due.append(record.number)
+            elif self._first_left is None:
+                self._first_left = record.number
+        self._memories, self._next_node = {number: [] for number in self._due}, 0
+        if self._due:
+            self.is_done = False
+
+    def _find_memories(self, txn: ReadTransaction) -> None:
+        assert self._next_node is not None
+        start, self._next_node = self._next_node, None
+        for looked_at, node in enumerate(txn.nodes(start)):
+            if looked_at == MOST_LOOKED_AT:
+                self._next_node = node.id
+                return
+            for message in {source.message for source in node.sources}:
+                if message in self._memories:
+                    self._memories[message].append(node.id)
+
+    def _withdraw(self, txn: WriteTransaction, is_time_up: Callable[[], bool]) -> tuple[Retold, list[int]]:
+        told: Retold = {}
+        left = list(self._due)
+        while left and len(told) < MOST_WITHDRAWN and not (told and is_time_up()):
+            number = left.pop(0)
+            nodes = [node for node in map(txn.node, self._memories[number]) if node is not None]
+            told |= withdraw(txn, [number], nodes)
+        return told, left
+
+    def _note_progress(self, store: Store) -> None:
+        """Let the next sweep begin where texts are left."""
+        left = self._begin if self._first_left is None else self._first_left
+        if left > store.read(lambda txn: txn.texts_from()):
+            store.write(lambda txn: txn.set_texts_from(left))
+
+
+def is_digested(txn: ReadTransaction, record: MessageRecord, known: dict[int, bool]) -> bool:
+    """Whether the batch of a message is digested; the statuses of old ones are not kept."""
+    if record.batch not in known:
+        batch = txn.batch(record.batch)
+        known[record.batch] = batch is None or batch.state == BatchState.DIGESTED.value
+    return known[record.batch]

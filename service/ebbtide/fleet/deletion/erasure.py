@@ -1,0 +1,314 @@
+"""Erasure: what a selection found is taken away for good, in small steps that each are whole.
+
+The rules guarded here. **What is erased leaves nothing that was made of it**: memories with their links at both ends,
+their place in focus and their rewrites; texts, passages, vectors, metadata and names of messages, of which a tombstone
+with a number stays; batches with receipts once all their messages are gone; names of links that tell of it
+(`unnaming.py`). **Nothing comes back**: a batch of which
+something was erased is not the batch any more that a digest has read, so what the digest made of it is refused.
+**Every step says so**: its record, with a keyed hash of each erased text, is in its own transaction.
+
+The store still has the bytes where nothing refers to them; the compaction that follows (`State.compact`) leaves them
+behind, and a note in the store asks for it, should the process end before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ebbtide.changes import Change
+from ebbtide.fleet.archive.archive import Archive, passage_of
+from ebbtide.fleet.archive.retention import Retold, citing, retell
+from ebbtide.fleet.deletion.proofs import Proofs
+from ebbtide.fleet.deletion.relation_scrubbing import MOST_UNNAMED, unnamed
+from ebbtide.fleet.deletion.selection import Look, Span
+from ebbtide.fleet.deletion.withdrawal import Mates, Rewritten, blanked, own_words, said_bytes
+from ebbtide.ids import NodeId
+from ebbtide.memory.network import Network
+from ebbtide.records import Link, MessageRecord, Node
+from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
+from ebbtide.store.lmdb.texts import is_tombstone
+from ebbtide.store.port import WriteTransaction
+
+MOST_PROOFS = 200
+"""Texts erased in one step, so that no record grows without a bound; those of one message stay together."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How much was erased."""
+
+    node_count: int = 0
+    link_count: int = 0
+    message_count: int = 0
+    batch_count: int = 0
+    byte_count: int = 0
+    relation_count: int = 0
+    """Links that stay without the name they had."""
+
+    def add(self, other: Tally) -> None:
+        """Count what another step erased."""
+        self.node_count += other.node_count
+        self.link_count += other.link_count
+        self.message_count += other.message_count
+        self.batch_count += other.batch_count
+        self.byte_count += other.byte_count
+        self.relation_count += other.relation_count
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureStep:
+    """What one step erased, how the state follows it, and what is left to do."""
+
+    change: Change
+    retold: Retold | None
+    rewritten: list[Rewritten]
+    tombstones: Retold
+    tally: Tally
+    record: AuditRecord | None
+    met: dict[int, bytes]
+    messages_left: Sequence[int]
+    nodes_left: Sequence[NodeId]
+    links_left: Sequence[Link]
+
+    @property
+    def erased_messages(self) -> list[int]:
+        """The messages that lost their text, or a part of it."""
+        return sorted({*self.tombstones, *(one.message for one in self.rewritten)})
+
+    def shelve(self, archive: Archive) -> None:
+        """Let the archive follow."""
+        for one in self.rewritten:
+            archive.rewritten(one.message, one.passages)
+        archive.retold(self.tombstones)
+
+
+@dataclass(slots=True)
+class Erasure:
+    """What is left to erase of a selection."""
+
+    look: Look
+    messages: Sequence[int] = ()
+    nodes: Sequence[NodeId] = ()
+    links: Sequence[Link] = ()
+    """Links that lose their names when all else is through."""
+    met: dict[int, bytes] = field(default_factory=dict)
+    """What proves each message as it was before anything of it went: its words may go in several steps."""
+
+    @classmethod
+    def of(cls, look: Look, links: Sequence[Link] = ()) -> Erasure:
+        """All that a look found, and the links whose names tell of it."""
+        return cls(look, sorted([*look.whole, *look.spans]), list(look.nodes), links)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return not self.messages and not self.nodes and not self.links
+
+    def step(
+        self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
+    ) -> ErasureStep:
+        """Erase some; nothing here changes before it is committed, since it may be tried twice."""
+        step, kinds = _Step(txn, self.look, Proofs(txn.make_proof_key()), self.met), self.look.wanted.kinds
+        if not self.messages and not self.nodes:
+            # The network has followed by now: links of what is gone are not there any more.
+            change = unnamed(network, self.links[:MOST_UNNAMED])
+            return step.end(entry, kinds, ((), (), self.links[MOST_UNNAMED:]), change)
+        messages, nodes = iter(self.messages), iter(self.nodes)
+        message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
+        # Memories that are named come when the messages are through: they went with them, most of them.
+        node_count = 0
+        if message_count == len(self.messages):
+            node_count = sum(1 for _ in step.erase(nodes, step.node, is_time_up))
+        left = self.messages[message_count:], self.nodes[node_count:], self.links
+        return step.end(entry, kinds, left, Change())
+
+    def committed(self, step: ErasureStep) -> None:
+        """Go on behind a step."""
+        self.messages, self.nodes, self.links = step.messages_left, step.nodes_left, step.links_left
+        self.met |= step.met
+
+
+@dataclass(slots=True)
+class _Step:
+    """One step in its transaction."""
+
+    txn: WriteTransaction
+    look: Look
+    proofs: Proofs
+    met_before: Mapping[int, bytes]
+    met: dict[int, bytes] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    rewritten: dict[int, Rewritten] = field(default_factory=dict)
+    tombstones: Retold = field(default_factory=dict)
+    gone: list[NodeId] = field(default_factory=list)
+    without_text: set[int] = field(default_factory=set)
+    batches: set[int] = field(default_factory=set)
+    since: dict[int, list[Node]] | None = None
+    blank_spans: dict[int, list[Span]] = field(default_factory=dict)
+    """Stretches of messages to overwrite at the end of the step: once for each message, however many memories go."""
+    mates: Mates = field(default_factory=Mates)
+
+    def erase(
+        self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
+    ) -> Iterator[int]:
+        """Erase one after the other while there is time, one at least; those that are erased."""
+        for name in names:
+            erase(name)
+            yield name
+            if len(self.proofs.found) >= MOST_PROOFS or is_time_up():
+                return
+
+    def message(self, number: int) -> None:
+        """Erase a message, or the stretches of it that are selected, with the memories made from them."""
+        record = self.txn.message(number)
+        if record is None or is_tombstone(record):
+            return
+        is_whole = number in self.look.whole
+        # Read before any of it goes: what a memory takes along below is not there to be hashed afterwards.
+        before = self._meet(number)
+        if is_whole:
+            self.proofs.add(before or "")
+        elif before is not None:
+            self.proofs.add_stretches(before, self.look.spans[number])
+        for node in self._citing(number):
+            self._take(node)
+        if not is_whole:
+            self._blank(number, self.look.spans[number])
+            return
+        # As it is now, and there no more where the last memory took its last words along.
+        record = self.txn.message(number)
+        if record is not None and not is_tombstone(record):
+            self.tally.byte_count += said_bytes(self.txn.message_text(record) or "")
+            self._bury(record)
+
+    def _meet(self, number: int) -> str | None:
+        """The text of a message; what proves it whole is noted when it is met first."""
+        record = self.txn.message(number)
+        text = None if record is None else self.txn.message_text(record)
+        if text is not None and number not in self.met_before and number not in self.met:
+            self.met[number] = proof_of(self.proofs.key, text)
+        return text
+
+    def _blank(self, number: int, spans: Sequence[Span]) -> None:
+        text = self._meet(number)
+        if text is not None:
+            self.proofs.add_stretches(text, spans)
+            self.blank_spans.setdefault(number, []).extend(spans)
+
+    def _overwrite(self) -> None:
+        """Overwrite the stretches that go of messages that stay."""
+        for number, spans in self.blank_spans.items():
+            record = self.txn.message(number)
+            text = None if record is None else self.txn.message_text(record)
+            one = None if text is None else blanked(self.txn, number, spans)
+            if text is not None and one is not None:
+                record = self.txn.message(number)
+                assert record is not None, "what was rewritten is there"
+                self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.message_text(record) or "")
+                self._rewrote(one, record)
+
+    def node(self, node_id: NodeId) -> None:
+        """Erase a memory with what it was made from."""
+        node = self.txn.node(node_id)
+        if node is not None:
+            self._take(node)
+
+    def _citing(self, message: int) -> list[Node]:
+        """The memories that go along with a message; of those made since it was selected, too."""
+        if self.since is None:
+            self.since = {}
+            for node in self.txn.nodes(self.look.next_node_id):
+                for number in self.look.along(node):
+                    self.since.setdefault(number, []).append(node)
+        known = map(self.txn.node, self.look.citing.get(message, ()))
+        made_since = (self.txn.node(node.id) for node in self.since.get(message, ()))
+        return [node for node in (*known, *made_since) if node is not None]
+
+    def _take(self, node: Node) -> None:
+        txn = self.txn
+        self.without_text |= citing(txn, Change(deleted=[node.id]))
+        self.proofs.add_memory(txn, node)
+        if self.look.takes_words(node):
+            for message, spans in own_words(txn, node, self.look.nodes, self.mates).items():
+                self._blank(message, spans)
+        self.tally.link_count += txn.link_count_at(node.id)
+        self.tally.node_count += 1
+        txn.apply(Change(deleted=[node.id]))
+        self.gone.append(node.id)
+
+    def _rewrote(self, one: Rewritten, record: MessageRecord) -> None:
+        self.rewritten[one.message] = one
+        self.batches.add(record.batch)
+        if not (self.txn.message_text(record) or "").strip():
+            self._bury(record)
+
+    def _bury(self, record: MessageRecord) -> None:
+        """Leave a tombstone of a message, which is gone as a whole now."""
+        proof = self.met_before.get(record.number) or self.met.get(record.number)
+        if proof is not None:
+            self.proofs.found[proof] = None
+        kept = self.txn.passages_of(record.number) or []
+        self.rewritten.pop(record.number, None)
+        self.without_text.discard(record.number)
+        self.tombstones[record.number] = [passage_of("", "", one.begin) for one in kept]
+        self.txn.erase_message(record)
+        self.batches.add(record.batch)
+        self.tally.message_count += 1
+
+    def end(
+        self,
+        entry: AuditEntry,
+        kinds: list[str],
+        left: tuple[Sequence[int], Sequence[NodeId], Sequence[Link]],
+        renamed: Change,
+    ) -> ErasureStep:
+        """What belongs to the step as a whole: links, focus, batches, passages of messages without text, its record."""
+        txn, tally = self.txn, self.tally
+        self._overwrite()
+        focus = tuple(node_id for node_id in txn.focus() if node_id not in self.gone)
+        change = Change(deleted=self.gone, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
+        txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))
+        tally.relation_count = len(renamed.unnamed)
+        self._settle_batches()
+        retold = retell(txn, self.without_text - self.tombstones.keys(), change)
+        record = None
+        if tally.node_count or tally.message_count or tally.relation_count or self.rewritten:
+            details: dict[str, object] = {
+                "by": kinds,
+                "nodes": tally.node_count,
+                "links": tally.link_count,
+                "messages": tally.message_count,
+                "batches": tally.batch_count,
+                "bytes": tally.byte_count,
+                "relations": tally.relation_count,
+            }
+            whole = AuditEntry(entry.at_ms, entry.actor, entry.action, details, tuple(self.proofs.found))
+            identity = txn.identity()
+            assert identity is not None, "an open store has its identity"
+            record = txn.record(whole, identity.agent_id)
+            txn.set_compaction_due()
+        rewritten = list(self.rewritten.values())
+        return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, self.met, *left)
+
+    def _settle_batches(self) -> None:
+        """Batches of which nothing is left go; others are not any more what a digest has read of them."""
+        empty = []
+        for number in sorted(self.batches):
+            batch = self.txn.batch(number)
+            if batch is None:
+                continue
+            numbers = range(batch.first_message, batch.first_message + batch.message_count)
+            if _are_erased(self.txn, numbers):
+                empty.append(batch)
+            else:
+                self.txn.note_erasure(batch)
+        self.txn.erase_batches(empty)
+        self.tally.batch_count += len(empty)
+
+
+def _are_erased(txn: WriteTransaction, numbers: Collection[int]) -> bool:
+    first = next(iter(numbers), 0)
+    records = islice(txn.messages(first), len(numbers))
+    return all(is_tombstone(record) for record in records)

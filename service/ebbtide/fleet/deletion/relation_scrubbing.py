@@ -1,0 +1,113 @@
+"""Unnaming: links lose a name that tells of what is forgotten for good.
+
+A link to a memory that faded stays in its source and dangles, with the name of its relation, and a language model made
+that name from what the memory said: “diagnosed with …”. Where what it was made from is erased, the name goes and the
+link stays without one: that there was something is the living memory's own, what it was is not. The same holds of every
+link whose name names the topic that is erased, and of the links of a memory that was corrected, at both of its ends:
+they may have been named for what it said before.
+
+A memory that faded has left nothing but its number, so what it came from is known by the status of its batch. The rules
+guarded here: **any memory of a batch of which something is erased counts**, since nobody knows which message it came
+from; and where that status is not kept any more, **whatever is not known to come from another batch**. Names that no
+model made, of neighbours in a batch, tell nothing and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+
+import numpy as np
+
+from ebbtide.changes import Change
+from ebbtide.fleet.deletion.selection import Look
+from ebbtide.ids import NodeId
+from ebbtide.memory.columns import Array
+from ebbtide.memory.digestion import NEIGHBOUR_NAMES
+from ebbtide.memory.network import LinkState, Network
+from ebbtide.records import Link
+from ebbtide.store.port import ReadTransaction
+
+MOST_UNNAMED = 1000
+"""Links that lose their names in one step, so that none takes long."""
+
+TELLS_NOTHING = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values())})
+"""Names that were made from nothing that anybody said."""
+
+
+def telling_links(txn: ReadTransaction, network: Network, look: Look) -> list[Link]:
+    """The links whose names tell of what a look has found.
+
+    Those at memories that go are among them: such a memory may fade before its turn comes, and then they stay.
+    """
+    topic, names = look.wanted.topic, network.relations
+    tells = np.array([name not in TELLS_NOTHING for name in names], dtype=np.bool_)
+    if not tells.any():
+        return []
+    is_about = np.array([topic is not None and topic.is_named_in(name) for name in names], dtype=np.bool_)
+    table, alive, ids = network.links.rows, network.slots["alive"], network.slots["id"]
+    rows = np.flatnonzero(alive[table["source"]] & tells[table["relation"]])
+    slots = table["target"][rows]
+    is_gone = _among(look.nodes)(ids[slots]) | (~alive[slots] & _came_from(look, ids[slots]))
+    is_corrected = _among(look.corrected)
+    is_gone |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
+    rows = rows[is_gone | is_about[table["relation"][rows]]]
+
+    def is_told(link: Link) -> bool:
+        goes = link.target in look.nodes or not look.corrected.isdisjoint((link.source, link.target))
+        if goes or not look.wanted.is_filtering:
+            return True
+        is_gone = link.target not in network and bool(_came_from(look, np.array([link.target]))[0])
+        return is_gone or _is_picked(txn, look, link)
+
+    return [link for link, _ in network.link_states(rows) if is_told(link)]
+
+
+def staying(links: Sequence[Link], network: Network, look: Look) -> int:
+    """How many of these links stay without their names, rather than go with a memory."""
+    going = {node_id for node_id in look.nodes if node_id in network}
+    return sum(1 for link in links if link.source not in going and link.target not in going)
+
+
+def unnamed(network: Network, links: Sequence[Link]) -> Change:
+    """The change by which those of these links that are still there lose their names.
+
+    Of several that become the same the strongest stays.
+    """
+    wanted = {(link.source, link.target, link.relation) for link in links}
+    ends = {(link.source, link.target) for link in links}
+    gone: list[Link] = []
+    strongest: dict[tuple[NodeId, NodeId], LinkState] = {}
+    for source in sorted({source for source, _ in ends if source in network}):
+        for state in network.link_states(network.links.of_source(network.slot_of(source))):
+            link = state.link
+            key = (link.source, link.target)
+            is_wanted = (*key, link.relation) in wanted
+            gone += [link] if is_wanted else []
+            if is_wanted or (key in ends and link.relation == ""):
+                known = strongest.get(key)
+                strongest[key] = state if known is None or state.strength > known.strength else known
+    changed = {(link.source, link.target) for link in gone}
+    fresh = [
+        Link(*key, "", state.link.strength, state.link.anchor)
+        for key, state in strongest.items()
+        if key in changed
+    ]
+    return Change(unnamed=gone, links=fresh)
+
+
+def _among(node_ids: Collection[NodeId]) -> Callable[[Array], Array]:
+    known = np.fromiter(node_ids, dtype=np.int64, count=len(node_ids))
+    return lambda targets: np.isin(targets, known)
+
+
+def _came_from(look: Look, targets: Array) -> Array:
+    """Which of these forgotten memories came, or may have come, from what is erased."""
+    found = _among(look.once_made)(targets)
+    return found | ~_among(look.made_elsewhere)(targets) if look.is_unsure else found
+
+
+def _is_picked(txn: ReadTransaction, look: Look, link: Link) -> bool:
+    """Whether either end of a link comes from a message to which a topic is narrowed."""
+    ends = (txn.node(link.source), txn.node(link.target))
+    return any(look.is_picked(source.message) for node in ends if node is not None for source in node.sources)

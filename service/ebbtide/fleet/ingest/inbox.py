@@ -1,0 +1,267 @@
+"""The jobs on an agent's inbox: a batch comes in, is handed to the digest, becomes memories or is put off.
+
+The rule guarded here: a batch leaves the inbox in the commit that holds what it became, and in no other way. What
+becomes of one that arrives is in `arrivals.py`; who works the inbox off is in `digest.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ebbtide.bounds import MAX_COUNT
+from ebbtide.errors import Exhausted, Precondition
+from ebbtide.events import EventKind
+from ebbtide.fleet.archive.archive import Archive, passages_of
+from ebbtide.fleet.archive.retention import Retold, withdraw
+from ebbtide.fleet.ingest.admission import Accepted, Arrival, PolicyChanged, accept
+from ebbtide.fleet.state.agent_state import State
+from ebbtide.fleet.state.event_builder import batch_run, happenings
+from ebbtide.ids import NodeId
+from ebbtide.memory import digestion
+from ebbtide.memory.digestion import NewMemory
+from ebbtide.records import Batch, BatchState, MessageRecord
+from ebbtide.store.lmdb.texts import is_tombstone
+from ebbtide.store.port import ReadTransaction, WriteTransaction
+
+LONGEST_PAUSE_MS = 600_000
+"""Most that `language.retry_cap_ms` may be: nobody is put off for longer."""
+
+LEAST_KEPT = 100
+"""So many statuses and receipts stay however old they are: a clock that was set forward makes all of them old."""
+
+PRUNED_PER_DIGEST = 32
+"""Most statuses dropped along with a digest, so that no commit grows without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class DigestTask:
+    """The batch to digest next, with its messages and their texts."""
+
+    batch: Batch
+    records: list[MessageRecord]
+    texts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Draftable:
+    """A processed segment before its first content has a place: `own_text` where it is in no message."""
+
+    memory: NewMemory
+    own_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long statuses of digested batches are kept."""
+
+    keep: int
+    older_than_ms: int
+
+
+class BatchChanged(Exception):
+    """Something of the batch in hand was erased: what was made of it is worth nothing, and it is read anew."""
+
+
+class Inbox:
+    """What was accepted and is not digested yet, of one agent."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+        """Store batches in the inbox, all in one commit; what became of each.
+
+        Each fares as if they came one after the other: what refuses one leaves the others alone, and a key finds its
+        first batch in this commit too. PolicyChanged for one that came through the door under another policy than the
+        one in force: a change that was answered holds for whatever is stored from then on. When there is no room
+        for all of them nothing is stored, and then each by itself: one may be small enough.
+        """
+        outcomes = self._accept_all(arrivals)
+        self._shelve(arrivals, outcomes)
+        return outcomes
+
+    def _accept_all(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+        try:
+            return self._state.store.write(lambda txn: [self._accept(txn, arrival) for arrival in arrivals])
+        except Exhausted:
+            if len(arrivals) == 1:
+                raise
+        return [self._accept_alone(arrival) for arrival in arrivals]
+
+    def _shelve(self, arrivals: Sequence[Arrival], outcomes: Sequence[Accepted | Exception]) -> None:
+        """Let the archive follow what was committed; where that fails it is loaded anew when it is needed."""
+
+        def shelve(archive: Archive) -> None:
+            for arrival, outcome in zip(arrivals, outcomes, strict=True):
+                if isinstance(outcome, Accepted) and outcome.records:
+                    spoken = zip(arrival.texts, outcome.records, strict=True)
+                    passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
+                    archive.accepted(outcome.records, passages, arrival.metadata)
+
+        self._state.open_archive.follow(shelve)
+
+    def _accept(self, txn: WriteTransaction, arrival: Arrival) -> Accepted | Exception:
+        parameters = self._state.parameters
+        if arrival.pii not in (None, parameters.pii):
+            return PolicyChanged()
+        return accept(txn, arrival, parameters.max_queue_size)
+
+    def _accept_alone(self, arrival: Arrival) -> Accepted | Exception:
+        try:
+            return self._state.store.write(lambda txn: self._accept(txn, arrival))
+        except Exception as error:
+            # Those before it may be stored: what goes wrong from now on is this one's alone.
+            return error
+
+    def next_task(self, now_ms: int, longest_pause_ms: int = LONGEST_PAUSE_MS) -> DigestTask | int | None:
+        """The next batch to digest; how long to wait (ms) when all are put off; None when none waits.
+
+        One that is put off for longer than the longest pause was put off before the clock was set back: it is due.
+        """
+
+        def read(txn: ReadTransaction) -> DigestTask | int | None:
+            soonest: int | None = None
+            for batch in txn.waiting():
+                wait_ms = batch.not_before_ms - now_ms
+                if wait_ms <= 0 or wait_ms > longest_pause_ms:
+                    return _task(txn, batch)
+                soonest = wait_ms if soonest is None else min(soonest, wait_ms)
+            return soonest
+
+        return self._state.store.read(read)
+
+    def focus_texts(self) -> list[tuple[NodeId, str]]:
+        """(id, content without the speaker's label) of the nodes in focus, newest first."""
+        focus = self._state.network.focus[: self._state.parameters.focus_limit]
+
+        def read(txn: ReadTransaction) -> list[tuple[NodeId, str]]:
+            found = []
+            for node_id in focus:
+                node = txn.node(node_id)
+                assert node is not None, "what is in focus lives"
+                found.append((node_id, node.content.removeprefix(node.prefix)))
+            return found
+
+        return self._state.store.read(read)
+
+    def digest(
+        self,
+        batch: Batch,
+        drafts: Sequence[Draftable],
+        relation_names: Mapping[tuple[int, int], str],
+        expected_focus: Sequence[NodeId],
+        now_ms: int,
+        retention: Retention,
+    ) -> bool:
+        """Commit what a batch became. False, and nothing done, when the focus has moved meanwhile.
+
+        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        """
+        self._state.store.read(lambda txn: _refuse_changed(txn, batch))
+        if tuple(expected_focus) != self._state.network.focus[: self._state.parameters.focus_limit]:
+            return False
+        owed = self._state.store.read(lambda txn: txn.owed_passes())
+        change = digestion.digest(
+            self._state.network,
+            [draft.memory for draft in drafts],
+            relation_names,
+            batch=batch.number,
+            owed_passes=owed,
+            dice=self._state.dice("digest", batch.number),
+        )
+        new = {node.id: index for index, node in enumerate(change.nodes)}
+        runs = [
+            *happenings(self._state.network, change),
+            batch_run(EventKind.BATCH_DIGESTED, batch, len(new)),
+        ]
+
+        def write(txn: WriteTransaction) -> Retold:
+            placed = msgspec.structs.replace(change, nodes=list(change.nodes))
+            for node_id, index in new.items():
+                own_text = drafts[index].own_text
+                if own_text is not None:
+                    key = txn.put_chunk(own_text)
+                    node = msgspec.structs.replace(placed.nodes[index], first_key=key)
+                    assert node.id == node_id
+                    placed.nodes[index] = node
+            txn.apply(placed)
+            done = msgspec.structs.replace(batch, digested_at_ms=now_ms, node_ids=tuple(new), not_before_ms=0)
+            txn.finish_batch(done)
+            self._state.log.write(txn, runs)
+            txn.prune(
+                keep=retention.keep,
+                older_than_ms=retention.older_than_ms,
+                most=PRUNED_PER_DIGEST,
+                least=LEAST_KEPT,
+            )
+            if self._state.parameters.kept_days != 0:
+                return {}
+            first = batch.first_message
+            return withdraw(txn, range(first, first + batch.message_count), placed.nodes)
+
+        self._state.follow(change, self._state.store.write(write))
+        self._state.log.told(runs)
+        return True
+
+    def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
+        """Count a failed round: to the tail with a pause, or parked; whether it is parked now.
+
+        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        """
+        failed = msgspec.structs.replace(
+            batch, attempts=min(batch.attempts + 1, MAX_COUNT), last_error=error, not_before_ms=not_before_ms
+        )
+        parked = failed.attempts >= park_after
+        runs = [batch_run(EventKind.BATCH_PARKED, failed, failed.attempts)] if parked else []
+
+        def write(txn: WriteTransaction) -> None:
+            _refuse_changed(txn, batch)
+            if parked:
+                txn.park_batch(failed)
+            else:
+                txn.defer_batch(failed)
+            self._state.log.write(txn, runs)
+
+        self._state.store.write(write)
+        self._state.log.told(runs)
+        return parked
+
+    def retry(self, number: int) -> Batch | None:
+        """Put a parked batch back into the inbox with its attempts forgotten; None when there is none."""
+
+        def write(txn: WriteTransaction) -> Batch | None:
+            batch = txn.batch(number)
+            if batch is None:
+                return None
+            if batch.state != BatchState.PARKED.value:
+                raise Precondition(f"batch b{number} is {batch.state}, not parked", reason="BATCH_NOT_PARKED")
+            fresh = msgspec.structs.replace(batch, attempts=0, not_before_ms=0)
+            self._state.log.write(txn, [batch_run(EventKind.BATCH_RETRIED, batch)])
+            return txn.unpark_batch(fresh)
+
+        retried = self._state.store.write(write)
+        if retried is not None:
+            self._state.log.told([batch_run(EventKind.BATCH_RETRIED, retried)])
+        return retried
+
+
+def _refuse_changed(txn: ReadTransaction, batch: Batch) -> None:
+    if txn.batch(batch.number) != batch:
+        raise BatchChanged
+
+
+def _task(txn: ReadTransaction, batch: Batch) -> DigestTask:
+    records, texts = [], []
+    for number in range(batch.first_message, batch.first_message + batch.message_count):
+        record = txn.message(number)
+        assert record is not None, "an undigested batch has its messages"
+        if is_tombstone(record):
+            continue
+        text = txn.message_text(record)
+        assert text is not None, "an undigested message has its text"
+        records.append(record)
+        texts.append(text)
+    return DigestTask(batch, records, texts)

@@ -1,0 +1,420 @@
+"""The fleet: agent id to open agent, on demand, a bounded number at a time.
+
+An agent is opened by the first verb that needs it and stays open; when `max_open_agents` are open the least
+recently used idle one is closed to make room, and when none is idle the verb is refused (TOO_MANY_AGENTS).
+Opening, closing and erasing one agent never overlap: who comes meanwhile waits for the end of it. That open
+agents do not take too much memory either is seen to by footprint.py.
+
+At a start only agents with a work marker are opened, however many lie on disk. An agent closed by a verb rests:
+its marker stays, and its work goes on with the next verb or the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from ebbtide.actor import actor
+from ebbtide.errors import Conflict, Corrupted, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
+from ebbtide.events import EventKind, EventRun
+from ebbtide.fleet.runtime.agent import Agent, AgentNeeds
+from ebbtide.fleet.runtime.agent_quota import Allowance, Newcomers, agents_within, refuse_beyond
+from ebbtide.fleet.runtime.damage import Damage
+from ebbtide.fleet.runtime.loading import Coming, Loading
+from ebbtide.fleet.runtime.memory_budget import Footprint, least_recently_used
+from ebbtide.fleet.runtime.notifier import Pulse
+from ebbtide.fleet.runtime.scheduler import Scheduler
+from ebbtide.fleet.runtime.watching import MAX_EVENT_STREAMS, Watching
+from ebbtide.ids import AgentId
+from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentSummary
+from ebbtide.store.audit.erased_agents import ERASED
+from ebbtide.store.chain import AuditEntry, AuditRecord
+from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.transfer.receiving import Staged
+from ebbtide.telemetry import get_log, in_background
+
+T = TypeVar("T")
+
+PAUSE_AFTER_REFUSAL_S = 2.0
+"""Pause of an agent's compression after its store refused."""
+
+ROOM_PATIENCE_S = 2.0
+"""How long an opening waits for an idle agent before it is refused."""
+
+MOVES_BATCHES = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
+
+LOADS_AT_ONCE = 4
+"""Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
+
+
+class Fleet:
+    """Every agent of one daemon."""
+
+    def __init__(
+        self,
+        needs: AgentNeeds,
+        defaults: AgentParameters,
+        *,
+        max_open: int,
+        max_resident_bytes: int,
+        compression_concurrency: int,
+        max_event_streams: int = MAX_EVENT_STREAMS,
+    ) -> None:
+        self.needs = needs
+        self.data: DataDirectory = needs.data
+        self.defaults = defaults
+        self.max_open = max_open
+        self.scheduler = Scheduler(self._run_slice, concurrency=compression_concurrency)
+        self._agents: dict[AgentId, Agent] = {}
+        self.footprint = Footprint(self._agents, self.close, needs.pool, max_resident_bytes)
+        self._opening: dict[AgentId, asyncio.Task[bool]] = {}
+        self._closing: dict[AgentId, asyncio.Task[Any]] = {}
+        self._erasing: set[AgentId] = set()
+        self._newcomers = Newcomers()
+        self._restoring: set[AgentId] = set()
+        self._room = Pulse()
+        self._making_room = asyncio.Lock()
+        self._reserved_count = 0
+        self._loading = Loading(needs, defaults, self._told)
+        self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
+        self.watching = Watching(max_event_streams)
+        self.unresumed: dict[AgentId, str] = {}
+        """Agents whose waiting work rests since they could not be opened, with the reason."""
+        self.damage = Damage()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self._is_stopping = False
+        self._log = get_log("fleet")
+
+    # --- life --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to give turns, and take up work left by an earlier life."""
+        self._loop = asyncio.get_running_loop()
+        self.scheduler.start()
+        self._background = [in_background(self._resume()), in_background(self.footprint.keep_small())]
+
+    async def _resume(self) -> None:
+        marked = await self.on_pool(self.data.marked)
+        if marked:
+            self._log.info("work to resume", agents=len(marked))
+        for agent_id in marked:
+            await self._resume_one(agent_id)
+
+    async def _resume_one(self, agent_id: AgentId) -> None:
+        while True:
+            try:
+                async with self.using(agent_id):
+                    return
+            except Exhausted:
+                await self._room.wait(1.0)
+            except EbbtideError as error:
+                self.unresumed[agent_id] = error.reason
+                self._log.error("agent not resumed", agent_id=agent_id, reason=error.reason)
+                return
+
+    def wake_waiters(self) -> None:
+        """Let requests that wait for a digest or an event look again, so that a stop does not wait for them."""
+        self.watching.beat_all()
+        for agent in self._agents.values():
+            agent.digest.progressed.beat()
+
+    async def stop(self) -> None:
+        """Close every agent. What waits stays in the inboxes."""
+        self._is_stopping = True
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        await asyncio.gather(
+            *(self.close(agent_id) for agent_id in list(self._agents)), return_exceptions=True
+        )
+        await asyncio.gather(*self._closing.values(), return_exceptions=True)
+        await self.scheduler.stop()
+
+    # --- an agent to work with ---------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def using(
+        self, agent_id: AgentId, *, create: bool = False, allowance: Allowance | None = None
+    ) -> AsyncIterator[Agent]:
+        """The open agent, held open for the block. AGENT_NOT_FOUND unless it exists or `create` is set."""
+        async with self.ensuring(agent_id, create=create, allowance=allowance) as (agent, _):
+            yield agent
+
+    @asynccontextmanager
+    async def ensuring(
+        self,
+        agent_id: AgentId,
+        overrides: Mapping[str, object] | None = None,
+        *,
+        create: bool = True,
+        allowance: Allowance | None = None,
+    ) -> AsyncIterator[tuple[Agent, bool]]:
+        """The open agent and whether it came into being now, with `overrides` in force from the start."""
+        coming = Coming(create, overrides or {}, allowance, actor())
+        agent, is_new = await self._open(agent_id, coming)
+        agent.users += 1
+        try:
+            yield agent, is_new
+        except Corrupted as error:
+            self.damage.note(agent_id, error)
+            raise
+        finally:
+            agent.users -= 1
+            agent.last_used_s = self.needs.clock.monotonic_s()
+            self.footprint.note(agent)
+            self._room.beat()
+
+    async def _open(self, agent_id: AgentId, coming: Coming) -> tuple[Agent, bool]:
+        is_new = False
+        while True:
+            self._refuse_when_stopping(agent_id)
+            # Nothing is awaited between finding the agent and counting its user.
+            agent = self._agents.get(agent_id)
+            if agent is not None:
+                return agent, is_new
+            if agent_id in self._closing:
+                await asyncio.wait([self._closing[agent_id]])
+            elif agent_id in self._opening:
+                await asyncio.wait([self._opening[agent_id]])
+            else:
+                opening = in_background(self._open_now(agent_id, coming))
+                self._opening[agent_id] = opening
+                opening.add_done_callback(lambda task: self._opened(agent_id, task))
+                is_new = await asyncio.shield(opening)
+
+    def _opened(self, agent_id: AgentId, task: asyncio.Task[bool]) -> None:
+        del self._opening[agent_id]
+        self._room.beat()
+        if not task.cancelled():
+            self.damage.note(agent_id, task.exception())
+
+    def _refuse_when_stopping(self, agent_id: AgentId) -> None:
+        if self._is_stopping:
+            raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+        if agent_id in self._erasing:
+            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+        if agent_id in self._restoring:
+            raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
+
+    async def _open_now(self, agent_id: AgentId, coming: Coming) -> bool:
+        """Open the agent; whether it came into being now."""
+        exists = await self.on_pool(lambda: self.data.exists(agent_id))
+        if exists:
+            return await self._open_within(agent_id, coming, exists)
+        if not coming.may_be_new:
+            raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+        with self._newcomers.arriving(agent_id) as before:
+            allowance = coming.allowance
+            if allowance is not None:
+                await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
+            return await self._open_within(agent_id, coming, exists)
+
+    async def _open_within(self, agent_id: AgentId, coming: Coming, exists: bool) -> bool:
+        await self._reserve_room()
+        try:
+            async with self._loads:
+                await self.footprint.close_idle()
+                workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, coming))
+            agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
+            self._agents[agent_id] = agent
+            self.unresumed.pop(agent_id, None)
+            self.footprint.note(agent)
+        finally:
+            self._reserved_count -= 1
+        self._log.debug("agent opened", agent_id=agent_id, created=not exists)
+        return not exists
+
+    def _told(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
+        """Count what happened and wake who watches; runs on the pool, after the commit."""
+        self.needs.metrics.told(runs)
+        agent = self._agents.get(agent_id)
+        if agent is not None and any(run.kind in MOVES_BATCHES for run in runs):
+            agent.recount()
+        if self.watching.is_watched(agent_id) and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.watching.beat, agent_id)
+
+    async def _reserve_room(self) -> None:
+        """Take one of `max_open` places, closing the least recently used idle agent if need be."""
+        deadline_s = self.needs.clock.monotonic_s() + ROOM_PATIENCE_S
+        async with self._making_room:
+            while len(self._agents) + self._reserved_count + len(self._closing) >= self.max_open:
+                idle = least_recently_used(self._agents.values())
+                if idle is not None:
+                    await self.close(idle.id)
+                    continue
+                left_s = deadline_s - self.needs.clock.monotonic_s()
+                if left_s <= 0:
+                    raise Exhausted(
+                        f"{self.max_open} agents are open and all have work in hand",
+                        reason="TOO_MANY_AGENTS",
+                        retry_after_s=1.0,
+                    )
+                await self._room.wait(left_s)
+            self._reserved_count += 1
+
+    # --- closing and erasing -----------------------------------------------------------------------
+
+    async def close(self, agent_id: AgentId) -> bool:
+        """Close the agent if it is open; whether it was."""
+        if agent_id in self._closing:
+            await asyncio.wait([self._closing[agent_id]])
+            return True
+        agent = self._agents.pop(agent_id, None)
+        if agent is None:
+            return False
+        self.footprint.drop(agent_id)
+        await self._guarded(agent_id, self._shut(agent))
+        return True
+
+    async def _shut(self, agent: Agent) -> None:
+        await self.scheduler.withdraw(agent.id)
+        await agent.close()
+        self.scheduler.ring.leave(agent.id)
+        self._log.debug("agent closed", agent_id=agent.id)
+
+    async def erase(self, agent_id: AgentId) -> AuditRecord:
+        """Close the agent and remove its files for good; the record of it. AGENT_NOT_FOUND when there is none."""
+        if agent_id in self._erasing:
+            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+        if agent_id in self._restoring:
+            raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
+        self._erasing.add(agent_id)
+        try:
+            opening = self._opening.get(agent_id)
+            if opening is not None:
+                await asyncio.wait([opening])
+            await self.close(agent_id)
+            # What could not be finished of an erasure is taken up again.
+            if not await self.on_pool(
+                lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
+            ):
+                raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+            entry = AuditEntry(self.needs.clock.now_ms(), actor(), ERASED, {})
+            erased: list[AuditRecord] = []
+            await self._guarded(
+                agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
+            )
+            self.damage.mended(agent_id)
+            return erased[0]
+        finally:
+            self._erasing.discard(agent_id)
+            self.unresumed.pop(agent_id, None)
+            self.watching.beat(agent_id)
+
+    async def install(self, staged: Staged, *, replace: bool, allowance: Allowance | None = None) -> bool:
+        """Put an agent that was made elsewhere into its place and take up its work; whether it replaced one.
+
+        AGENT_EXISTS when there is one and it is not to be replaced. Who calls this sees it to its end.
+        """
+        agent_id = staged.agent_id
+        self._refuse_when_stopping(agent_id)
+        self._restoring.add(agent_id)
+        try:
+            for task in (self._opening.get(agent_id), self._closing.get(agent_id)):
+                if task is not None:
+                    await asyncio.wait([task])
+            exists = agent_id in self._agents or await self.on_pool(lambda: self._may_exist(agent_id))
+            if exists and not replace:
+                raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
+            if not exists and allowance is not None:
+                with self._newcomers.arriving(agent_id) as before:
+                    await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
+            await self.close(agent_id)
+            put = partial(self.data.install, agent_id, staged.path, staged.entry)
+            await self._guarded(agent_id, self.on_pool(put))
+            self.damage.mended(agent_id)
+        finally:
+            self._restoring.discard(agent_id)
+            self.watching.beat(agent_id)
+        if staged.counts.pending_batches or staged.counts.owed_passes:
+            under_way = [task for task in self._background if not task.done()]
+            self._background = [*under_way, in_background(self._resume_one(agent_id))]
+        return exists
+
+    def _may_exist(self, agent_id: AgentId) -> bool:
+        try:
+            return self.data.exists(agent_id)
+        except (Corrupted, Precondition):
+            # Something damaged is there: what is restored may be meant to take its place.
+            return True
+
+    async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
+        """Run work that must end, also when whoever asked for it goes away; others wait for it."""
+        task = in_background(work)
+        self._closing[agent_id] = task
+
+        def forget(_: asyncio.Task[Any]) -> None:
+            if self._closing.get(agent_id) is task:
+                del self._closing[agent_id]
+            self.footprint.closed()
+            self._room.beat()
+
+        task.add_done_callback(forget)
+        await asyncio.shield(task)
+
+    # --- slices ------------------------------------------------------------------------------------
+
+    def _ask_for_turn(self, agent_id: AgentId) -> None:
+        """A digest has ended, or passes were asked for: the agent owes a pass, and may have grown."""
+        self.scheduler.ask(agent_id)
+        agent = self._agents.get(agent_id)
+        if agent is not None:
+            self.footprint.note(agent)
+
+    async def _run_slice(self, key: Hashable) -> bool:
+        agent = self._agents.get(AgentId(str(key)))
+        if agent is None:
+            return False
+        try:
+            owes_more = await agent.run_slice()
+        except EbbtideError as error:
+            # A full disk, for instance: the pass must neither spin nor hold the turn while it waits.
+            self._log.warning("compression waits", agent_id=agent.id, reason=error.reason)
+            loop = asyncio.get_running_loop()
+            loop.call_later(PAUSE_AFTER_REFUSAL_S, self.scheduler.ask, agent.id)
+            return False
+        self.footprint.note(agent)
+        self._room.beat()
+        return owes_more
+
+    # --- listing -----------------------------------------------------------------------------------
+
+    @property
+    def open_agents(self) -> list[Agent]:
+        """The agents that are open now."""
+        return list(self._agents.values())
+
+    async def summaries(
+        self, after: str, count: int, covers: Callable[[str], bool] = lambda _: True
+    ) -> tuple[list[AgentSummary], str]:
+        """Up to `count` agents of those covered, from the one whose directory follows `after`, and where to go on."""
+        return await self.on_pool(lambda: self._summaries(after, count, covers))
+
+    def _summaries(
+        self, after: str, count: int, covers: Callable[[str], bool]
+    ) -> tuple[list[AgentSummary], str]:
+        found: list[AgentSummary] = []
+        last = ""
+        for directory, meta in agents_within(self.data, covers, after):
+            if len(found) == count:
+                # Where to go on is told to the caller, so it is an agent that they may know of.
+                return found, last
+            last = directory
+            agent = self._agents.get(AgentId(meta.agent_id))
+            counts = meta.counts if agent is None else agent.counts
+            found.append(
+                AgentSummary(
+                    meta.agent_id, meta.created_at_ms, meta.format_version, agent is not None, counts
+                )
+            )
+        return found, ""
+
+    async def on_pool(self, fn: Callable[[], T]) -> T:
+        """Run what blocks on the daemon's threads."""
+        return await asyncio.get_running_loop().run_in_executor(self.needs.pool, fn)

@@ -1,0 +1,104 @@
+"""Loading: an agent's workspace from its files, or from nothing where there are none.
+
+What an earlier life of the daemon left undone in a store is done here, before anybody sees the agent: a compaction
+that an erasure still owes, a work marker that says too much. Who may open what and when, and how many at a time, is
+for the fleet. Methods block; they run on the daemon's threads.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ebbtide.errors import Exhausted, Unavailable
+from ebbtide.events import EventRun, names_run
+from ebbtide.fleet.runtime.agent import AgentNeeds
+from ebbtide.fleet.runtime.agent_quota import Allowance
+from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.fleet.state.event_builder import EventLog
+from ebbtide.heap import fresh_pages
+from ebbtide.ids import AgentId
+from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentCounts
+from ebbtide.store import layout
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.store.port import Identity, WriteTransaction
+from ebbtide.telemetry import get_log
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """How an agent may come into being, where there is none."""
+
+    may_be_new: bool
+    overrides: Mapping[str, object]
+    allowance: Allowance | None
+    asker: str
+    """Who asks for it."""
+
+
+class Loading:
+    """Makes workspaces of the files of one data directory."""
+
+    def __init__(
+        self,
+        needs: AgentNeeds,
+        defaults: AgentParameters,
+        told: Callable[[AgentId, Sequence[EventRun]], None],
+    ) -> None:
+        self._needs = needs
+        self._defaults = defaults
+        self._told = told
+        self._log = get_log("fleet")
+
+    def load(self, agent_id: AgentId, exists: bool, coming: Coming) -> tuple[Workspace, AgentCounts]:
+        """The agent's workspace and what it holds; made now unless it exists."""
+        with fresh_pages():
+            log = self._log_of(agent_id)
+            store = self._needs.data.open_store(agent_id) if exists else self._created(agent_id, coming, log)
+        try:
+            workspace = Workspace(store, self._defaults, log, self._needs.texts)
+            self._compact(workspace)
+            counts = workspace.counts()
+            if workspace.is_compaction_due:
+                return workspace, counts
+            if counts.pending_batches == 0 and counts.owed_passes == 0:
+                self._needs.data.unmark(agent_id)
+            return workspace, counts
+        except BaseException:
+            store.close()
+            raise
+
+    def _created(self, agent_id: AgentId, coming: Coming, log: EventLog) -> LmdbStore:
+        """Create the agent's store. Its parameters and its first audit record are in the commit that creates it."""
+        now_ms = self._needs.clock.now_ms()
+        identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
+        overrides = {name: value for name, value in coming.overrides.items() if value is not None}
+        parameters = AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
+        entry = AuditEntry(now_ms, coming.asker, "created", {"parameters": dict(coming.overrides)})
+        runs = [names_run(sorted(coming.overrides))] if overrides else []
+
+        def begin(txn: WriteTransaction) -> None:
+            txn.set_overrides(overrides, parameters.decay_rate)
+            txn.record(entry, agent_id)
+            log.write(txn, runs)
+
+        store = self._needs.data.create_store(identity, begin)
+        log.told(runs)
+        return store
+
+    def _log_of(self, agent_id: AgentId) -> EventLog:
+        needs = self._needs
+        return EventLog(needs.clock.now_ms, needs.events_keep, partial(self._told, agent_id))
+
+    def _compact(self, workspace: Workspace) -> None:
+        """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""
+        if workspace.is_compaction_due:
+            try:
+                workspace.compact()
+            except (Exhausted, Unavailable) as error:
+                agent_id = workspace.identity.agent_id
+                self._log.warning("compaction waits", agent_id=agent_id, reason=error.reason)

@@ -1,0 +1,250 @@
+"""The state of one open agent: its store, and what is derived from it.
+
+The rule guarded here: **commit, then apply.** A change is computed from the network without touching it, written in
+one transaction, and only then applied to the network and the archive. When the commit fails nothing has changed,
+neither on disk nor in memory; when what is in memory cannot follow a commit, it is given up and built anew.
+
+Deliberately not here: what is changed. The jobs are in `inbox.py`, `passes.py` and `workspace.py`; they run on a pool
+thread, to their end, one at a time, and take what they need (`now_ms`, a time budget) as arguments: no clock, no
+settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Protocol, TypeVar
+
+from ebbtide.changes import Change
+from ebbtide.events import EventRun, names_run
+from ebbtide.fleet.archive.archive import Archive
+from ebbtide.fleet.archive.open_archive import OpenArchive
+from ebbtide.fleet.archive.retention import Retold, citing, retell
+from ebbtide.fleet.state.event_builder import EventLog, happenings
+from ebbtide.fleet.state.recall_filter import Echoes
+from ebbtide.memory.loading import load_network
+from ebbtide.memory.network import Network
+from ebbtide.parameters import AgentParameters
+from ebbtide.records import AgentCounts
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
+from ebbtide.telemetry import get_log
+
+
+class Amendment(Protocol):
+    """What a commit changed about memories that were there: how the network follows it, and how the archive does."""
+
+    @property
+    def change(self) -> Change: ...
+    @property
+    def retold(self) -> Retold | None: ...
+    @property
+    def erased_messages(self) -> Sequence[int]: ...
+    def shelve(self, archive: Archive) -> None: ...
+
+
+A = TypeVar("A", bound=Amendment)
+
+
+class State:
+    """One agent's store, network and archive."""
+
+    def __init__(self, store: Store, defaults: AgentParameters, log: EventLog | None = None) -> None:
+        self.store = store
+        self.log = log or EventLog()
+        self._defaults = defaults
+        self.identity: Identity
+        self.overrides: dict[str, object]
+        self._network: Network | None = None
+        self.open_archive: OpenArchive
+        self.echoes = Echoes()
+        self.epoch = 0
+        """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
+        self.is_compaction_due = store.read(lambda txn: txn.is_compaction_due())
+        """Whether the store's file may still hold what was erased."""
+        self.load()
+        store.on_reopened = self._reopened
+
+    # --- opening and parameters --------------------------------------------------------------------
+
+    @property
+    def network(self) -> Network:
+        """The derived state, built anew where it was lost."""
+        if self._network is None:
+            self.load()
+        assert self._network is not None
+        return self._network
+
+    def load(self) -> None:
+        """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
+        identity, self.overrides, rate, sealed_with = self.store.read(
+            lambda txn: (txn.identity(), txn.overrides(), txn.decay_rate(), txn.sealed_with())
+        )
+        assert identity is not None, "an open store has its identity"
+        self.identity = identity
+        self.open_archive = OpenArchive(identity.agent_id, self.store.path, keeps_index=not sealed_with)
+        parameters = self._resolve(self.overrides)
+        written_with = parameters.decay_rate if rate is None else rate
+        self._network = self.store.read(
+            lambda txn: _read_network(txn, parameters.model_copy(update={"decay_rate": written_with}))
+        )
+        self.epoch += 1
+        if rate != parameters.decay_rate:
+            self._reanchor(self.overrides, parameters)
+        self.network.parameters = parameters
+
+    @property
+    def parameters(self) -> AgentParameters:
+        """The parameters in force."""
+        return self.network.parameters
+
+    def _resolve(self, overrides: Mapping[str, object]) -> AgentParameters:
+        return AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
+
+    def change_parameters(
+        self, changes: Mapping[str, object], entry: AuditEntry | None = None
+    ) -> AgentParameters:
+        """Set parameters of this agent; a null goes back to the daemon's default. `entry` is what the audit log tells.
+
+        A new `decay_rate` first re-anchors every link at its present strength, in the same transaction.
+        """
+        overrides = {**self.overrides, **changes}
+        overrides = {name: value for name, value in overrides.items() if value is not None}
+        parameters = self._resolve(overrides)
+        told = [names_run(sorted(changes))] if overrides != self.overrides else []
+        self._reanchor(overrides, parameters, entry, told)
+        self.overrides = overrides
+        self.network.parameters = parameters
+        self.epoch += 1
+        return parameters
+
+    def _reanchor(
+        self,
+        overrides: Mapping[str, object],
+        parameters: AgentParameters,
+        entry: AuditEntry | None = None,
+        events: Sequence[EventRun] = (),
+    ) -> None:
+        changed = parameters.decay_rate != self.network.parameters.decay_rate
+        change = Change(links=self.network.reanchored() if changed else [])
+
+        def also(txn: WriteTransaction) -> None:
+            txn.set_overrides(overrides, parameters.decay_rate)
+            if entry is not None:
+                txn.record(entry, self.identity.agent_id)
+
+        self.commit(change, also, events)
+
+    def commit(
+        self,
+        change: Change,
+        also: Callable[[WriteTransaction], None] | None = None,
+        events: Sequence[EventRun] = (),
+    ) -> None:
+        """Commit a change, with whatever else belongs to it and the events that it does not tell, and follow it."""
+        runs = [*happenings(self.network, change), *events]
+
+        def write(txn: WriteTransaction) -> Retold | None:
+            messages = citing(txn, change)
+            if messages:
+                # Before the commit: a kill right after it must not leave vectors of what is gone.
+                self.open_archive.drop_index_file()
+            txn.apply(change)
+            if also is not None:
+                also(txn)
+            self.log.write(txn, runs)
+            return retell(txn, messages, change)
+
+        self.follow(change, self.store.write(write))
+        self.log.told(runs)
+
+    def amend(self, write: Callable[[WriteTransaction], A]) -> A:
+        """Commit what changes memories that are there, what they were made from included, and follow it."""
+        self.open_archive.drop_index_file()
+        network = self.network  # built anew where it was lost: not within the transaction
+
+        def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
+            amended = write(txn)
+            runs = happenings(network, amended.change, amended.erased_messages)
+            self.log.write(txn, runs)
+            return amended, runs
+
+        amended, runs = self.store.write(write_and_tell)
+        self.echoes.clear()
+        self.follow(amended.change, amended.retold, amended.shelve)
+        self.log.told(runs)
+        return amended
+
+    def follow(
+        self, change: Change, retold: Retold | None, shelve: Callable[[Archive], None] | None = None
+    ) -> None:
+        """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
+
+        A network behind the disk would give ids a second time; it is built anew by the next job.
+        """
+        try:
+            self.network.apply(change)
+        except Exception as error:
+            self._give_up()
+            get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
+            return
+        if change.forgotten:
+            # What a recall told may be known to nobody any more: who says it again is to be remembered.
+            self.echoes.clear()
+        self.open_archive.follow(lambda archive: archive.note(change.nodes))
+        if shelve is not None:
+            self.open_archive.follow(shelve)
+        self.retell(retold)
+
+    def _reopened(self) -> None:
+        self._give_up()
+        get_log("workspace").warning(
+            "store opened anew after a failed commit", agent_id=self.identity.agent_id
+        )
+
+    def _give_up(self) -> None:
+        """Hold nothing that was derived; the next job builds it anew."""
+        self.open_archive.give_up()
+        self._network = None
+        self.epoch += 1
+
+    def retell(self, retold: Retold | None) -> None:
+        """Let the archive follow what tells messages without their text; loaded anew where that is not known."""
+        if retold is None:
+            self.open_archive.give_up()
+        elif retold:
+            self.open_archive.drop_index_file()
+            self.open_archive.follow(lambda archive: archive.retold(retold))
+
+    def compact(self) -> None:
+        """Leave no byte of what was erased in any file: unused names of links go, the store is written anew."""
+        self.open_archive.give_up()
+        self.open_archive.drop_index_file()
+        self.store.write(lambda txn: txn.drop_unused_relations())
+        self.store.compact()
+        self.is_compaction_due = False
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of memory that the agent's derived state holds."""
+        network = 0 if self._network is None else self._network.resident_bytes
+        return network + self.open_archive.resident_bytes + self.echoes.resident_bytes
+
+    def counts(self) -> AgentCounts:
+        """How much the agent holds."""
+        return self.store.read(lambda txn: txn.counts())
+
+    def dice(self, purpose: str, number: int) -> Random:
+        """Dice that fall the same way whenever the same is done again."""
+        return Random(f"{self.identity.seed}/{purpose}/{number}")
+
+
+def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
+    return load_network(
+        parameters,
+        txn.node_texts(),
+        txn.scan_columns(),
+        txn.link_columns(),
+        txn.focus(),
+        txn.next_node_id(),
+    )

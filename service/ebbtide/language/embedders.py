@@ -1,0 +1,36 @@
+"""From settings to an embedder. Each kind is imported only where the settings name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+from ebbtide.language.embedding import Embedder, stamp_of
+
+if TYPE_CHECKING:
+    from ebbtide.settings import EmbeddingSettings, LanguageSettings
+
+
+def make_embedder(
+    embedding: EmbeddingSettings,
+    language: LanguageSettings,
+    pool: Executor,
+    yield_to_requests: Callable[[], None],
+) -> Embedder | None:
+    """Return the embedder that the settings name, or None. It shares the circuit breaker settings of `language`.
+
+    It runs on `pool` and calls `yield_to_requests` between small steps. It loads nothing and calls no server before
+    the first text.
+    """
+    kind = embedding.model
+    if stamp_of(embedding) is None:
+        return None
+    if kind in ("auto", "builtin"):
+        from ebbtide.language.builtin.static_embedder import StaticEmbedder
+
+        return StaticEmbedder(pool, yield_to_requests)
+
+    from ebbtide.language.served.served_embedding import served_embedder
+
+    return served_embedder(embedding, language, pool)

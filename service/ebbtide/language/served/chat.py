@@ -1,0 +1,217 @@
+"""What the clients of both kinds of server share: the breaker, the context they count on, how tries differ.
+
+The guess of tokens is corrected upwards by what the server counts. The second try of a question is asked a
+little differently (temperature, seed): at temperature 0 the same question would get the same useless reply.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from ebbtide.errors import InvalidRequest, Unavailable
+from ebbtide.language.port import BadReply, ModelState, ModelUnavailable, attempt
+from ebbtide.language.served.breaker import Breaker, BreakerPolicy
+from ebbtide.language.served.dialects import Ladder
+from ebbtide.language.served.parsing import object_of
+from ebbtide.language.served.questions import Question
+from ebbtide.language.served.served import Overflow
+from ebbtide.language.served.wire import Broken, Refused, Wire
+from ebbtide.offload.pool import INLINE, TextWorkers
+
+WARMER = 0.3
+"""Added to the temperature for every further try of a question."""
+
+LARGEST_CORRECTION = 3.0
+"""However a server counts, a question is not guessed larger than this many times."""
+
+LOOK_TIMEOUT_S = 2.0
+LOOK_KEPT_S = 3.0
+"""A look at the server may take so long, and counts for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What the settings say of a server, apart from its kind."""
+
+    base_url: str
+    model_name: str
+    api_key: str = field(default="", repr=False)
+    timeout_s: float = 300.0
+    num_ctx: int = 8192
+    temperature: float = 0.0
+    seed: int = 0
+    keep_alive: str = "30m"
+    connections: int = 8
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+    texts: TextWorkers = field(default=INLINE, repr=False)
+    """Where long replies are parsed."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """Tokens as the server counts them, since the start."""
+
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    requests: int = 0
+
+
+class ServerChat:
+    """One server, asked over HTTP through its breaker."""
+
+    kind = ""
+    ways: tuple[str, ...] = ("nothing",)
+    """Ways of asking for JSON, best first."""
+    optional: tuple[str, ...] = ()
+    """Words of a request that a server may refuse; it is then asked without them."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self.name = options.model_name
+        self.options = options
+        self.usage = Usage()
+        self.breaker = Breaker(options.breaker)
+        self._wire = Wire(
+            options.base_url,
+            timeout_s=options.timeout_s,
+            api_key=options.api_key,
+            connections=options.connections,
+        )
+        self._ladder: Ladder[str] = Ladder(self.ways)
+        self._left_out: set[str] = set()
+        self._correction = 1.0
+        self._window = options.num_ctx
+        self._tries = count(1)
+        self._looked: tuple[float, ModelState] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options!r})"
+
+    async def window(self) -> int:
+        """Tokens of context, in the measure of our own guess."""
+        return int(self._window / self._correction)
+
+    async def ask(self, question: Question) -> dict[str, Any]:
+        """The object that the model replied."""
+        self._must_fit(question)
+        with self.breaker.passing():
+            return await self._put(question)
+
+    async def state(self) -> ModelState:
+        """Whether the server is there and has the model; a look is good for a few seconds."""
+        if not self.breaker.is_closed:
+            return self._told(False, self.breaker.last_error)
+        if self._looked is not None and time.monotonic() - self._looked[0] < LOOK_KEPT_S:
+            return self._looked[1]
+        try:
+            await self._look()
+        except ModelUnavailable as error:
+            state = self._told(False, str(error))
+        else:
+            state = self._told(True, self.breaker.last_error)
+        self._looked = (time.monotonic(), state)
+        return state
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent."""
+        await self._wire.close()
+
+    # --- what each kind of server does in its own way ------------------------------------------------
+
+    async def _learn_model(self) -> None:
+        """Once: what the server tells of the model, above all its context."""
+        raise NotImplementedError
+
+    async def _chat(self, question: Question, way: str) -> str:
+        """Put the question in this way; what the model wrote. Refused where the server does not take it."""
+        raise NotImplementedError
+
+    def _consider(self, refusal: Refused) -> None:
+        """Raise what a refusal means, unless it may be the way of asking that was refused."""
+        raise NotImplementedError
+
+    async def _look(self) -> None:
+        """ModelUnavailable where the server is not there or has not the model."""
+        raise NotImplementedError
+
+    # --- what all have in common -----------------------------------------------------------------------
+
+    async def _put(self, question: Question) -> dict[str, Any]:
+        await self._learn_model()
+        self._must_fit(question)
+        unproven: list[str] = []
+        last: Exception | None = None
+        for way in self._ladder.candidates():
+            try:
+                reply = await self._chat(question, way)
+            except Refused as refusal:
+                self._consider(refusal)
+                unproven.append(way)
+                last = BadReply(f"the server refused the question (HTTP {refusal.status})")
+            except Broken as error:
+                if self._ladder.is_proven(way):
+                    raise
+                unproven.append(way)
+                last = error
+            else:
+                self._ladder.settled(way, unproven, isinstance(last, Broken))
+                return await self._read(way, reply, question)
+        assert last is not None
+        raise last
+
+    async def _read(self, way: str, reply: str, question: Question) -> dict[str, Any]:
+        """The object in a reply; note whether this way of asking leads to JSON."""
+        try:
+            found = await self.options.texts.run(len(reply), object_of, reply, question.key)
+        except BadReply as error:
+            self._ladder.read(way, is_json="not JSON" not in str(error))
+            raise
+        except (InvalidRequest, Unavailable) as error:
+            raise BadReply(f"the reply cannot be parsed: {error.reason}") from None
+        self._ladder.read(way, is_json=True)
+        return found
+
+    async def _post(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+        """POST a request, again without each optional word that the server refuses by name."""
+        while True:
+            try:
+                return await self._wire.post(
+                    path, {word: value for word, value in request.items() if word not in self._left_out}
+                )
+            except Refused as refusal:
+                refused = [w for w in self.optional if w in refusal.body and w not in self._left_out]
+                if refusal.status not in (400, 422) or not refused:
+                    raise
+                self._left_out.add(refused[0])
+
+    def _must_fit(self, question: Question) -> None:
+        if self._needed(question) > self._window:
+            raise Overflow
+
+    def _needed(self, question: Question) -> int:
+        return int(question.prompt_tokens * self._correction) + question.reply_tokens
+
+    def _sampling(self) -> tuple[float, int]:
+        """Temperature and seed of this try."""
+        options, again = self.options, attempt.get()
+        if again == 0:
+            return options.temperature, options.seed
+        return min(1.5, options.temperature + WARMER * again), options.seed + next(self._tries)
+
+    def _count(self, question: Question, prompt_tokens: Any, reply_tokens: Any) -> None:
+        self.usage.requests += 1
+        if isinstance(prompt_tokens, int) and not isinstance(prompt_tokens, bool) and prompt_tokens > 0:
+            self.usage.prompt_tokens += prompt_tokens
+            ratio = prompt_tokens / question.prompt_tokens
+            self._correction = min(LARGEST_CORRECTION, max(self._correction, ratio))
+        if isinstance(reply_tokens, int) and not isinstance(reply_tokens, bool) and reply_tokens > 0:
+            self.usage.reply_tokens += reply_tokens
+
+    def _told(self, is_available: bool, detail: str) -> ModelState:
+        return ModelState(self.kind, self.name, is_available, detail)
+
+    def _strange(self, what: str) -> ModelUnavailable:
+        """An answer that is none of the protocol: this is not the server we take it for."""
+        return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")

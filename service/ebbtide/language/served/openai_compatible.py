@@ -1,0 +1,165 @@
+"""Models behind the interface that OpenAI made common: llama.cpp, vLLM, LM Studio, OpenAI itself and others.
+
+They agree on the address and on little else. How to ask for JSON is found out (`dialects.py`); optional words
+that a server refuses by name are left out from then on; how much context there is, is read from `/v1/models`
+where a server says so, and from its refusals.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ebbtide.language.port import BadReply, ModelUnavailable
+from ebbtide.language.served.chat import LOOK_TIMEOUT_S, ServerChat, ServerOptions
+from ebbtide.language.served.questions import Question, unbounded
+from ebbtide.language.served.served import Overflow, Overlong
+from ebbtide.language.served.wire import Refused
+
+CONTEXT_FIELDS = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "context_window")
+"""Where servers say how much context they serve: llama.cpp, vLLM, LM Studio, OpenRouter, Groq."""
+
+SMALLEST_WINDOW = 1024
+
+_TOO_LONG = re.compile(
+    r"context|exceeds?\b.{0,200}\btokens|too many tokens|maximum.{0,200}length", re.IGNORECASE | re.DOTALL
+)
+_SERVED = re.compile(r"(?:\"n_ctx\"\s{0,8}:\s{0,8}|context (?:length|size|window)[^\d]{1,20})(\d{3,8})")
+
+
+class OpenAICompatibleChat(ServerChat):
+    """Asks one model of one server."""
+
+    kind = "openai"
+    ways = ("json_schema", "plain json_schema", "json_object with schema", "json_object", "nothing")
+    optional = ("chat_template_kwargs", "seed", "temperature")
+
+    def __init__(self, options: ServerOptions) -> None:
+        super().__init__(options)
+        self._length_word = "max_tokens"
+        self._knows_model = False
+        self._has_answered = False
+
+    async def _chat(self, question: Question, way: str) -> str:
+        try:
+            answer = await self._post("/v1/chat/completions", self._request(question, way))
+        except Refused as refusal:
+            if self._length_word not in refusal.body or "max_completion_tokens" not in refusal.body:
+                raise
+            self._length_word = "max_completion_tokens"
+            answer = await self._post("/v1/chat/completions", self._request(question, way))
+        usage = answer.get("usage")
+        if isinstance(usage, dict):
+            self._count(question, usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        choices = answer.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            raise self._strange("choices")
+        self._has_answered = True
+        if choice.get("finish_reason") == "length":
+            raise Overlong("the reply has no end")
+        return _content(message.get("content"))
+
+    def _request(self, question: Question, way: str) -> dict[str, Any]:
+        temperature, seed = self._sampling()
+        request: dict[str, Any] = {
+            "model": self.name,
+            "messages": [
+                {"role": "system", "content": question.system},
+                {"role": "user", "content": question.user},
+            ],
+            "stream": False,
+            self._length_word: question.reply_tokens,
+            "temperature": temperature,
+            "seed": seed,
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
+        response_format = _response_format(question, way)
+        if response_format:
+            request["response_format"] = response_format
+        return request
+
+    def _consider(self, refusal: Refused) -> None:
+        if refusal.status == 404:
+            raise self._missing() if "model" in refusal.body.lower() else self._strange("knowing chats")
+        if refusal.status == 413:
+            self._window = max(SMALLEST_WINDOW, self._window // 2)
+            raise Overflow
+        if refusal.status not in (400, 422):
+            raise BadReply(f"the server refused the question (HTTP {refusal.status})")
+        if _TOO_LONG.search(refusal.body):
+            found = _SERVED.search(refusal.body)
+            served = int(found[1]) if found else self._window // 2
+            self._window = max(SMALLEST_WINDOW, min(served, self._window))
+            raise Overflow
+
+    async def _learn_model(self) -> None:
+        """Once: how much context does the server say it serves?"""
+        if self._knows_model:
+            return
+        try:
+            models = await self._models()
+        except ModelUnavailable:
+            # Whether it is there the question itself will tell, and some servers have no such list.
+            return
+        self._knows_model = True
+        for model in models:
+            if model.get("id") == self.name or len(models) == 1:
+                meta = model.get("meta")
+                about = {**(meta if isinstance(meta, dict) else {}), **model}
+                sizes = [about[field] for field in CONTEXT_FIELDS if isinstance(about.get(field), int)]
+                self._window = min([self._window, *(size for size in sizes if size > 0)])
+
+    async def _look(self) -> None:
+        models = await self._models()
+        if self._has_answered or any(model.get("owned_by") == "llamacpp" for model in models):
+            # It answers to this name, listed or not: some servers take any name for their only model.
+            return
+        ids = {name for model in models for name in (model.get("id"), *_aliases(model)) if name}
+        if ids and self.name not in ids:
+            raise self._missing()
+
+    async def _models(self) -> list[dict[str, Any]]:
+        try:
+            models = (await self._wire.get("/v1/models", timeout_s=LOOK_TIMEOUT_S)).get("data")
+        except (Refused, BadReply):
+            raise self._strange("a list of models") from None
+        if not isinstance(models, list):
+            raise self._strange("a list of models")
+        return [model for model in models if isinstance(model, dict)]
+
+    def _missing(self) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"model {self.name} is not on the server {self._wire.base_url}; "
+            "GET /v1/models there lists the names it knows"
+        )
+
+
+def _response_format(question: Question, way: str) -> dict[str, Any] | None:
+    if way in ("json_schema", "plain json_schema"):
+        schema = question.schema if way == "json_schema" else unbounded(question.schema)
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": question.task, "strict": True, "schema": schema},
+        }
+    if way == "json_object with schema":
+        return {"type": "json_object", "schema": unbounded(question.schema)}
+    return {"type": "json_object"} if way == "json_object" else None
+
+
+def _content(content: Any) -> str:
+    """The text of a message, also where it comes in parts; none is an empty reply."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    if content is None:
+        raise BadReply("the reply is empty")
+    if not isinstance(content, str):
+        raise BadReply("the reply is not a text")
+    return content
+
+
+def _aliases(model: dict[str, Any]) -> list[Any]:
+    aliases = model.get("aliases")
+    return aliases if isinstance(aliases, list) else []

@@ -1,0 +1,180 @@
+"""The questions put to a model server: prompt, fenced data, schema of the reply, and how long each may get.
+
+Prompts are files in Chinese and English beside this module, each under 1 000 tokens. What was said in a
+conversation stands between two marks that carry a hash of it, so that no text can hold its own end mark, as
+JSON, so that no text can pretend to be another message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from string import Template
+from typing import Any, Literal
+
+from ebbtide.language.builtin.scripts import is_dense
+from ebbtide.language.port import Utterance
+from ebbtide.language.served.replies import (
+    LONGEST_KEYWORD,
+    LONGEST_PHRASE,
+    LONGEST_RELATION,
+    MOST_KEYWORDS,
+    TOLERANCE,
+)
+from ebbtide.language.tokens import estimate
+
+Task = Literal["segment", "process", "shorten", "relate"]
+TASKS: tuple[Task, ...] = ("segment", "process", "shorten", "relate")
+LOCALES = ("zh", "en")
+
+TOKENS_OF_TEMPLATE = 40
+"""What a server's chat template adds around two messages."""
+
+MOST_MESSAGES_OF_SEGMENT = 8
+"""One thing is seldom told over more messages than this."""
+
+REPLY_OF_PROCESS = 260
+REPLY_OF_RELATION = 24
+"""Tokens of a phrase with keywords; of one relation name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request to a model server."""
+
+    task: Task
+    key: str
+    """The member that every usable reply has."""
+    system: str
+    user: str
+    schema: dict[str, Any]
+    reply_tokens: int
+
+    @property
+    def prompt_tokens(self) -> int:
+        """What the question takes of the context, guessed high."""
+        return estimate(self.system) + estimate(self.user) + TOKENS_OF_TEMPLATE
+
+
+def segment_question(said: Sequence[Utterance], max_chars: int) -> Question:
+    """Cut these messages into segments."""
+    lines = [
+        _json({"message": index, "who": message.speaker or message.role, "says": message.text})
+        for index, message in enumerate(said)
+    ]
+    length = sum(len(message.text) for message in said)
+    # A small model may go on for ever: the schema lets it end, and well within the tokens of the reply.
+    most = 1 + len(said) + length // 80
+    longest = min(2 * max_chars, length + 40)
+    one = _object(
+        messages={
+            "type": "array",
+            # Only numbers that exist: small models like to count on.
+            "items": {"type": "integer", "enum": list(range(len(said)))},
+            "minItems": 1,
+            "maxItems": min(len(said), MOST_MESSAGES_OF_SEGMENT),
+        },
+        text={"type": "string", "maxLength": longest},
+    )
+    reply = round(1.4 * sum(estimate(message.text) for message in said)) + 50 * most + 120
+    return _question(
+        "segment",
+        "segments",
+        "\n".join(lines),
+        "".join(message.text for message in said),
+        _object(segments={"type": "array", "items": one, "minItems": 1, "maxItems": most}),
+        reply,
+        limit=max_chars,
+    )
+
+
+def process_question(text: str) -> Question:
+    """Summarise this memory and name its keywords."""
+    return _question(
+        "process", "phrase", _json({"text": text}), text, _object(**_summary()), REPLY_OF_PROCESS
+    )
+
+
+def shorten_question(text: str, target: int) -> Question:
+    """Shorten this memory to so many characters."""
+    most = max(1, int(target * TOLERANCE))
+    schema = _object(content={"type": "string", "maxLength": most}, **_summary())
+    tokens_per_char = estimate(text) / max(1, len(text))
+    reply = round(1.5 * target * tokens_per_char) + REPLY_OF_PROCESS
+    return _question("shorten", "content", _json({"text": text}), text, schema, reply, limit=target)
+
+
+def relate_question(node: str, others: Sequence[str]) -> Question:
+    """Name the relation of this memory to each of the others."""
+    data = _json({"memory": node, "others": {str(i): text for i, text in enumerate(others)}})
+    name = {"type": "string", "maxLength": LONGEST_RELATION}
+    names = _object(**{str(i): name for i in range(len(others))})
+    reply = 60 + REPLY_OF_RELATION * len(others)
+    return _question("relate", "names", data, node, _object(names=names), reply)
+
+
+def overhead_tokens(task: Task) -> int:
+    """What a question of this kind takes of the context beside its data, in either language."""
+    return max(sum(map(estimate, _prompt(task, locale))) for locale in LOCALES) + TOKENS_OF_TEMPLATE + 20
+
+
+def unbounded(schema: Any) -> Any:
+    """The schema without bounds on lengths, which some servers do not know."""
+    if isinstance(schema, dict):
+        bounds = ("maxLength", "minItems", "maxItems")
+        return {name: unbounded(value) for name, value in schema.items() if name not in bounds}
+    return [unbounded(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _question(
+    task: Task,
+    key: str,
+    data: str,
+    spoken: str,
+    schema: dict[str, Any],
+    reply_tokens: int,
+    limit: int = 0,
+) -> Question:
+    system, user = _prompt(task, "zh" if is_dense(spoken) else "en")
+    mark = hashlib.blake2b(data.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return Question(
+        task,
+        key,
+        Template(system).substitute(limit=limit),
+        Template(user).substitute(mark=mark, data=data, limit=limit),
+        schema,
+        reply_tokens,
+    )
+
+
+@cache
+def _prompt(task: Task, locale: str) -> tuple[str, str]:
+    folder = resources.files("ebbtide.language") / "prompts"
+    text = (folder / f"{task}.{locale}.txt").read_text(encoding="utf-8")
+    system, _, user = text.partition("\n---\n")
+    return system.strip(), user.strip()
+
+
+def _summary() -> dict[str, Any]:
+    keyword = {"type": "string", "maxLength": LONGEST_KEYWORD}
+    return {
+        "phrase": {"type": "string", "maxLength": LONGEST_PHRASE},
+        "keywords": {"type": "array", "items": keyword, "minItems": 1, "maxItems": MOST_KEYWORDS},
+    }
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

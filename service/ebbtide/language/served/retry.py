@@ -1,0 +1,258 @@
+"""Asking a model with patience: time-outs, retries, back-off, and a count of how its replies parse.
+
+Two kinds of failure stay apart (see `port.py`). A *transport* failure is repeated with growing pauses, up to
+`max_retries` for one call, and then surfaces as ModelUnavailable. An unusable *reply* is asked for again at
+once, up to `max_bad_replies`, and then surfaces as BadReply. Background calls (compression) do not repeat
+transport failures at all: a scan never waits for a server.
+
+A conversation too long for one request of a model is asked about in portions, each with its own patience, so
+that its length neither runs into the time-out nor keeps others waiting. Answered portions are kept a while: an
+outage in the middle does not begin the conversation anew.
+
+A model that answers many questions in one go (`process_many`, `relate_many`: the answers to the first of them,
+as many as it likes) is asked so, where the caller has many. Each question counts as a call all the same, and
+what such an answer leaves open is asked for one by one, with patience.
+
+No place at the gate is held while pausing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ebbtide.language.port import (
+    BadReply,
+    LanguageModel,
+    ModelState,
+    ModelUnavailable,
+    Processed,
+    Segment,
+    TextTooComplex,
+    TextToProcess,
+    Utterance,
+    attempt,
+)
+from ebbtide.language.served.gate import Gate, Priority
+from ebbtide.language.served.portions import Portion, placed
+from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
+from ebbtide.metrics import Metrics
+from ebbtide.telemetry import span
+
+T = TypeVar("T")
+Q = TypeVar("Q")
+
+MOST_PORTIONS_KEPT = 256
+"""Answered portions of long conversations that are remembered while their digest goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long and how often to ask. Times in seconds."""
+
+    timeout_s: float = 300.0
+    max_retries: int = 15
+    max_bad_replies: int = 3
+    base_s: float = 1.0
+    cap_s: float = 30.0
+
+    def pause_s(self, failures: int) -> float:
+        """The pause after so many failures in a row: doubling, capped."""
+        return min(self.cap_s, self.base_s * 2.0 ** min(failures - 1, 32))
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the calls of one task."""
+
+    calls: int = 0
+    parsed: int = 0
+    bad_replies: int = 0
+    unavailable: int = 0
+
+
+@dataclass(slots=True)
+class Asking:
+    """A model behind a gate, asked with patience. Its methods are those of the port, with a priority."""
+
+    model: LanguageModel
+    gate: Gate
+    patience: Patience
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    under_way: dict[int, float] = field(default_factory=dict)
+    """When each call under way began, by the event loop's clock."""
+    troubled: bool = False
+    """Whether the latest call found no server: nobody should wait for the model now."""
+    metrics: Metrics = field(default_factory=Metrics)
+    _answered: OrderedDict[tuple[Portion, int], list[Segment]] = field(default_factory=OrderedDict)
+
+    async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
+        """Cut messages into segments; see the port."""
+
+        split = getattr(self.model, "portions", None)
+        portions: list[Portion] = await split(messages) if split is not None else []
+        if len(portions) < 2:
+            return await self._segment(messages, max_chars)
+        segments: list[Segment] = []
+        for portion in portions:
+            answer = self._answered.get((portion, max_chars))
+            if answer is None:
+                answer = await self._segment([piece.said for piece in portion], max_chars)
+                self._answered[portion, max_chars] = answer
+                while len(self._answered) > MOST_PORTIONS_KEPT:
+                    self._answered.popitem(last=False)
+            segments += placed(answer, portion)
+        for portion in portions:
+            self._answered.pop((portion, max_chars), None)
+        return segments
+
+    async def _segment(self, messages: Sequence[Utterance], max_chars: int) -> list[Segment]:
+        async def ask() -> list[Segment]:
+            reply = await self.model.segment(messages, max_chars=max_chars)
+            return checked_segments(reply, messages, max_chars)
+
+        return await self._insist("segment", ask, Priority.FOREGROUND)
+
+    async def process(
+        self,
+        text: str,
+        *,
+        prefix: str = "",
+        target_length: int | None = None,
+        priority: Priority = Priority.FOREGROUND,
+    ) -> Processed:
+        """Make a memory of a text; see the port."""
+
+        async def ask() -> Processed:
+            reply = await self.model.process(text, prefix=prefix, target_length=target_length)
+            return checked_processed(reply, text, prefix, target_length)
+
+        return await self._insist("process", ask, priority)
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether the model makes many memories in one go."""
+        return hasattr(self.model, "process_many")
+
+    async def process_many(
+        self, texts: Sequence[TextToProcess], *, priority: Priority = Priority.FOREGROUND
+    ) -> list[Processed]:
+        """Make memories of the first of some texts; none where a model takes them singly."""
+
+        def checked(reply: Processed, asked: TextToProcess) -> Processed:
+            return checked_processed(reply, *asked)
+
+        return await self._first_of("process", texts, checked, priority)
+
+    async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+        """Name the relations of the first of some nodes to their focuses; none where a model takes them singly."""
+
+        def checked(reply: list[str], asked: tuple[str, Sequence[str]]) -> list[str]:
+            return checked_names(reply, len(asked[1]))
+
+        return await self._first_of("relate", questions, checked)
+
+    async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
+        """Name relations; see the port."""
+
+        async def ask() -> list[str]:
+            return checked_names(await self.model.relate(node, focuses), len(focuses))
+
+        return await self._insist("relate", ask, Priority.FOREGROUND)
+
+    @property
+    def longest_call_s(self) -> float:
+        """How long the oldest call under way has taken so far; 0 when none is."""
+        began_s = min(self.under_way.values(), default=None)
+        return 0.0 if began_s is None else asyncio.get_running_loop().time() - began_s
+
+    async def state(self) -> ModelState:
+        """Who answers, and whether it does."""
+        return await self.model.state()
+
+    async def close(self) -> None:
+        """Let go of the model."""
+        await self.model.close()
+
+    async def _insist(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+        tally = self.tallies.setdefault(task, Tally())
+        failures = bad_replies = 0
+        retries = self.patience.max_retries if priority is Priority.FOREGROUND else 0
+        while True:
+            try:
+                attempt.set(bad_replies)
+                answer = await self._once(task, tally, ask, priority)
+            except ModelUnavailable as error:
+                self.troubled = True
+                tally.unavailable += 1
+                failures += 1
+                if failures > retries:
+                    raise
+                await asyncio.sleep(error.retry_after_s or self.patience.pause_s(failures))
+            except BadReply as error:
+                self.troubled = False
+                tally.bad_replies += 1
+                bad_replies += 1
+                if bad_replies >= self.patience.max_bad_replies or isinstance(error, TextTooComplex):
+                    raise
+            else:
+                self.troubled = False
+                tally.parsed += 1
+                return answer
+
+    async def _first_of(
+        self,
+        task: str,
+        questions: Sequence[Q],
+        checked: Callable[[T, Q], T],
+        priority: Priority = Priority.FOREGROUND,
+    ) -> list[T]:
+        """The answers of a model that takes many questions in one go, up to the first one it fails at."""
+        many: Callable[[Sequence[Q]], Awaitable[list[T]]] | None = getattr(self.model, f"{task}_many", None)
+        if many is None:
+            return []
+        tally = self.tallies.setdefault(task, Tally())
+        answers: list[T] = []
+        try:
+            attempt.set(0)
+            replies = await self._once(task, tally, lambda: many(questions), priority)
+            for number, (reply, asked) in enumerate(zip(replies, questions, strict=False)):
+                tally.calls += number > 0
+                answers.append(checked(reply, asked))
+        except ModelUnavailable:
+            self.troubled = True
+            tally.unavailable += 1
+            return []
+        except BadReply:
+            tally.bad_replies += 1
+        self.troubled = False
+        tally.parsed += len(answers)
+        return answers
+
+    async def _once(self, task: str, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+        async with self.gate.passing(priority):
+            tally.calls += 1
+            call, now_s = object(), asyncio.get_running_loop().time()
+            self.under_way[id(call)] = now_s
+            outcome = "cancelled"
+            try:
+                async with asyncio.timeout(self.patience.timeout_s) as limit:
+                    with span("model.call", task=task):
+                        answer = await ask()
+                outcome = "ok"
+                return answer
+            except TimeoutError as error:
+                outcome = "unavailable"
+                if not limit.expired():
+                    raise
+                seconds = self.patience.timeout_s
+                raise ModelUnavailable(f"no answer within {seconds:g} s") from error
+            except (ModelUnavailable, BadReply) as error:
+                outcome = "bad_reply" if isinstance(error, BadReply) else "unavailable"
+                raise
+            finally:
+                del self.under_way[id(call)]
+                self.metrics.model_call(task, outcome, asyncio.get_running_loop().time() - now_s)

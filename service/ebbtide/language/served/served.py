@@ -1,0 +1,236 @@
+"""A model on a server: the three tasks of the port over any server that can chat.
+
+What is the same for every kind of server stands here: questions, portions that fit, replies taken apart. A
+`Chat` puts one question to one kind of server. It refuses with `Overflow` what does not fit into the context
+that the server really has; the question is then asked in smaller parts. Nothing is cut off.
+
+A new memory's content is its segment, word for word: only summary and keywords are asked for. So nothing can be
+lost or invented between what was said and what is first remembered; shortening is the model's own work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from ebbtide.language.builtin.shortening import shorten as shorten_by_rules
+from ebbtide.language.port import BadReply, ModelState, Processed, Segment, Utterance
+from ebbtide.language.served.parsing import names_in, numbers_in, text_in, texts_in
+from ebbtide.language.served.portions import Portion, completed, halves_of, parts_of, placed, portions_of
+from ebbtide.language.served.questions import (
+    Question,
+    overhead_tokens,
+    process_question,
+    relate_question,
+    segment_question,
+    shorten_question,
+)
+from ebbtide.language.served.replies import MOST_KEYWORDS, cut_at_clause
+from ebbtide.language.tokens import estimate
+
+T = TypeVar("T")
+
+LARGEST_PORTION_TOKENS = 2000
+"""More of a conversation at a time than this makes small models forget parts of it."""
+
+LEAST_ROOM_TOKENS = 160
+"""Room for data that is assumed at least; a server with less is of no use."""
+
+SHORTEST_EXCERPT = 40
+"""Characters to which a text is excerpted at most where only its gist is asked about."""
+
+
+class Overflow(Exception):
+    """The question does not fit into what the server has room for, or left no room for the reply."""
+
+
+class Overlong(BadReply):
+    """The reply was cut off before its end: it went on longer than any sensible one."""
+
+
+class Chat(Protocol):
+    """Puts questions to one kind of server."""
+
+    kind: str
+    name: str
+
+    async def window(self) -> int:
+        """Tokens of context for prompt and reply together, as far as is known."""
+
+    async def ask(self, question: Question) -> dict[str, Any]:
+        """The object that the model replied. Overflow, BadReply or ModelUnavailable."""
+
+    async def state(self) -> ModelState:
+        """Whether the server is there and has the model."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class ServedModel:
+    """Segments, summarises, shortens and relates with the help of a server."""
+
+    def __init__(self, chat: Chat) -> None:
+        self.chat = chat
+        self.name = chat.name
+
+    def __repr__(self) -> str:
+        return f"ServedModel({self.chat!r})"
+
+    async def portions(self, messages: Sequence[Utterance]) -> list[Portion]:
+        """What of a conversation goes into one request each."""
+        room = await self.chat.window() - overhead_tokens("segment") - 120
+        # The reply repeats what was said, so data needs its place twice and a half.
+        most = min(LARGEST_PORTION_TOKENS, max(LEAST_ROOM_TOKENS, int(room / 2.5)))
+        return portions_of(messages, most)
+
+    async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
+        """Segments in the model's words; what it leaves out is segmented by rule."""
+        segments: list[Segment] = []
+        for portion in await self.portions(messages):
+            segments += await self._segment(portion, max_chars)
+        return segments
+
+    async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
+        """The text with summary and keywords, or a shorter text with new ones."""
+        body = text.removeprefix(prefix)
+        if target_length is None:
+            phrase, keywords = await self._summarise(body)
+            return Processed(text, phrase, keywords)
+        has_room = 2 * len(prefix) <= target_length
+        target = target_length - len(prefix) if has_room else target_length
+        short = await self._shorten(body, target)
+        label = prefix if has_room and not short.content.startswith(prefix) else ""
+        return Processed(label + short.content, short.phrase, short.keywords)
+
+    async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
+        """Names for all focuses in one question, or in several where they do not fit."""
+        if not focuses:
+            return []
+        names: list[str] = []
+        for some in await self._related_groups(node, focuses):
+            names += await self._relate(*some)
+        return names
+
+    async def state(self) -> ModelState:
+        """Whether the server is there and has the model."""
+        return await self.chat.state()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self.chat.close()
+
+    # --- segmenting ---------------------------------------------------------------------------------
+
+    async def _segment(self, portion: Portion, max_chars: int) -> list[Segment]:
+        said = [piece.said for piece in portion]
+        try:
+            reply = await self.chat.ask(segment_question(said, max_chars))
+        except (Overflow, Overlong) as error:
+            is_alone = len(portion) == 1
+            halves = [] if is_alone and isinstance(error, Overlong) else halves_of(portion)
+            if not halves:
+                raise BadReply("the model cannot take in even a part of a message") from None
+            return [segment for half in halves for segment in await self._segment(half, max_chars)]
+        segments = _segments_in(reply, said)
+        return placed(completed(segments, said, max_chars), portion) if segments else []
+
+    # --- processing ---------------------------------------------------------------------------------
+
+    async def _summarise(self, text: str) -> tuple[str, tuple[str, ...]]:
+        async def ask(part: str) -> tuple[str, list[str]]:
+            reply = await self.chat.ask(process_question(part))
+            return text_in(reply, "phrase"), texts_in(reply, "keywords")
+
+        answers = await self._in_parts(text, overhead_tokens("process") + 260, ask)
+        # One keyword of each part in turn, so that every part has a say.
+        longest = max(len(keywords) for _, keywords in answers)
+        turns = [keywords[turn] for turn in range(longest) for _, keywords in answers if turn < len(keywords)]
+        return answers[0][0], tuple(dict.fromkeys(turns))[:MOST_KEYWORDS]
+
+    async def _shorten(self, text: str, target: int) -> Processed:
+        async def ask(part: str) -> Processed:
+            share = max(1, target * len(part) // max(1, len(text))) if len(part) < len(text) else target
+            reply = await self.chat.ask(shorten_question(part, share))
+            content = text_in(reply, "content")
+            if len(part) < len(text):
+                content = cut_at_clause(content, share)
+            return Processed(content, text_in(reply, "phrase"), tuple(texts_in(reply, "keywords")))
+
+        parts = await self._in_parts(text, overhead_tokens("shorten") + 260, ask)
+        if len(parts) == 1:
+            return parts[0]
+        keywords = dict.fromkeys(word for part in parts for word in part.keywords[:2])
+        return Processed("".join(p.content for p in parts), parts[0].phrase, tuple(keywords)[:MOST_KEYWORDS])
+
+    async def _in_parts(self, text: str, around: int, ask: Callable[[str], Awaitable[T]]) -> list[T]:
+        """Ask about the whole text, or about parts of it where it does not fit."""
+        room = max(LEAST_ROOM_TOKENS, int((await self.chat.window() - around) / 2.5))
+        while True:
+            parts = parts_of(text, room) if estimate(text) > room else [text]
+            try:
+                return [await ask(part) for part in parts]
+            except Overflow:
+                room = min(room, max(map(estimate, parts))) // 2
+                if room < LEAST_ROOM_TOKENS // 4:
+                    raise BadReply("the model has no room for even a part of the text") from None
+
+    # --- relating -----------------------------------------------------------------------------------
+
+    async def _related_groups(self, node: str, others: Sequence[str]) -> list[tuple[str, list[str]]]:
+        room = max(LEAST_ROOM_TOKENS, await self.chat.window() - overhead_tokens("relate") - 60)
+        # A name says what two texts have to do with each other: for that the gist of a long one will do.
+        node = excerpt(node, room // 3)
+        left = room - estimate(node)
+        groups: list[tuple[str, list[str]]] = []
+        group: list[str] = []
+        size = 0
+        for other in (excerpt(text, room // 3) for text in others):
+            cost = estimate(other) + 36
+            if group and size + cost > left:
+                groups.append((node, group))
+                group, size = [], 0
+            group.append(other)
+            size += cost
+        return [*groups, (node, group)]
+
+    async def _relate(self, node: str, others: list[str]) -> list[str]:
+        try:
+            reply = await self.chat.ask(relate_question(node, others))
+        except Overflow:
+            if len(others) > 1:
+                middle = len(others) // 2
+                first = await self._relate(node, others[:middle])
+                return first + await self._relate(node, others[middle:])
+            most = max(map(estimate, (node, *others))) // 2
+            if most < SHORTEST_EXCERPT:
+                raise BadReply("the model has no room for two memories") from None
+            return await self._relate(excerpt(node, most), [excerpt(others[0], most)])
+        return names_in(reply, len(others))
+
+
+def excerpt(text: str, most_tokens: int) -> str:
+    """A text, or its most telling clauses in so many tokens."""
+    tokens = estimate(text)
+    if tokens <= most_tokens:
+        return text
+    return shorten_by_rules(text, "", max(SHORTEST_EXCERPT // 2, len(text) * most_tokens // (tokens + 1)))
+
+
+def _segments_in(reply: dict[str, Any], said: Sequence[Utterance]) -> list[Segment]:
+    """The segments of a reply: blank ones and repetitions left out, word-for-word ones with their place."""
+    items = reply.get("segments")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise BadReply("segments is not a list of segments")
+    found: dict[tuple[str, tuple[int, ...]], Segment] = {}
+    for item in items:
+        text = text_in(item, "text")
+        numbers = tuple(dict.fromkeys(numbers_in(item, "messages")))
+        if not text:
+            continue
+        start = None
+        if len(numbers) == 1 and 0 <= numbers[0] < len(said):
+            at = said[numbers[0]].text.find(text)
+            start = at if at >= 0 else None
+        found.setdefault((text, numbers), Segment(text, numbers, start))
+    return list(found.values())

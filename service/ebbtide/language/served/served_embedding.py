@@ -1,0 +1,413 @@
+"""Embedders on a server: Ollama's `/api/embed`, and the `/v1/embeddings` that OpenAI made common.
+
+The rules guarded here: what is sent is known to fit beforehand by our own guess of tokens, because servers cut
+silently, refuse, or break; what comes back is taken in one form only (one vector for each text, all of one size,
+finite numbers that point somewhere) or not at all. A size that differs from the one before is taken up when a second
+reply has it too: another model may be behind the same name. A server that says it takes fewer or shorter texts is
+asked with fewer or shorter ones from then on. Answers are kept small by asking for few vectors at a time, since they
+are read on the loop.
+
+Deliberately not here: retries and waiting, which belong to whoever calls; and bodies of refusals, which are
+looked at and never quoted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ebbtide.language.builtin.scripts import cluster_cut, has_word
+from ebbtide.language.embedding import MAX_DIMENSIONS, PROBE
+from ebbtide.language.port import BadReply, ModelState, ModelUnavailable
+from ebbtide.language.served.breaker import Breaker, BreakerPolicy
+from ebbtide.language.served.chat import LOOK_KEPT_S, LOOK_TIMEOUT_S
+from ebbtide.language.served.server import DEFAULT_URLS
+from ebbtide.language.served.wire import Broken, Refused, Wire
+from ebbtide.language.tokens import estimate
+from ebbtide.settings import EmbeddingSettings, LanguageSettings
+
+Vector = NDArray[np.float32]
+
+MOST_TEXTS = 64
+"""Texts in one request."""
+
+FIRST_TEXTS = 8
+"""Texts in a request while nobody knows how large a vector is."""
+
+ANSWER_BYTES = 512 * 1024
+BYTES_PER_NUMBER = 24
+"""An answer is kept to so much, at so much for a number in JSON at worst: it is parsed on the event loop."""
+
+MOST_TOKENS = 480
+"""Tokens of a text by our own guess, which is high: many models, and llama.cpp as it comes, take 512."""
+
+LEAST_TOKENS = 60
+"""A server that refuses even so little as too long refuses something else."""
+
+_PASSAGES = "Represent this sentence for searching relevant passages: "
+PREFIXES: tuple[tuple[str, str, str], ...] = (
+    (r"nomic-embed-text", "search_document: ", "search_query: "),
+    (r"embeddinggemma", "title: none | text: ", "task: search result | query: "),
+    (r"qwen3-embedding", "", "Instruct: Given a question, retrieve memories that answer it\nQuery: "),
+    (r"\be5-(?!.{0,300}instruct)", "passage: ", "query: "),
+    (r"snowflake-arctic-embed2|arctic-embed-\w-v2", "", "query: "),
+    (r"mxbai-embed|arctic-embed|bge-(?:small|base|large)-en", "", _PASSAGES),
+    (r"bge-(?:small|base|large)-zh", "", "为这个句子生成表示以用于检索相关文章："),
+)
+"""Models by name, with what was put before texts and before questions when they were trained."""
+
+_PREFIXES = [(re.compile(pattern, re.IGNORECASE), text, query) for pattern, text, query in PREFIXES]
+
+_TOO_LONG = re.compile(
+    r"too (?:long|large)|context|\btokens\b|maximum.{0,200}length", re.IGNORECASE | re.DOTALL
+)
+_TOO_MANY = re.compile(r"batch|too many", re.IGNORECASE)
+_NO_EMBEDDINGS = re.compile(r"support.{0,20}embedding", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingOptions:
+    """What the settings say of a server, apart from its kind."""
+
+    base_url: str
+    name: str
+    api_key: str = field(default="", repr=False)
+    timeout_s: float = 60.0
+    dimensions: int = 0
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+
+
+class TooLong(Exception):
+    """The server refused a text for its length."""
+
+
+class TooMany(Exception):
+    """The server refused so many texts at once."""
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+_Numbers = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1)]
+
+
+class ServedEmbedder:
+    """One embedding model of one server, asked over HTTP through its breaker."""
+
+    kind = ""
+    path = ""
+
+    def __init__(self, options: EmbeddingOptions, pool: Executor) -> None:
+        """Ask the server of `options`; large replies are read on `pool`."""
+        self.options = options
+        size = f"@{options.dimensions}" if options.dimensions else ""
+        self.model = f"{self.kind}:{options.name}{size}"
+        self.dimension: int | None = options.dimensions or None
+        self.breaker = Breaker(options.breaker)
+        self._pool = pool
+        self._wire = Wire(options.base_url, timeout_s=options.timeout_s, api_key=options.api_key)
+        self._prefixes = prefixes_of(options.name)
+        self._most_texts = MOST_TEXTS
+        self._most_tokens = MOST_TOKENS
+        self._has_answered = False
+        self._looked: tuple[float, ModelState] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options!r})"
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector | None]:
+        """Answer the server's vector for each text, at length 1; None for a text without a word."""
+        prefix = self._prefixes[is_query]
+        worded = [index for index, text in enumerate(texts) if has_word(text)]
+        found: list[Vector | None] = [None] * len(texts)
+        while worded:
+            some, worded = worded[: self._at_once()], worded[self._at_once() :]
+            vectors = await self._vectors([prefix + texts[index] for index in some])
+            for index, vector in zip(some, vectors, strict=True):
+                found[index] = vector
+        if len({len(vector) for vector in found if vector is not None}) > 1:
+            raise self._of_two_sizes()
+        return found
+
+    async def state(self) -> ModelState:
+        """Tell whether the server is there and has the model; a look is good for a few seconds."""
+        if not self.breaker.is_closed:
+            return self._told(self.breaker.last_error)
+        if self._looked is not None and time.monotonic() - self._looked[0] < LOOK_KEPT_S:
+            return self._looked[1]
+        try:
+            await self._look()
+        except ModelUnavailable as error:
+            state = self._told(str(error))
+        else:
+            state = self._told("")
+        self._looked = (time.monotonic(), state)
+        return state
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent."""
+        await self._wire.close()
+
+    # --- what each kind of server does in its own way ------------------------------------------------
+
+    def _request(self, texts: Sequence[str]) -> dict[str, Any]:
+        request: dict[str, Any] = {"model": self.options.name, "input": list(texts)}
+        return {**request, "dimensions": self.options.dimensions} if self.options.dimensions else request
+
+    def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
+        """The vectors of a reply in the order of the texts. ValidationError or BadReply."""
+        raise NotImplementedError
+
+    async def _look(self) -> None:
+        """ModelUnavailable where the server is not there or has not the model."""
+        raise NotImplementedError
+
+    def _missing(self) -> ModelUnavailable:
+        raise NotImplementedError
+
+    # --- what all have in common -----------------------------------------------------------------------
+
+    def _at_once(self) -> int:
+        """How many texts go into one request."""
+        if self.dimension is None:
+            return min(FIRST_TEXTS, self._most_texts)
+        return max(1, min(self._most_texts, ANSWER_BYTES // (self.dimension * BYTES_PER_NUMBER)))
+
+    async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of some texts, asked for with fewer or shorter ones where the server wants that."""
+        most_tokens = self._most_tokens
+        fitting = [cut_to(text, most_tokens) for text in texts]
+        try:
+            with self.breaker.passing():
+                reply = await self._ask(fitting)
+        except TooMany:
+            half = len(texts) // 2
+            if half == 0:
+                raise BadReply("the server refused a single text as too many") from None
+            self._most_texts = min(self._most_texts, half)
+            return await self._vectors(texts[:half]) + await self._vectors(texts[half:])
+        except TooLong:
+            if most_tokens <= LEAST_TOKENS:
+                raise BadReply("the server refused a short text as too long") from None
+            self._most_tokens = min(self._most_tokens, max(LEAST_TOKENS, most_tokens // 2))
+            return await self._vectors(texts)
+        work = partial(self._read, reply, len(texts))
+        rows, dimension = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        if self.dimension not in (None, dimension):
+            await self._confirm(dimension)
+        self.dimension, self._has_answered = dimension, True
+        return rows
+
+    async def _confirm(self, dimension: int) -> None:
+        """Make sure that the server has gone over to another size: everything is embedded anew for that."""
+        if self.options.dimensions:
+            raise BadReply(f"a vector of {dimension} numbers where {self.options.dimensions} are due")
+        try:
+            with self.breaker.passing():
+                reply = await self._post([PROBE])
+            work = partial(self._read, reply, 1)
+            _, now = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except (BadReply, TooLong, TooMany):
+            now = 0
+        if now != dimension:
+            raise self._of_two_sizes()
+
+    async def _ask(self, texts: Sequence[str]) -> dict[str, Any]:
+        try:
+            return await self._post(texts)
+        except Broken:
+            # Some servers break over certain texts only, for ever. One that is well otherwise, and breaks
+            # over the same again, has answered.
+            await self._post([PROBE])
+        try:
+            return await self._post(texts)
+        except Broken:
+            raise BadReply("the server breaks over these texts and over no others") from None
+
+    async def _post(self, texts: Sequence[str]) -> dict[str, Any]:
+        try:
+            return await self._wire.post(self.path, self._request(texts))
+        except Refused as refusal:
+            raise self._meaning(refusal, len(texts)) from None
+
+    def _meaning(self, refusal: Refused, text_count: int) -> Exception:
+        """What a refusal says: of the server, of the model, of how it was asked, or of these texts."""
+        if refusal.status == 404:
+            is_model = "model" in refusal.body.lower()
+            return self._missing() if is_model else self._strange(f"knowing {self.path}")
+        if _NO_EMBEDDINGS.search(refusal.body):
+            return ModelUnavailable(f"model {self.options.name} on {self._wire.base_url} makes no embeddings")
+        if refusal.status in (400, 413, 422):
+            if _TOO_LONG.search(refusal.body):
+                return TooLong()
+            if text_count > 1 and (refusal.status == 413 or _TOO_MANY.search(refusal.body)):
+                return TooMany()
+            if refusal.status == 413:
+                return TooLong()
+        return BadReply(f"the server refused the texts (HTTP {refusal.status})")
+
+    def _read(self, reply: dict[str, Any], text_count: int) -> tuple[list[Vector], int]:
+        """The vectors of a reply at length 1, and their size. On the pool."""
+        try:
+            rows = self._rows(reply)
+        except ValidationError:
+            raise BadReply("the reply does not hold vectors of finite numbers") from None
+        if len(rows) != text_count:
+            raise BadReply(f"{len(rows)} vectors for {text_count} texts")
+        if len({len(row) for row in rows}) != 1:
+            raise BadReply("vectors of different sizes")
+        if len(rows[0]) > MAX_DIMENSIONS:
+            raise BadReply(f"vectors of {len(rows[0])} numbers, more than {MAX_DIMENSIONS}")
+        matrix = np.asarray(rows, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(matrix, axis=1)
+        if not np.isfinite(lengths).all():
+            raise BadReply("a vector longer than can be measured")
+        if not lengths.all():
+            # Every text that is sent has words.
+            raise BadReply("a vector of nothing but noughts")
+        return [
+            (row / length).astype(np.float32) for row, length in zip(matrix, lengths, strict=True)
+        ], matrix.shape[1]
+
+    async def _listed(self, path: str, member: str) -> list[dict[str, Any]]:
+        """A list of models that the server tells of."""
+        try:
+            models = (await self._wire.get(path, timeout_s=LOOK_TIMEOUT_S)).get(member)
+        except (Refused, BadReply):
+            raise self._strange("a list of models") from None
+        if not isinstance(models, list):
+            raise self._strange("a list of models")
+        return [model for model in models if isinstance(model, dict)]
+
+    def _told(self, fault: str) -> ModelState:
+        return ModelState(self.kind, self.options.name, not fault, fault)
+
+    def _of_two_sizes(self) -> ModelUnavailable:
+        name = self.options.name
+        return ModelUnavailable(f"model {name} on {self._wire.base_url} gives vectors of more than one size")
+
+    def _strange(self, what: str) -> ModelUnavailable:
+        """An answer that is none of the protocol: this is not the server we take it for."""
+        return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")
+
+
+class _OllamaReply(_Form):
+    embeddings: list[_Numbers]
+
+
+class OllamaEmbedder(ServedEmbedder):
+    """A model on Ollama."""
+
+    kind = "ollama"
+    path = "/api/embed"
+
+    def _request(self, texts: Sequence[str]) -> dict[str, Any]:
+        # A text that is too long all the same is to be refused, not silently cut.
+        return {**super()._request(texts), "truncate": False}
+
+    def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
+        return _OllamaReply.model_validate(reply).embeddings
+
+    async def _look(self) -> None:
+        models = await self._listed("/api/tags", "models")
+        if _tagged(self.options.name) not in {_tagged(str(m.get("model") or m.get("name"))) for m in models}:
+            raise self._missing()
+
+    def _missing(self) -> ModelUnavailable:
+        name = self.options.name
+        return ModelUnavailable(
+            f"model {name} is not on the server {self._wire.base_url}; pull it with: ollama pull {name}"
+        )
+
+
+class _OpenAIVector(_Form):
+    embedding: _Numbers
+    index: int
+
+
+class _OpenAIReply(_Form):
+    data: list[_OpenAIVector]
+
+
+class OpenAIEmbedder(ServedEmbedder):
+    """A model on a server that is compatible with OpenAI's interface."""
+
+    kind = "openai"
+    path = "/v1/embeddings"
+
+    def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
+        found = sorted(_OpenAIReply.model_validate(reply).data, key=lambda vector: vector.index)
+        if [vector.index for vector in found] != list(range(len(found))):
+            raise BadReply("vectors that do not say which texts they belong to")
+        return [vector.embedding for vector in found]
+
+    async def _look(self) -> None:
+        models = await self._listed("/v1/models", "data")
+        if self._has_answered:
+            # It has answered to this name, listed or not: some servers take any name for their only model.
+            return
+        ids = {model.get("id") for model in models} - {None}
+        if len(ids) > 1 and self.options.name not in ids:
+            raise self._missing()
+
+    def _missing(self) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"model {self.options.name} is not on the server {self._wire.base_url}; "
+            "GET /v1/models there lists the names it knows"
+        )
+
+
+KINDS: dict[str, type[ServedEmbedder]] = {"ollama": OllamaEmbedder, "openai": OpenAIEmbedder}
+
+
+def served_embedder(
+    embedding: EmbeddingSettings, language: LanguageSettings, pool: Executor
+) -> ServedEmbedder:
+    """Make the embedder that the settings name, on its server. Nothing is asked of the server yet."""
+    base_url = (embedding.base_url or DEFAULT_URLS[embedding.model]).rstrip("/")
+    options = EmbeddingOptions(
+        base_url=base_url.removesuffix("/v1" if embedding.model == "openai" else "/api"),
+        name=embedding.name,
+        api_key=embedding.api_key.get_secret_value(),
+        timeout_s=embedding.timeout_ms / 1000,
+        dimensions=embedding.dimensions,
+        breaker=BreakerPolicy(
+            language.breaker_failures, language.breaker_open_ms / 1000, language.breaker_cap_ms / 1000
+        ),
+    )
+    return KINDS[embedding.model](options, pool)
+
+
+def prefixes_of(name: str) -> tuple[str, str]:
+    """What this model wants before a text, and before a question."""
+    found = ((text, query) for pattern, text, query in _PREFIXES if pattern.search(name))
+    return next(found, ("", ""))
+
+
+def cut_to(text: str, most_tokens: int) -> str:
+    """The front of a text that takes at most so many tokens by our own guess, no character torn."""
+    # Spaces cost nothing in the guess, but something on the way.
+    text = text[: 8 * most_tokens]
+    if estimate(text) <= most_tokens:
+        return text
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if estimate(text[:middle]) <= most_tokens else (low, middle)
+    return text[: cluster_cut(text, 0, low)]
+
+
+def _tagged(name: str) -> str:
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"

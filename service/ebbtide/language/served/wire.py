@@ -1,0 +1,203 @@
+"""One HTTP exchange with a model server: bounded in time and size, and every failure given its meaning.
+
+The rule guarded here: whatever a server does, the caller gets a JSON object or one of three errors. No answer,
+a broken one, a page instead of an answer, 5xx, 429, a refused key: ModelUnavailable, which says nothing about
+the text that was sent. An answer without end: BadReply. Any other 4xx: Refused, and the client of that kind of
+server decides what it means.
+
+Bodies of failures are looked at but never quoted: a server may repeat in them what it was sent, and error texts
+reach the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar
+from typing import Any
+
+import httpcore
+import httpx
+
+from ebbtide.language.port import BadReply, ModelUnavailable
+from ebbtide.language.served.bounded_transport import BoundedTransport
+
+LONGEST_ANSWER_BYTES = 1 << 20
+"""No reply to one of our questions is anywhere near this long."""
+
+MAX_BRACKETS = 20_000
+"""Opening brackets in an answer, those in its texts included. A parser makes a value of each, all at once."""
+
+MOST_WIRE_BYTES = 2 * LONGEST_ANSWER_BYTES
+"""The same with headers, interim responses and the framing of chunks."""
+
+MOST_PARTS = 20_000
+"""Pieces in which a body may come: each takes time on the event loop, however small it is."""
+
+CONNECT_TIMEOUT_S = 10.0
+
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d++)?")
+
+LONGEST_RETRY_AFTER_S = 600.0
+"""A server may ask for more patience than this, but does not get it."""
+
+FAILURES: dict[type[Exception], str] = {
+    httpcore.ConnectTimeout: "does not accept connections in time",
+    httpcore.PoolTimeout: "is asked too much at once",
+    httpcore.TimeoutException: "did not answer in time",
+    httpcore.ConnectError: "cannot be reached",
+    httpcore.NetworkError: "closed the connection in the middle of an answer",
+    httpcore.RemoteProtocolError: "broke off its answer, sent too much of it, or does not speak HTTP",
+    httpcore.ProtocolError: "does not speak HTTP",
+    httpcore.UnsupportedProtocol: "has an address of an unknown kind",
+    httpcore.ProxyError: "is behind a proxy that fails",
+    httpx.UnsupportedProtocol: "has an address of an unknown kind",
+    httpx.RemoteProtocolError: "sends callers to an address that is none",
+    httpx.HTTPError: "cannot be asked",
+    httpx.StreamError: "broke off its answer",
+    httpx.InvalidURL: "has no valid address",
+    OSError: "cannot be reached",
+}
+"""What each foreign error says about a server. Looked up along the error's family."""
+
+
+class Broken(ModelUnavailable):
+    """HTTP 500: the server broke over this request, and some do over a word they do not know."""
+
+
+class Refused(Exception):
+    """The server answered with a 4xx that may be about this very request. `body` is never to be quoted."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+        self.body = body
+
+
+class _NoCookies(CookieJar):
+    """Takes no cookie: a server is not to mark who asks it, nor to have anything kept."""
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        """Leave the cookies of a response where they are."""
+
+
+class Wire:
+    """Connections to one server."""
+
+    def __init__(self, base_url: str, *, timeout_s: float, api_key: str = "", connections: int = 8) -> None:
+        headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "ebbtide"}
+        if api_key:
+            headers["authorization"] = f"Bearer {api_key}"
+        self.base_url = base_url.rstrip("/")
+        self._timeout_s = timeout_s
+        self._http = httpx.AsyncClient(
+            headers=headers,
+            timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
+            transport=BoundedTransport(max_bytes=MOST_WIRE_BYTES, connections=connections),
+            cookies=_NoCookies(),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    def __repr__(self) -> str:
+        return f"Wire({self.base_url})"
+
+    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """POST a JSON object, get one."""
+        return await self._exchange("POST", path, body, self._timeout_s)
+
+    async def get(self, path: str, *, timeout_s: float) -> dict[str, Any]:
+        """GET a JSON object."""
+        return await self._exchange("GET", path, None, timeout_s)
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent."""
+        await self._http.aclose()
+
+    async def _exchange(
+        self, method: str, path: str, body: dict[str, Any] | None, timeout_s: float
+    ) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(timeout_s) as limit:
+                status, headers, content = await self._send(method, path, body)
+        except tuple(FAILURES) as error:
+            # TimeoutError is an OSError: ours is told apart by its limit.
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise self._unavailable(f"did not answer within {timeout_s:g} s") from error
+            raise self._unavailable(said_of(error)) from error
+        except UnicodeError as error:
+            raise self._unavailable("has no valid address") from error
+        if status == 200:
+            return self._object(content)
+        raise self._failure(status, headers, content)
+
+    async def _send(
+        self, method: str, path: str, body: dict[str, Any] | None
+    ) -> tuple[int, httpx.Headers, bytes]:
+        content = None
+        headers = {}
+        if body is not None:
+            # Half of a surrogate pair cannot be sent; it comes as a question mark.
+            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+            headers["content-type"] = "application/json"
+        async with self._http.stream(
+            method, self.base_url + path, content=content, headers=headers
+        ) as answer:
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                raise self._unavailable("sent a compressed answer, which was not asked for")
+            parts, size = [], 0
+            async for part in answer.aiter_raw():
+                size += len(part)
+                parts.append(part)
+                if size > LONGEST_ANSWER_BYTES or len(parts) > MOST_PARTS:
+                    raise BadReply(
+                        f"the answer has more than {LONGEST_ANSWER_BYTES} bytes or {MOST_PARTS} parts"
+                    )
+            return answer.status_code, answer.headers, b"".join(parts)
+
+    def _object(self, content: bytes) -> dict[str, Any]:
+        if content.count(b"[") + content.count(b"{") > MAX_BRACKETS:
+            raise self._unavailable("answered JSON of too many lists and objects")
+        try:
+            answer = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise self._unavailable("answered something that is not JSON") from error
+        if not isinstance(answer, dict):
+            raise self._unavailable("answered JSON of an unknown form")
+        return answer
+
+    def _failure(self, status: int, headers: httpx.Headers, content: bytes) -> Exception:
+        if status in (401, 403):
+            return self._unavailable(f"refuses the API key (HTTP {status})")
+        if status == 500:
+            return Broken(f"the model server {self.base_url} answered HTTP 500")
+        if status in (408, 425, 429) or status >= 500:
+            return self._unavailable(f"answered HTTP {status}", retry_after_s(headers.get("retry-after")))
+        if 400 <= status < 500:
+            return Refused(status, content[:4096].decode("utf-8", "replace"))
+        return self._unavailable(f"answered HTTP {status} instead of a reply")
+
+    def _unavailable(self, what: str, after_s: float | None = None) -> ModelUnavailable:
+        return ModelUnavailable(f"the model server {self.base_url} {what}", retry_after_s=after_s)
+
+
+def said_of(error: Exception) -> str:
+    """What a foreign error says about the server."""
+    return next(FAILURES[kind] for kind in type(error).__mro__ if kind in FAILURES)
+
+
+def retry_after_s(value: str | None) -> float | None:
+    """The pause a server asks for, in seconds or as a date; None where it asks for none we understand."""
+    if not value:
+        return None
+    if _SECONDS.fullmatch(value.strip()):
+        return min(float(value), LONGEST_RETRY_AFTER_S) or None
+    try:
+        then = parsedate_to_datetime(value)
+        left_s = (then - datetime.now(then.tzinfo)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(left_s, LONGEST_RETRY_AFTER_S) if left_s > 0 else None
