@@ -20,8 +20,8 @@ from typing import Any
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Utterance
 from ebbtide.language.served.chat import ServerOptions
-from ebbtide.language.served.gate import Gate
-from ebbtide.language.served.retry import Asking, Patience
+from ebbtide.language.served.gate import PriorityLimiter
+from ebbtide.language.served.retry import ModelClient, RetryPolicy
 from ebbtide.language.served.served import ServedModel
 from ebbtide.language.served.server import KINDS
 
@@ -77,7 +77,7 @@ def load_samples() -> list[dict[str, Any]]:
 async def evaluate(model: LanguageModel, name: str, samples: list[dict[str, Any]]) -> Score:
     """Run the three tasks over the samples."""
     score = Score(name)
-    asking = Asking(model, Gate(1), Patience(max_retries=2, max_bad_replies=1))
+    asking = ModelClient(model, PriorityLimiter(1), RetryPolicy(max_retries=2, max_bad_replies=1))
     begun = time.monotonic()
     for sample in samples:
         said = [Utterance(m["role"], m.get("speaker", ""), m["content"]) for m in sample["messages"]]
@@ -94,7 +94,7 @@ async def evaluate(model: LanguageModel, name: str, samples: list[dict[str, Any]
     return score
 
 
-async def _evaluate_segments(asking: Asking, score: Score, said: list[Utterance]) -> None:
+async def _evaluate_segments(asking: ModelClient, score: Score, said: list[Utterance]) -> None:
     try:
         segments = await asking.segment(said, max_chars=200)
     except BadReply:
@@ -114,7 +114,7 @@ async def _evaluate_segments(asking: Asking, score: Score, said: list[Utterance]
             score.failed += 1
 
 
-async def _evaluate_shortening(asking: Asking, score: Score, text: str, facts: list[str]) -> None:
+async def _evaluate_shortening(asking: ModelClient, score: Score, text: str, facts: list[str]) -> None:
     held = [fact for fact in facts if fact in text]
     if len(text) < 40 or not held:
         return

@@ -30,9 +30,10 @@ from ebbtide.retrieval import learned
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import FEATURES, features
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
+from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
 from ebbtide.retrieval.question import understand
-from ebbtide.retrieval.ranking import Asked, fuse
+from ebbtide.retrieval.ranking import fuse
+from ebbtide.retrieval.ranking_request import RankingRequest
 
 LEARNT = ("memdaily", "memorybank_cn", "longmemeval", "musique", "hotpot", "2wiki", "cmrc")
 """Sets that trees are grown on."""
@@ -96,7 +97,7 @@ class Stand:
     """A corpus on a shelf, ready to be asked."""
 
     def __init__(self, corpus: Corpus, has_vectors: bool) -> None:
-        self.shelf, self.owners, self.texts = Shelf(), [], []
+        self.shelf, self.owners, self.texts = PassageIndex(), [], []
         self._put(corpus)
         self.words = WordScores(self.shelf)
         self._terms: list[frozenset[int]] = [frozenset(map(term_of, words_of(text))) for text in self.texts]
@@ -115,13 +116,13 @@ class Stand:
                 self.texts.append(f"{turn.speaker}: {said}" if turn.speaker else said)
         self.shelf.add(shelved)
 
-    def asked(self, query: str) -> Asked:
+    def asked(self, query: str) -> RankingRequest:
         """The question as recall asks it."""
         shelf = self.shelf
         known = shelf.speakers_saying(map(term_of, words_of(query)))
         question = understand(query, speakers=known, reference_ms=int(shelf.column("time_ms").max()))
         speakers = [shelf.speaker_numbers[name] for name in known if name.casefold() in question.speakers]
-        asked = Asked(
+        asked = RankingRequest(
             terms=weighted_terms(question, query),
             parts=[self._terms_of(part) for part in question.parts],
             speakers=speakers,
@@ -167,7 +168,7 @@ def _group_of(turn_id: str, question: Question) -> int:
     return next((number for number, group in enumerate(question.gold, 1) if turn_id in group), 0)
 
 
-def _nearness(shelf: Shelf, texts: Sequence[str]) -> Callable[[str], tuple[Vectors, Vectors]]:
+def _nearness(shelf: PassageIndex, texts: Sequence[str]) -> Callable[[str], tuple[Vectors, Vectors]]:
     """From a query to how near each passage is in meaning, and three passages together: centred cosines."""
     model = baselines.embedder()
 

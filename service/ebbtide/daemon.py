@@ -42,8 +42,8 @@ from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.embedders import make_embedder
 from ebbtide.language.embedding import Embedder
 from ebbtide.language.port import LanguageModel
-from ebbtide.language.served.gate import Gate
-from ebbtide.language.served.retry import Asking, Patience
+from ebbtide.language.served.gate import PriorityLimiter
+from ebbtide.language.served.retry import ModelClient, RetryPolicy
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.priority import Courtesy
@@ -189,8 +189,8 @@ async def opened(
         if embedder is not None:
             life.push_async_callback(embedder.close)
         metrics = Metrics()
-        gate = Gate(settings.language.model_concurrency)
-        asking = Asking(model, gate, _patience(settings), metrics=metrics)
+        gate = PriorityLimiter(settings.language.model_concurrency)
+        asking = ModelClient(model, gate, _patience(settings), metrics=metrics)
         needs = _needs(settings, job_pool, data, asking, builtin, clock, courtesy, embedder)
         fleet = Fleet(
             needs,
@@ -265,7 +265,7 @@ def _needs(
     settings: Settings,
     pool: ThreadPoolExecutor,
     data: DataDirectory,
-    asking: Asking,
+    asking: ModelClient,
     builtin: BuiltinModel,
     clock: Clock,
     courtesy: Courtesy,
@@ -320,14 +320,14 @@ def _careful(what: str, close: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-def _patience(settings: Settings) -> Patience:
+def _patience(settings: Settings) -> RetryPolicy:
     language = settings.language
     timeout_s = language.model_timeout_ms / 1000
     if language.model != "builtin":
         # The client ends each request by itself, so that its breaker hears of it; this is the net below it,
         # wide enough for the few requests that one call may take while the server's ways are found out.
         timeout_s = 3 * timeout_s + 5
-    return Patience(
+    return RetryPolicy(
         timeout_s=timeout_s,
         max_retries=language.max_retries,
         max_bad_replies=language.max_bad_replies,

@@ -18,10 +18,10 @@ import pytest_asyncio
 from ebbtide.language.port import BadReply, ModelUnavailable, Utterance
 from ebbtide.language.served.breaker import BreakerPolicy
 from ebbtide.language.served.chat import ServerChat, ServerOptions
-from ebbtide.language.served.gate import Gate
+from ebbtide.language.served.gate import PriorityLimiter
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
-from ebbtide.language.served.retry import Asking, Patience
+from ebbtide.language.served.retry import ModelClient, RetryPolicy
 from ebbtide.language.served.served import ServedModel
 from ebbtide.language.served.wire import LONGEST_ANSWER_BYTES
 from ebbtide.language.tokens import estimate
@@ -269,7 +269,7 @@ async def test_prompts_speak_the_language_of_the_text(pair: Pair) -> None:
 
 async def test_first_try_is_always_the_same_and_the_next_differs(pair: Pair) -> None:
     """Temperature 0 and a fixed seed; a further try differs, or it would get the same useless reply."""
-    asking = Asking(pair.model, Gate(1), Patience(max_bad_replies=3))
+    asking = ModelClient(pair.model, PriorityLimiter(1), RetryPolicy(max_bad_replies=3))
     pair.server.script.extend([Reaction(content="?"), Reaction(content="?")])
     await asking.process("The roof is leaking.")
     await asking.process("The roof is leaking.")
@@ -319,7 +319,7 @@ async def test_many_messages_keep_their_numbers(pair: Pair) -> None:
 async def test_long_conversations_are_asked_about_portion_by_portion(pair: Pair) -> None:
     """Each portion has its own time and its own retries; an outage in the middle repeats only one of them."""
     messages = [Utterance("user", "", f"Box {n} holds item {n}x.") for n in range(90)]
-    asking = Asking(pair.model, Gate(1), Patience(max_retries=0))
+    asking = ModelClient(pair.model, PriorityLimiter(1), RetryPolicy(max_retries=0))
     pair.server.script.extend([Reaction(), Reaction(), Reaction(status=503, body=b"{}")])
     with pytest.raises(ModelUnavailable):
         await asking.segment(messages, max_chars=200)
@@ -342,7 +342,7 @@ async def test_messages_a_model_leaves_out_are_remembered_by_rule(pair: Pair) ->
 async def test_numbers_of_messages_that_do_not_exist_stay_wrong(pair: Pair) -> None:
     """A segment of a message that does not exist is not attributed to another one: asked again, then refused."""
     pair.server.always = Reaction(content='{"segments": [{"messages": [7], "text": "The roof leaks."}]}')
-    asking = Asking(pair.model, Gate(1), Patience(max_bad_replies=2))
+    asking = ModelClient(pair.model, PriorityLimiter(1), RetryPolicy(max_bad_replies=2))
     with pytest.raises(BadReply, match="does not exist"):
         await asking.segment(SAID, max_chars=200)
     assert len(pair.server.chats) == 2

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment, TextToProcess, Utterance
-from ebbtide.language.served.gate import Gate, Priority
+from ebbtide.language.served.gate import Priority, PriorityLimiter
 from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments, cut_at_clause
-from ebbtide.language.served.retry import Asking, Patience, Tally
+from ebbtide.language.served.retry import ModelClient, RetryPolicy, Tally
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 
-QUICK = Patience(timeout_s=0.2, max_retries=2, max_bad_replies=3, base_s=0.001, cap_s=0.002)
+QUICK = RetryPolicy(timeout_s=0.2, max_retries=2, max_bad_replies=3, base_s=0.001, cap_s=0.002)
 SAID = [Utterance("user", "", "The old house by the sea has a leaking roof.")]
 
 
-def asking(model: ScriptedModel, patience: Patience = QUICK) -> Asking:
-    return Asking(model, Gate(1), patience)
+def asking(model: ScriptedModel, patience: RetryPolicy = QUICK) -> ModelClient:
+    return ModelClient(model, PriorityLimiter(1), patience)
 
 
 async def test_transport_failures_are_repeated_then_surface() -> None:
@@ -54,7 +54,7 @@ async def test_a_call_that_takes_too_long_is_a_server_failure() -> None:
     model = ScriptedModel()
     model.always["process"] = 30.0
     with pytest.raises(ModelUnavailable):
-        await asking(model, Patience(timeout_s=0.01, max_retries=0)).process("text")
+        await asking(model, RetryPolicy(timeout_s=0.01, max_retries=0)).process("text")
     assert model.running == 0
 
 
@@ -120,7 +120,7 @@ async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> No
 
 async def test_foreground_goes_before_background_at_the_gate() -> None:
     """Of those that wait, foreground calls pass first, each kind in order; never more than the gate allows."""
-    gate, order, may_leave = Gate(1), [], asyncio.Event()
+    gate, order, may_leave = PriorityLimiter(1), [], asyncio.Event()
 
     async def call(name: str, priority: Priority) -> None:
         async with gate.passing(priority):
@@ -138,7 +138,7 @@ async def test_foreground_goes_before_background_at_the_gate() -> None:
 
 async def test_a_cancelled_wait_gives_its_place_at_the_gate_to_the_next() -> None:
     """Nobody is stuck when someone who waits, or was just let in, is cancelled."""
-    gate = Gate(1)
+    gate = PriorityLimiter(1)
     entered: list[int] = []
     may_leave = asyncio.Event()
 
@@ -235,7 +235,7 @@ def test_the_wrong_number_of_names_is_a_bad_reply() -> None:
         checked_names(["a"], 2)
 
 
-@pytest.mark.parametrize("make", [lambda: Patience(base_s=1, cap_s=30)])
+@pytest.mark.parametrize("make", [lambda: RetryPolicy(base_s=1, cap_s=30)])
 def test_pauses_double_up_to_their_cap(make: Callable[[], Any]) -> None:
     """1, 2, 4 … 30 seconds, and never an overflow."""
     patience = make()

@@ -159,7 +159,7 @@ class RestingFleet:
         return Workspace(store, defaults)
 
 
-class Resting:
+class OfflineClient:
     """The same questions as `Remote` answers, asked of a data directory at rest."""
 
     def __init__(self, data: DataDirectory, settings: Settings) -> None:

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import K1, B, rarity
-from ebbtide.retrieval.passages import Shelf
+from ebbtide.retrieval.passages import PassageIndex
 
 if TYPE_CHECKING:
-    from ebbtide.retrieval.ranking import Asked
+    from ebbtide.retrieval.ranking_request import RankingRequest
 
 Numbers = NDArray[np.float64]
 Columns = dict[str, Any]
@@ -63,8 +63,8 @@ _NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
 class Fused:
     """What the signals gave, by passage, and what was found in the order of it."""
 
-    shelf: Shelf
-    asked: Asked
+    shelf: PassageIndex
+    asked: RankingRequest
     given: dict[str, Numbers]
     total: Numbers
     found: NDArray[np.bool_]
@@ -179,7 +179,7 @@ def _said(fused: Fused, beside: _Beside) -> Columns:
 
 
 def _occurrences(
-    shelf: Shelf, first: NDArray[np.int64], beside: _Beside, terms: list[int]
+    shelf: PassageIndex, first: NDArray[np.int64], beside: _Beside, terms: list[int]
 ) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
     """How often candidates say each term, whether one beside them does, and how rare each is (its idf)."""
     own = np.zeros((len(terms), len(first)))
@@ -198,7 +198,7 @@ def _occurrences(
     return own, near, how_rare
 
 
-def _names_of(shelf: Shelf, asked: Asked) -> set[int]:
+def _names_of(shelf: PassageIndex, asked: RankingRequest) -> set[int]:
     """The terms of the names of those whom a question names."""
     names = (shelf.speakers[number] for number in asked.speakers)
     return {term_of(first_form(word)) for name in names for word in words_of(name)}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.passages import Shelf
+from ebbtide.retrieval.passages import PassageIndex
 
 Scores = NDArray[Any]
 
@@ -48,7 +48,7 @@ class _Field:
 class WordScores:
     """Scores the passages of a shelf as it is now; make a new one when it has grown."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: PassageIndex) -> None:
         self._shelf = shelf
         words = shelf.column("word_count")
         previous, following = shelf.beside("previous"), shelf.beside("next")

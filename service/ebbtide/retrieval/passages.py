@@ -2,7 +2,7 @@
 
 Memories are shortened and forgotten; passages are not: they stand for the archive, and the memories made from
 them are found through their sources. `cut` makes passages of a text, `Entry` is one as the store keeps it, and
-`Shelf` holds those of one agent as columns, with the terms that stand in them by passage *and* by term.
+`PassageIndex` holds those of one agent as columns, with the terms that stand in them by passage *and* by term.
 
 The rule guarded here: the shelf is derived. Whatever it holds can be made anew from the entries, and adding one
 entry after the other gives the same shelf as loading them all.
@@ -137,7 +137,7 @@ def _order(terms: Terms, passages: NDArray[np.int32]) -> NDArray[np.uint64]:
     return order
 
 
-class Shelf:
+class PassageIndex:
     """The passages of one agent, by number from 0."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ Every signal may be missing. Then the others go on with the weights they have, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from ebbtide.retrieval import learned
 from ebbtide.retrieval.features import MOST, Fused
 from ebbtide.retrieval.lexical import Scores, WordScores
-from ebbtide.retrieval.passages import Shelf
+from ebbtide.retrieval.passages import PassageIndex
+from ebbtide.retrieval.ranking_request import RankingRequest
 
 SIGNALS = (
     "words",
@@ -78,38 +79,6 @@ DEFAULT_WEIGHTS = Weights()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as the signals see it. Arrays go by passage; what is None is not known."""
-
-    terms: Mapping[int, float]
-    parts: Sequence[Mapping[int, float]] = ()
-    """The terms of each part of a question that asks for several things; none where it asks for one."""
-    speakers: Collection[int] = ()
-    """Numbers of the speakers that the question names."""
-    dates: Sequence[tuple[int, int]] = ()
-    """Times the question speaks of, as [begin, end) in ms."""
-    semantic: Scores | None = None
-    window: Scores | None = None
-    graph: Scores | None = None
-    names: Callable[[int], Iterable[tuple[int, int]]] | None = None
-    """From a passage to those it names, each with how many passages say that name."""
-    linked: Callable[[NDArray[np.int64], Scores], Scores] | None = None
-    """From the passages found first, with their scores, to how close each passage is to them by links."""
-    asks_for: str = ""
-    """What kind of thing the question is after, such as "when"; empty where that is not known."""
-    texts: Callable[[int], str] | None = None
-    """From a passage to its text."""
-    worths: Callable[[NDArray[np.int64]], Scores] | None = None
-    """What passages are worth whatever is asked, from 0 to 1."""
-    allowed: NDArray[np.bool_] | None = None
-    """Passages that filters let through."""
-    without: Collection[str] = ()
-    """Signals switched off by the caller."""
-    why_off: Mapping[str, str] = field(default_factory=dict)
-    """Why a signal is not known, by name."""
-
-
-@dataclass(frozen=True, slots=True)
 class Ranking:
     """Passages in order, with the score of each; what each signal gave, by name; which were off, and why."""
 
@@ -120,7 +89,11 @@ class Ranking:
 
 
 def rank(
-    shelf: Shelf, words: WordScores, asked: Asked, most: int, weights: Weights = DEFAULT_WEIGHTS
+    shelf: PassageIndex,
+    words: WordScores,
+    asked: RankingRequest,
+    most: int,
+    weights: Weights = DEFAULT_WEIGHTS,
 ) -> Ranking:
     """The best passages for a question, at most `most`, best first; of equal ones the newer first."""
     fused, off = fuse(shelf, words, asked, weights, max(most, MOST))
@@ -139,9 +112,9 @@ def rank(
 
 
 def fuse(
-    shelf: Shelf,
+    shelf: PassageIndex,
     words: WordScores,
-    asked: Asked,
+    asked: RankingRequest,
     weights: Weights = DEFAULT_WEIGHTS,
     most: int | None = None,
 ) -> tuple[Fused, dict[str, str]]:
@@ -217,7 +190,7 @@ def _named(
 
 
 def _signals(
-    shelf: Shelf, words: WordScores, asked: Asked, weights: Weights
+    shelf: PassageIndex, words: WordScores, asked: RankingRequest, weights: Weights
 ) -> tuple[dict[str, Scores], dict[str, str]]:
     given: dict[str, Scores] = {}
     off = {name: "switched off" for name in SIGNALS if name in asked.without}
@@ -243,7 +216,7 @@ def _signals(
     return given, off
 
 
-def _said(words: WordScores, asked: Asked, neighbours: float) -> Scores:
+def _said(words: WordScores, asked: RankingRequest, neighbours: float) -> Scores:
     """What passages say of the question, as a share of the best: half of it of the part they say most of."""
 
     def share(terms: Mapping[int, float]) -> Scores:
@@ -276,7 +249,7 @@ def _within(times_ms: NDArray[np.int64], ranges: Sequence[tuple[int, int]]) -> S
     return inside
 
 
-def _conversation(shelf: Shelf, scores: Scores) -> Scores:
+def _conversation(shelf: PassageIndex, scores: Scores) -> Scores:
     """How much of what was found each conversation holds: its squared scores, as a share of the most."""
     conversations = shelf.column("conversation")
     if not len(conversations):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from ebbtide.fleet.recall.recollected import Recollected, Recollection
+from ebbtide.fleet.recall.recollected import Hit, Recollected
 from ebbtide.verbs.forms import Answer
 
 
@@ -68,7 +68,7 @@ def explained(found: Recollected) -> Explanation | None:
     signals = {} if ranking is None else ranking.signals
     off = {} if ranking is None else ranking.off
 
-    def told(one: Recollection, why: str) -> ExplainedMemory:
+    def told(one: Hit, why: str) -> ExplainedMemory:
         place = places[one.passage]
         shares = [
             SignalShare(signal=name, score=round(float(scores[place]), 6)) for name, scores in signals.items()

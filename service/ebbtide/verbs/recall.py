@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr
 
-from ebbtide.fleet.recall.recollected import Recollection, Wanted
+from ebbtide.fleet.recall.recollected import Hit, Wanted
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import node_text_id, parse_agent_id, parse_node_id
@@ -300,7 +300,7 @@ def _asked_for(command: RecallCommand) -> frozenset[str]:
     )
 
 
-def memory_info(one: Recollection) -> RecalledMemory:
+def memory_info(one: Hit) -> RecalledMemory:
     """A memory of an answer."""
     record = one.source.record
     told = source_info(record, one.source.offset, one.source.length, one.source.metadata)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from ebbtide.fleet.recall.recollected import Recollection, Wanted
+from ebbtide.fleet.recall.recollected import Hit, Wanted
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import parse_agent_id
@@ -159,5 +159,5 @@ def _found(workspace: Workspace, wanted: Wanted, now_ms: int) -> Found:
     )
 
 
-def _memory(one: Recollection) -> FoundMemory:
+def _memory(one: Hit) -> FoundMemory:
     return FoundMemory(**memory_info(one).model_dump(), score=round(one.score, 6))

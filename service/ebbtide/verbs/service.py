@@ -20,7 +20,7 @@ from ebbtide.fleet.runtime.agent_quota import Allowance
 from ebbtide.fleet.runtime.digest import NO_SERVER
 from ebbtide.fleet.runtime.embedding import Embedding
 from ebbtide.fleet.runtime.fleet import Fleet
-from ebbtide.language.served.retry import Asking
+from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import Settings
@@ -38,7 +38,7 @@ class Service:
     """The daemon as verbs see it."""
 
     fleet: Fleet
-    asking: Asking
+    asking: ModelClient
     settings: Settings
     clock: Clock
     desk: Executor

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from ebbtide.cli.files.moving import AtRest
-from ebbtide.cli.offline import Resting
+from ebbtide.cli.offline import OfflineClient
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import LOG
 from ebbtide.store.chain import AuditEntry
@@ -23,7 +23,7 @@ def test_who_is_replaced_offline_is_told_of(tmp_path: Path) -> None:
         lines = sent(data, store, "export")
         kept = store.write(lambda txn: txn.record(AuditEntry(5, "-", "deleted", {}), "ann"))
         store.close()
-        place, resting = AtRest(data, settings), Resting(data, settings)
+        place, resting = AtRest(data, settings), OfflineClient(data, settings)
         for number in (1, 2):
             done = place.put("ann", io.BytesIO(lines), replace=True, rename=False, moved=lambda _: None)
             assert done["replaced"]

@@ -12,7 +12,7 @@ from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive.archive import Archive, retention
 from ebbtide.fleet.archive.retention import DAY_MS
-from ebbtide.fleet.recall.recollected import Recollection, Wanted
+from ebbtide.fleet.recall.recollected import Hit, Wanted
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout
@@ -34,7 +34,7 @@ def home() -> Iterator[Home]:
     made.close()
 
 
-def recollected(home: Home, query: str, **fields: Any) -> list[Recollection]:
+def recollected(home: Home, query: str, **fields: Any) -> list[Hit]:
     found, _ = home.workspace.recollect(Wanted(query, 10, **fields), 10, len)
     return list(found.memories)
 

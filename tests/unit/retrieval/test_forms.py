@@ -14,7 +14,7 @@ from ebbtide.retrieval import forms
 from ebbtide.retrieval.analysis import STOP_WORDS, stem, term_of, words_of
 from ebbtide.retrieval.forms import first_form, terms_of_forms
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
+from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
 from ebbtide.retrieval.question import understand
 from ebbtide.retrieval.sentences import key_sentences
 
@@ -28,8 +28,8 @@ SAID = [
 ]
 
 
-def shelf_of(said: Sequence[str]) -> Shelf:
-    shelf = Shelf()
+def shelf_of(said: Sequence[str]) -> PassageIndex:
+    shelf = PassageIndex()
     for number, text in enumerate(said):
         shelf.add(Shelved(number, entry, 0, "", "s1") for entry in entries_of(text, ""))
     return shelf

@@ -13,8 +13,9 @@ from ebbtide.retrieval import learned
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import FEATURES, MOST, features
 from ebbtide.retrieval.lexical import K1, B, WordScores
-from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
-from ebbtide.retrieval.ranking import Asked, Ranking, fuse, rank
+from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
+from ebbtide.retrieval.ranking import Ranking, fuse, rank
+from ebbtide.retrieval.ranking_request import RankingRequest
 
 SAID = [
     ("Ann", "Hello there"),
@@ -29,21 +30,21 @@ QUERY = "blue boat harbour lantern"
 
 
 @pytest.fixture
-def shelf() -> Shelf:
+def shelf() -> PassageIndex:
     """Six turns of two speakers, on six days, in two conversations."""
-    made = Shelf()
+    made = PassageIndex()
     for number, (speaker, text) in enumerate(SAID):
         entries = entries_of(text, speaker)
         made.add(Shelved(number, entry, number * DAY_MS, speaker, f"s{number // 4}") for entry in entries)
     return made
 
 
-def asked(**fields: Any) -> Asked:
+def asked(**fields: Any) -> RankingRequest:
     given = {"terms": {term_of(word): 1.0 for word in words_of(QUERY)}, "texts": lambda one: SAID[one][1]}
-    return Asked(**{**given, **fields})
+    return RankingRequest(**{**given, **fields})
 
 
-def told(shelf: Shelf, **fields: Any) -> dict[int, dict[str, float]]:
+def told(shelf: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
     """The features of each candidate, by passage and name."""
     fused, _ = fuse(shelf, WordScores(shelf), asked(**fields))
     rows = features(fused).tolist()
@@ -53,7 +54,7 @@ def told(shelf: Shelf, **fields: Any) -> dict[int, dict[str, float]]:
     }
 
 
-def test_what_is_said_is_counted_by_rarity(shelf: Shelf) -> None:
+def test_what_is_said_is_counted_by_rarity(shelf: PassageIndex) -> None:
     """Shares of the question said by a passage and by those beside it, recomputed with plain loops."""
     terms = list(dict.fromkeys(words_of(QUERY)))
     said = [list(words_of(f"{speaker}: {text}")) for speaker, text in SAID]
@@ -85,7 +86,7 @@ def test_what_is_said_is_counted_by_rarity(shelf: Shelf) -> None:
         assert row["asked"] == 4
 
 
-def test_texts_leave_their_marks(shelf: Shelf) -> None:
+def test_texts_leave_their_marks(shelf: PassageIndex) -> None:
     """A question, a number, a name, an exclamation mark, and that the turn before asked; without texts none."""
     found = told(shelf)
     marks = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
@@ -95,7 +96,7 @@ def test_texts_leave_their_marks(shelf: Shelf) -> None:
     assert not any(row[name] for row in without.values() for name in marks)
 
 
-def test_who_and_when_are_told(shelf: Shelf) -> None:
+def test_who_and_when_are_told(shelf: PassageIndex) -> None:
     """Named, somebody else, nobody asked for; inside the days asked for, or so many away."""
     found = told(shelf, speakers=[shelf.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
     assert (found[2]["speaker"], found[1]["speaker"]) == (1, -1)
@@ -105,14 +106,14 @@ def test_who_and_when_are_told(shelf: Shelf) -> None:
     assert plain[2]["speaker"] == 0 and plain[2]["date"] == -1
 
 
-def test_what_an_answer_is_asked_for_is_a_feature(shelf: Shelf) -> None:
+def test_what_an_answer_is_asked_for_is_a_feature(shelf: PassageIndex) -> None:
     """The kind of question is told to every candidate, one kind at a time."""
     rows = told(shelf, asks_for="when").values()
     assert {row["asks for when"] for row in rows} == {1.0}
     assert {row["asks for who"] for row in rows} == {0.0}
 
 
-def test_no_vector_is_missing_not_an_error(shelf: Shelf) -> None:
+def test_no_vector_is_missing_not_an_error(shelf: PassageIndex) -> None:
     """Without vectors, or with them switched off, meaning is NaN; with them it is a number, and all are ranked."""
     near = np.linspace(0, 1, 6)
     assert all(np.isnan(row["semantic"]) and np.isnan(row["window place"]) for row in told(shelf).values())
@@ -123,11 +124,11 @@ def test_no_vector_is_missing_not_an_error(shelf: Shelf) -> None:
     assert len(ranked(shelf).passages) and len(ranked(shelf, semantic=near, window=near).passages) == 6
 
 
-def ranked(shelf: Shelf, most: int = 10, **fields: Any) -> Ranking:
+def ranked(shelf: PassageIndex, most: int = 10, **fields: Any) -> Ranking:
     return rank(shelf, WordScores(shelf), asked(**fields), most)
 
 
-def test_switched_off_the_other_signals_decide(shelf: Shelf) -> None:
+def test_switched_off_the_other_signals_decide(shelf: PassageIndex) -> None:
     """Without it the order is the fused one to the last place, and the ranking tells that it was off."""
     fused, _ = fuse(shelf, WordScores(shelf), asked())
     found = ranked(shelf, without=["learned"])
@@ -136,7 +137,7 @@ def test_switched_off_the_other_signals_decide(shelf: Shelf) -> None:
     assert found.off["learned"] == "switched off" and "learned" not in found.signals
 
 
-def test_places_keep_their_scores(shelf: Shelf) -> None:
+def test_places_keep_their_scores(shelf: PassageIndex) -> None:
     """The learnt order moves passages, finds none and loses none; each place has the score it had, told by signals."""
     without, found = ranked(shelf, without=["learned"]), ranked(shelf)
     assert sorted(found.passages.tolist()) == sorted(without.passages.tolist())
@@ -145,7 +146,7 @@ def test_places_keep_their_scores(shelf: Shelf) -> None:
     assert "learned" in found.signals and "learned" not in found.off
 
 
-def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, shelf: Shelf) -> None:
+def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, shelf: PassageIndex) -> None:
     """Trees that see nothing but questions put the only question first, or last."""
     at = FEATURES.index("asks last")
     kept = {**form(), "feature": [at], "threshold": [0.5], "leaves": [0.0, 100.0]}
@@ -159,7 +160,7 @@ def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, shelf: Shelf) -
 
 def test_only_the_first_candidates_move() -> None:
     """Beyond those whose order is learnt everything stays as the other signals have it."""
-    shelf = Shelf()
+    shelf = PassageIndex()
     said = [f"boat {'and so on ' * (number % 7)}{number}" for number in range(MOST + 40)]
     for number, text in enumerate(said):
         shelf.add(Shelved(number, entry, number, "Ann", "s") for entry in entries_of(text, "Ann"))
@@ -169,7 +170,7 @@ def test_only_the_first_candidates_move() -> None:
     assert sorted(found[:MOST]) == sorted(without[:MOST])
 
 
-def test_without_words_nothing_is_learnt(shelf: Shelf) -> None:
+def test_without_words_nothing_is_learnt(shelf: PassageIndex) -> None:
     """Trees were grown on questions with words: a question of dates alone is left as it is."""
     found = ranked(shelf, terms={}, dates=[(0, 3 * DAY_MS)])
     assert found.off["learned"] == "not available"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.lexical import K1, B, WordScores
-from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
+from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
 
 WORDS = ["tea", "boat", "harbour", "north", "cat"]
 
@@ -44,7 +44,7 @@ def plainly(said: list[list[str]], query: list[str], neighbours: float) -> list[
 )
 def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: float) -> None:
     """Whatever is said and asked, both fields score as in plain Python."""
-    shelf = Shelf()
+    shelf = PassageIndex()
     for number, words in enumerate(said):
         # Two speakers without a name of letters: nothing is added to what they say.
         entries = entries_of(" ".join(words), "")
@@ -58,7 +58,7 @@ def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: fl
 
 def test_a_weight_counts_and_an_unknown_word_does_not() -> None:
     """Twice the weight is twice the score; a word that nobody said scores nothing."""
-    shelf = Shelf()
+    shelf = PassageIndex()
     shelf.add(Shelved(0, entry, 0, "", "") for entry in entries_of("tea for two", ""))
     scores = WordScores(shelf)
     once = scores.scores({term_of("tea"): 1.0}, 0.5)

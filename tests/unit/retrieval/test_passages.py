@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
-from ebbtide.retrieval.passages import LONGEST, STRETCH, Shelf, Shelved, cut, entries_of
+from ebbtide.retrieval.passages import LONGEST, STRETCH, PassageIndex, Shelved, cut, entries_of
 
 WORDS = ["tea", "boat", "harbour", "茶叶", "north", "cat"]
 
@@ -54,7 +54,7 @@ def test_a_shelf_filled_bit_by_bit_is_one_filled_at_once(said: list, stops: list
     """Postings, neighbours and columns do not depend on when passages came, or when postings were merged."""
     shipped, passages.FEWEST_MERGED = passages.FEWEST_MERGED, 3
     try:
-        whole, bit_by_bit = Shelf(), Shelf()
+        whole, bit_by_bit = PassageIndex(), PassageIndex()
         everything = [
             one
             for number, (words, speaker, conversation) in enumerate(said)
@@ -83,7 +83,7 @@ def test_a_shelf_filled_bit_by_bit_is_one_filled_at_once(said: list, stops: list
 
 def test_neighbours_are_those_of_the_same_conversation() -> None:
     """Two conversations that interleave are two rows of neighbours."""
-    shelf = Shelf()
+    shelf = PassageIndex()
     for number, conversation in enumerate(["s1", "s2", "s1", "s2"]):
         shelf.add(shelved(number, "tea", "Ann" if number < 2 else "Bob", conversation))
     assert shelf.column("previous").tolist() == [-1, -1, 0, 1]
@@ -92,16 +92,16 @@ def test_neighbours_are_those_of_the_same_conversation() -> None:
 
 def test_only_a_dialogue_has_context_beside_a_message() -> None:
     """Where nobody takes turns, what came before says nothing about what comes after; parts of a message do."""
-    turns, notes = Shelf(), Shelf()
+    turns, notes = PassageIndex(), PassageIndex()
     for number in range(4):
         turns.add(shelved(number, "tea", ("Ann", "Bob")[number % 2]))
         notes.add(shelved(number, "tea", "Ann"))
     assert turns.beside("next").tolist() == [1, 2, 3, -1]
     assert notes.beside("next").tolist() == [-1, -1, -1, -1]
-    documents = Shelf()
+    documents = PassageIndex()
     for number in range(4):
         documents.add(shelved(number, "tea", f"Title {number}"))
     assert documents.beside("next").tolist() == [-1, -1, -1, -1]
-    long = Shelf()
+    long = PassageIndex()
     long.add(shelved(0, "The boats come home late. " * 100))
     assert long.beside("next").tolist() == [*range(1, len(long)), -1]

@@ -10,8 +10,9 @@ import pytest
 
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Shelf, Shelved, entries_of
-from ebbtide.retrieval.ranking import SIGNALS, Asked, Ranking, rank
+from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
+from ebbtide.retrieval.ranking import SIGNALS, Ranking, rank
+from ebbtide.retrieval.ranking_request import RankingRequest
 
 SAID = [
     ("Ann", "I drink tea in the harbour"),
@@ -23,21 +24,21 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def shelf() -> Shelf:
+def shelf() -> PassageIndex:
     """Four turns of two speakers on four days."""
-    made = Shelf()
+    made = PassageIndex()
     for number, (speaker, text) in enumerate(SAID):
         entries = entries_of(text, speaker)
         made.add(Shelved(number, entry, number * DAY_MS, speaker, f"s{number // 2}") for entry in entries)
     return made
 
 
-def ranked(shelf: Shelf, *words: str, most: int = 10, **fields: Any) -> Ranking:
-    asked = Asked(terms={term_of(word): 1.0 for word in words}, **fields)
+def ranked(shelf: PassageIndex, *words: str, most: int = 10, **fields: Any) -> Ranking:
+    asked = RankingRequest(terms={term_of(word): 1.0 for word in words}, **fields)
     return rank(shelf, WordScores(shelf), asked, most)
 
 
-def test_words_alone_rank_what_says_them(shelf: Shelf) -> None:
+def test_words_alone_rank_what_says_them(shelf: PassageIndex) -> None:
     """Without any other signal the words still answer, and the ranking tells what was off."""
     found = ranked(shelf, "tea", without=["conversation", "neighbours"])
     assert set(found.passages.tolist()) == {0, 2}
@@ -45,46 +46,46 @@ def test_words_alone_rank_what_says_them(shelf: Shelf) -> None:
     assert (np.diff(found.scores) <= 0).all()
 
 
-def test_nothing_asked_finds_nothing(shelf: Shelf) -> None:
+def test_nothing_asked_finds_nothing(shelf: PassageIndex) -> None:
     """No word that is known, no vector: there is no answer, not everything."""
     assert ranked(shelf).passages.tolist() == []
     assert ranked(shelf, "never").passages.tolist() == []
 
 
-def test_who_is_named_lifts_what_she_said_and_finds_nothing_else(shelf: Shelf) -> None:
+def test_who_is_named_lifts_what_she_said_and_finds_nothing_else(shelf: PassageIndex) -> None:
     """A name is a boost: Bob's cat comes first when Bob is named, and what is not found stays so."""
     plain = {"without": ["conversation", "neighbours"]}
     assert ranked(shelf, "cat", speakers=[shelf.speaker_numbers["Bob"]], **plain).passages.tolist() == [3, 2]
     assert ranked(shelf, "cat", speakers=[shelf.speaker_numbers["Ann"]], **plain).passages.tolist() == [2, 3]
 
 
-def test_a_time_that_is_named_finds_what_was_said_then(shelf: Shelf) -> None:
+def test_a_time_that_is_named_finds_what_was_said_then(shelf: PassageIndex) -> None:
     """ "What happened on the second day" has no word in common with what was said that day."""
     assert ranked(shelf, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
 
 
-def test_a_vector_finds_what_no_word_does(shelf: Shelf) -> None:
+def test_a_vector_finds_what_no_word_does(shelf: PassageIndex) -> None:
     """Scores of meaning are brought to one and weighed; what is nearest comes first."""
     found = ranked(shelf, semantic=np.array([0.1, 0.9, 0.2, 0.1]), without=["conversation"])
     assert found.passages[0] == 1
     assert "semantic" not in found.off
 
 
-def test_filters_hold_whatever_the_signals_say(shelf: Shelf) -> None:
+def test_filters_hold_whatever_the_signals_say(shelf: PassageIndex) -> None:
     """What a filter keeps out is not in the answer, however well it fits."""
     allowed = np.array([False, True, True, True])
     found = ranked(shelf, "tea", semantic=np.array([1.0, 0, 0, 0]), allowed=allowed)
     assert 0 not in found.passages
 
 
-def test_every_signal_can_be_switched_off(shelf: Shelf) -> None:
+def test_every_signal_can_be_switched_off(shelf: PassageIndex) -> None:
     """With everything off nothing is found, and each signal that was named is told."""
     found = ranked(shelf, "tea", semantic=np.ones(4), dates=[(0, DAY_MS)], speakers=[0], without=SIGNALS)
     assert found.passages.tolist() == []
     assert set(found.off) == set(SIGNALS)
 
 
-def test_at_most_so_many_and_equal_ones_newest_first(shelf: Shelf) -> None:
+def test_at_most_so_many_and_equal_ones_newest_first(shelf: PassageIndex) -> None:
     """The best are kept; of equal scores the later passage comes first."""
     found = ranked(shelf, dates=[(0, 4 * DAY_MS)], most=3, without=["conversation"])
     assert found.passages.tolist() == [3, 2, 1]
@@ -98,8 +99,8 @@ PAGES = [
 ]
 
 
-def pages() -> Shelf:
-    made = Shelf()
+def pages() -> PassageIndex:
+    made = PassageIndex()
     for number, (title, text) in enumerate(PAGES):
         made.add(Shelved(number, entry, 0, title, "") for entry in entries_of(text, title))
     return made
@@ -123,7 +124,7 @@ def test_what_is_found_leads_to_what_it_names() -> None:
     assert followed.signals["naming"].tolist() == [0.0, followed.scores[1]]
 
 
-def test_partners_of_a_dialogue_are_no_titles(shelf: Shelf) -> None:
+def test_partners_of_a_dialogue_are_no_titles(shelf: PassageIndex) -> None:
     """Ann and Bob say each other's name all the time; that leads nowhere."""
     for number in range(4, 12):
         shelf.add(Shelved(number, entry, 0, "Ann", "s9") for entry in entries_of("Bob, look!", "Ann"))
@@ -131,7 +132,7 @@ def test_partners_of_a_dialogue_are_no_titles(shelf: Shelf) -> None:
     assert list(shelf.named_by(frozenset({term_of("bob"), term_of("ann")}), 0)) == []
 
 
-def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(shelf: Shelf) -> None:
+def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(shelf: PassageIndex) -> None:
     """The graph is a boost: it decides between two that match, and answers no question by itself."""
     plain = {"without": ["conversation", "neighbours"]}
     near = np.array([0.0, 1.0, 0.0, 1.0])
@@ -144,7 +145,7 @@ def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(shelf: Shel
     assert apart[0] > 0
 
 
-def test_links_from_what_is_found_first_lift_and_find_nothing(shelf: Shelf) -> None:
+def test_links_from_what_is_found_first_lift_and_find_nothing(shelf: PassageIndex) -> None:
     """What is linked to the first hits gains among what was found; nothing else comes in, and scores say from where."""
     plain = {"without": ["conversation", "neighbours"]}
     begun: list[tuple[list[int], list[float]]] = []
@@ -167,7 +168,7 @@ def test_links_from_what_is_found_first_lift_and_find_nothing(shelf: Shelf) -> N
 
 def test_who_answers_one_part_is_not_held_against_the_other() -> None:
     """Asked for two things, what says all of one stands before what says a little of both."""
-    made = Shelf()
+    made = PassageIndex()
     said = ["red boat yellow", "blue kite hill", "red stone kite wall pond", "a lamp", "grass"]
     for number, text in enumerate(said):
         made.add(Shelved(number, entry, 0, "", f"s{number}") for entry in entries_of(text, ""))

@@ -48,7 +48,7 @@ def source(
         with Remote(url, credentials) as remote:
             yield remote
         return
-    from ebbtide.cli.offline import Resting, held
+    from ebbtide.cli.offline import OfflineClient, held
 
     with held(data_dir, master_key_file) as (data, settings):
-        yield Resting(data, settings)
+        yield OfflineClient(data, settings)

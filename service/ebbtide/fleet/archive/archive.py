@@ -23,7 +23,7 @@ from ebbtide.ids import NodeId
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Entry, Shelf, Shelved, cut, entries_of, entry_of
+from ebbtide.retrieval.passages import Entry, PassageIndex, Shelved, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.port import ReadTransaction
 
@@ -187,7 +187,7 @@ FACT_BYTES = 200
 class Archive:
     """The shelf of one agent, and which memories were made from which message."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: PassageIndex) -> None:
         self.shelf = shelf
         self.vectors: Vectors | None = None
         """Those of the model in `embedding`; None while there are none."""
@@ -201,7 +201,7 @@ class Archive:
     @classmethod
     def load(cls, txn: ReadTransaction) -> Archive:
         """Everything that the store holds."""
-        archive = cls(Shelf())
+        archive = cls(PassageIndex())
         archive.note(txn.nodes())
         archive.shelf.add(archive._loaded(txn))
         archive.follow(txn.embedding_state(), txn.embedded_messages())

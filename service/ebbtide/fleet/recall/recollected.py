@@ -63,7 +63,7 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class Hit:
     """One memory of an answer."""
 
     passage: int
@@ -97,8 +97,8 @@ class Recollection:
 class Recollected:
     """An answer: memories in order; what was left out, with the reason; which signals gave what."""
 
-    memories: tuple[Recollection, ...] = ()
-    dropped: tuple[tuple[Recollection, str], ...] = ()
+    memories: tuple[Hit, ...] = ()
+    dropped: tuple[tuple[Hit, str], ...] = ()
     ranking: Ranking | None = None
     question: Question | None = None
     archive: str = ""

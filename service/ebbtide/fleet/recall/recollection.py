@@ -26,8 +26,8 @@ from ebbtide.fleet.recall.recollected import (
     PENDING,
     Cited,
     Heard,
+    Hit,
     Recollected,
-    Recollection,
     Wanted,
 )
 from ebbtide.han import contains_han
@@ -44,7 +44,8 @@ from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, pack
 from ebbtide.retrieval.question import Question, understand
-from ebbtide.retrieval.ranking import Asked, Ranking, rank
+from ebbtide.retrieval.ranking import Ranking, rank
+from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
 
@@ -95,7 +96,7 @@ class Recollector:
             # Living memories first: they may do by themselves.
             wanted = replace(wanted, include_archive=False)
         semantic, window, why_off = self._meaning(wanted)
-        asked = Asked(
+        asked = RankingRequest(
             terms=weighted_terms(question, wanted.query),
             parts=[
                 terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
@@ -127,7 +128,7 @@ class Recollector:
                 ranking = rank(shelf, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
         packed = self._packed(found, wanted, self._idf(asked.terms))
-        by_key: dict[Hashable, Recollection] = {one.passage: one for one in found}
+        by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
         return Recollected(
             tuple(
                 _told_as(by_key[kept.key], kept.text, kept.key in packed.shortened) for kept in packed.kept
@@ -253,8 +254,8 @@ class Recollector:
 
     # --- passages as memories ----------------------------------------------------------------------
 
-    def _worded(self, ranking: Ranking, wanted: Wanted) -> list[Recollection]:
-        found: list[Recollection] = []
+    def _worded(self, ranking: Ranking, wanted: Wanted) -> list[Hit]:
+        found: list[Hit] = []
         tokens = 0
         for passage, score in zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True):
             one = self._recollection(passage, score, wanted.include_archive)
@@ -267,7 +268,7 @@ class Recollector:
                     break
         return found
 
-    def _recollection(self, passage: int, score: float, include_archive: bool) -> Recollection | None:
+    def _recollection(self, passage: int, score: float, include_archive: bool) -> Hit | None:
         shelf = self.archive.shelf
         heard = self._heard(int(shelf.column("message")[passage]))
         if heard is None:
@@ -290,7 +291,7 @@ class Recollector:
             is_pending = not living and not is_digested(self.txn, heard.record, self._batches)
             state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
-        return Recollection(passage, heard.record.number, ids, content, state, source, score, label=label)
+        return Hit(passage, heard.record.number, ids, content, state, source, score, label=label)
 
     def _heard(self, message: int) -> Heard | None:
         """A message with its text and the memories of it that live; read once for all its passages."""
@@ -324,7 +325,7 @@ class Recollector:
             term: weight * rarity(len(shelf.postings(term)[0]), len(shelf)) for term, weight in terms.items()
         }
 
-    def _packed(self, found: Sequence[Recollection], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
+    def _packed(self, found: Sequence[Hit], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
         # Copies of one content are told once, so a content stands for what is told of it.
         told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
@@ -364,7 +365,7 @@ class Recollector:
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
 
 
-def _told_as(one: Recollection, text: str, is_shortened: bool) -> Recollection:
+def _told_as(one: Hit, text: str, is_shortened: bool) -> Hit:
     return replace(one, content=text, is_shortened=True) if is_shortened else one
 
 

@@ -40,8 +40,8 @@ from ebbtide.fleet.state.event_builder import EVENTS_KEEP
 from ebbtide.ids import AgentId
 from ebbtide.language.embedding import Embedder
 from ebbtide.language.port import LanguageModel
-from ebbtide.language.served.gate import Gate
-from ebbtide.language.served.retry import Asking
+from ebbtide.language.served.gate import PriorityLimiter
+from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.priority import Courtesy
@@ -60,7 +60,7 @@ class AgentNeeds:
 
     pool: Executor
     data: DataDirectory
-    asking: Asking
+    asking: ModelClient
     fallback: LanguageModel
     clock: Clock
     courtesy: Courtesy
@@ -72,7 +72,7 @@ class AgentNeeds:
     metrics: Metrics = field(default_factory=Metrics)
     embedder: Embedder | None = None
     texts: TextWorkers = INLINE
-    embedding_gate: Gate = field(default_factory=lambda: Gate(1))
+    embedding_gate: PriorityLimiter = field(default_factory=lambda: PriorityLimiter(1))
 
 
 class Agent:

@@ -35,7 +35,7 @@ from ebbtide.language.port import (
     TextToProcess,
     Utterance,
 )
-from ebbtide.language.served.retry import Asking
+from ebbtide.language.served.retry import ModelClient
 from ebbtide.memory.digestion import partners
 from ebbtide.records import Batch
 from ebbtide.telemetry import get_log, span, told
@@ -82,7 +82,7 @@ class Digest:
         self,
         workspace: Workspace,
         mailbox: Mailbox,
-        asking: Asking,
+        asking: ModelClient,
         fallback: LanguageModel,
         clock: Clock,
         policy: DigestPolicy,

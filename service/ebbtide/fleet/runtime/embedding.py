@@ -21,8 +21,8 @@ from ebbtide.fleet.runtime.slice import Budget
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import PROBE, Embedder
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.gate import Gate, Priority
-from ebbtide.language.served.retry import Patience
+from ebbtide.language.served.gate import Priority, PriorityLimiter
+from ebbtide.language.served.retry import RetryPolicy
 from ebbtide.metrics import Metrics
 from ebbtide.telemetry import get_log, span
 
@@ -38,8 +38,8 @@ class Embedding:
         workspace: Workspace,
         mailbox: Mailbox,
         embedder: Embedder,
-        gate: Gate,
-        patience: Patience,
+        gate: PriorityLimiter,
+        patience: RetryPolicy,
         budget: Callable[[], Budget],
         on_embedded: Callable[[], None],
         metrics: Metrics,

@@ -27,7 +27,7 @@ from ebbtide.language.port import (
     TextToProcess,
 )
 from ebbtide.language.served.gate import Priority
-from ebbtide.language.served.retry import Asking
+from ebbtide.language.served.retry import ModelClient
 
 JOB_BUDGET_S = 0.02
 """Longest one step keeps the agent's turn."""
@@ -48,7 +48,7 @@ class Compressor:
 
     workspace: Workspace
     mailbox: Mailbox
-    asking: Asking
+    asking: ModelClient
     fallback: LanguageModel
     clock: Clock
     slice_s: float

@@ -21,7 +21,7 @@ class Priority(IntEnum):
     BACKGROUND = 1
 
 
-class Gate:
+class PriorityLimiter:
     """At most `concurrency` holders at a time."""
 
     def __init__(self, concurrency: int) -> None:

@@ -36,7 +36,7 @@ from ebbtide.language.port import (
     Utterance,
     attempt,
 )
-from ebbtide.language.served.gate import Gate, Priority
+from ebbtide.language.served.gate import Priority, PriorityLimiter
 from ebbtide.language.served.portions import Portion, placed
 from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
 from ebbtide.metrics import Metrics
@@ -50,7 +50,7 @@ MOST_PORTIONS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long and how often to ask. Times in seconds."""
 
     timeout_s: float = 300.0
@@ -75,12 +75,12 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Asking:
+class ModelClient:
     """A model behind a gate, asked with patience. Its methods are those of the port, with a priority."""
 
     model: LanguageModel
-    gate: Gate
-    patience: Patience
+    gate: PriorityLimiter
+    patience: RetryPolicy
     tallies: dict[str, Tally] = field(default_factory=dict)
     under_way: dict[int, float] = field(default_factory=dict)
     """When each call under way began, by the event loop's clock."""
