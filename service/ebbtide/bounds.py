@@ -1,6 +1,6 @@
 """The bounds of everything that is stored: one named type for each kind of value.
 
-Stored records (`vocabulary.py`, `events.py`, `store/port.py`) and the lines of an export
+Stored records (`records.py`, `events.py`, `store/port.py`) and the lines of an export
 (`store/transfer/export_lines.py`) use these types, and msgspec checks them wherever a record or a line is decoded. So
 an import, a restore, `ebbtide check` and every read of a store apply the same bounds. The ceilings of settings that
 limit requests are here too: whatever a daemon may accept, under any settings, fits.

@@ -46,7 +46,7 @@ from ebbtide.language.served.gate import PriorityLimiter
 from ebbtide.language.served.retry import ModelClient, RetryPolicy
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import TextWorkers
-from ebbtide.priority import Courtesy
+from ebbtide.priority import RequestPriority
 from ebbtide.process.supervision import Supervision
 from ebbtide.process.watchdog import BEAT_S
 from ebbtide.rest.server import RestServer
@@ -177,31 +177,22 @@ async def opened(
         desk = _pool(life, 1, "desk")
         texts = TextWorkers(settings.limits.text_timeout_ms / 1000)
         life.callback(_careful("text workers", texts.close))
-        courtesy = Courtesy()
-        transfers = Transfers(settings.limits.transfer_timeout_s, courtesy.yield_to_requests)
+        priority = RequestPriority()
+        transfers = Transfers(settings.limits.transfer_timeout_s, priority.yield_to_requests)
         life.callback(_careful("transfers", transfers.shutdown))
-        builtin = BuiltinModel(language_pool, courtesy.yield_to_requests, texts)
+        builtin = BuiltinModel(language_pool, priority.yield_to_requests, texts)
         model = make(settings, builtin)
         life.push_async_callback(model.close)
         embedder = make_embedder(
-            settings.embedding, settings.language, embedding_pool, courtesy.yield_to_requests
+            settings.embedding, settings.language, embedding_pool, priority.yield_to_requests
         )
         if embedder is not None:
             life.push_async_callback(embedder.close)
         metrics = Metrics()
         gate = PriorityLimiter(settings.language.model_concurrency)
         asking = ModelClient(model, gate, _patience(settings), metrics=metrics)
-        needs = _needs(settings, job_pool, data, asking, builtin, clock, courtesy, embedder)
-        fleet = Fleet(
-            needs,
-            settings.memory,
-            max_open=open_agent_limit(
-                settings.fleet.max_open_agents, connection_limit(settings.server.max_connections)
-            ),
-            max_resident_bytes=settings.fleet.max_resident_bytes,
-            compression_concurrency=settings.fleet.compression_concurrency,
-            max_event_streams=settings.limits.max_event_streams,
-        )
+        needs = _needs(settings, job_pool, data, asking, builtin, clock, priority, embedder)
+        fleet = _fleet(settings, needs)
         fleet.start()
         life.push_async_callback(fleet.stop)
         watching_loop = in_background(_watch_loop(metrics, on_beat))
@@ -213,6 +204,20 @@ async def opened(
             yield service
         finally:
             service.is_accepting = False
+
+
+def _fleet(settings: Settings, needs: AgentNeeds) -> Fleet:
+    """The agents, within the limits of the settings."""
+    return Fleet(
+        needs,
+        settings.memory,
+        max_open=open_agent_limit(
+            settings.fleet.max_open_agents, connection_limit(settings.server.max_connections)
+        ),
+        max_resident_bytes=settings.fleet.max_resident_bytes,
+        compression_concurrency=settings.fleet.compression_concurrency,
+        max_event_streams=settings.limits.max_event_streams,
+    )
 
 
 def _pool(life: contextlib.AsyncExitStack, thread_count: int, name: str) -> ThreadPoolExecutor:
@@ -268,7 +273,7 @@ def _needs(
     asking: ModelClient,
     builtin: BuiltinModel,
     clock: Clock,
-    courtesy: Courtesy,
+    priority: RequestPriority,
     embedder: Embedder | None,
 ) -> AgentNeeds:
     return AgentNeeds(
@@ -276,7 +281,7 @@ def _needs(
         data=data,
         asking=asking,
         fallback=builtin,
-        courtesy=courtesy,
+        priority=priority,
         clock=clock,
         digest_policy=DigestPolicy(
             settings.language.park_after_attempts,

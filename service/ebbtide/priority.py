@@ -16,7 +16,7 @@ LONGEST_REST_S = 0.002
 """At worst, under requests without end, the background does about a fifth of what it would do alone."""
 
 
-class Courtesy:
+class RequestPriority:
     """Knows whether jobs of requests are running. For threads."""
 
     def __init__(self) -> None:

@@ -38,15 +38,8 @@ from ebbtide.language.builtin import (
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
-from ebbtide.language.served.served import (
-    Overflow,
-    openai_compatible,
-    parsing,
-    portions,
-    questions,
-    replies,
-    served_embedding,
-)
+from ebbtide.language.served import openai_compatible, parsing, portions, questions, replies, served_embedding
+from ebbtide.language.served.served import Overflow
 from ebbtide.language.served.wire import Refused, retry_after_s
 from ebbtide.language.tokens import estimate
 from ebbtide.memory.speaker import speaker_labels

@@ -167,7 +167,7 @@ async def _looked_up(service: Service, agent: Agent, selection: Selection, comma
     look = Look(await agent.run(partial(_as_stored, agent.workspace, selection, command)))
     store, needs = agent.workspace.store, service.fleet.needs
     while not look.is_done:
-        budget = Budget(service.clock, JOB_BUDGET_S, needs.courtesy.yield_to_requests)
+        budget = Budget(service.clock, JOB_BUDGET_S, needs.priority.yield_to_requests)
         await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
     if look.redacted_count and look.is_nothing:
         field = "speakers" if look.wanted.redacted_speakers else "topic"

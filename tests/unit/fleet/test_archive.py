@@ -12,8 +12,8 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
+from ebbtide.fleet.archive import archive as module
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.archive import archive as module
 from ebbtide.fleet.ingest.admission import Arrival
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.records import Batch, MessageRecord

@@ -10,7 +10,8 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.archive.archive import Archive, retention
+from ebbtide.fleet.archive import retention
+from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import DAY_MS
 from ebbtide.fleet.recall.recollected import Hit, Wanted
 from ebbtide.retrieval.analysis import term_of

@@ -214,7 +214,7 @@ def test_another_agent_comes_in_only_under_a_new_name(data: Any, files: dict[str
 
 def test_everything_that_is_stored_has_a_place_in_an_export() -> None:
     """Each table, and each name that is read from or written to META anywhere, is in an export, or said not to be."""
-    source = "".join(path.read_text() for path in (PACKAGE / "store").glob("*.py"))
+    source = "".join(path.read_text() for path in (PACKAGE / "store").rglob("*.py"))
     names = re.findall(r'(?:META, |_number\((?:txn, )?)b"(\w+)"', source)
     assert {name.decode() for name in IN_EXPORT.keys() | NOT_IN_EXPORT} == {
         *names,

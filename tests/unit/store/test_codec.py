@@ -17,7 +17,7 @@ import sys, threading
 sys.setswitchinterval(1e-6)
 import ebbtide.store.lmdb.lmdb_store
 import msgspec
-from ebbtide.vocabulary import Batch, Node, Rewrite, Source
+from ebbtide.records import Batch, Node, Rewrite, Source
 sources, rewrites = (Source(1, 0, 1),), (Rewrite(1, 1, 2, 1, "m"),)
 node = msgspec.msgpack.encode(Node(1, "a", "b", ("k",), 1, 1, sources=sources, rewrites=rewrites))
 batch = msgspec.msgpack.encode(Batch(1, 1, 1, 1))
@@ -36,7 +36,7 @@ def test_every_type_that_is_read_is_known() -> None:
     """Whatever stores decode as some type is among those that are met on import."""
     read = {
         found
-        for path in [*SERVICE.glob("store/*.py"), *SERVICE.glob("fleet/*.py")]
+        for path in [*SERVICE.glob("store/**/*.py"), *SERVICE.glob("fleet/**/*.py")]
         for found in READS.findall(path.read_text(encoding="utf-8"))
     }
     assert {"Node", "Batch", "list[PassageEntry]"} <= read

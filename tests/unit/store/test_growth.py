@@ -15,7 +15,8 @@ from ebbtide.errors import Unavailable
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.vocabulary import Change, Node
+from ebbtide.changes import Change
+from ebbtide.records import Node
 
 store = LmdbStore.create(Path(sys.argv[1]), Identity("ann", 0, 1, 1), map_bytes=32 << 20, max_map_bytes=4 << 30)
 

@@ -44,7 +44,7 @@ from ebbtide.language.served.gate import PriorityLimiter
 from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
-from ebbtide.priority import Courtesy
+from ebbtide.priority import RequestPriority
 from ebbtide.records import AgentCounts, Batch
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.directory.data_directory import DataDirectory
@@ -63,7 +63,7 @@ class AgentNeeds:
     asking: ModelClient
     fallback: LanguageModel
     clock: Clock
-    courtesy: Courtesy
+    priority: RequestPriority
     digest_policy: DigestPolicy
     mailbox_size: int
     slice_s: float
@@ -98,7 +98,7 @@ class Agent:
             needs.digest_policy,
             on_digested=self._digested,
         )
-        self.sweeper = Sweeper(workspace, self.mailbox, needs.clock, needs.courtesy.yield_to_requests)
+        self.sweeper = Sweeper(workspace, self.mailbox, needs.clock, needs.priority.yield_to_requests)
         self.users = 0
         self.last_used_s = needs.clock.monotonic_s()
         self.counts = counts
@@ -115,7 +115,7 @@ class Agent:
             needs.fallback,
             needs.clock,
             needs.slice_s,
-            needs.courtesy.yield_to_requests,
+            needs.priority.yield_to_requests,
         )
         self._is_marked = False
         self._inbox_is_empty = counts.pending_batches == 0
@@ -130,7 +130,7 @@ class Agent:
                 needs.embedder,
                 needs.embedding_gate,
                 needs.asking.patience,
-                lambda: Budget(needs.clock, JOB_BUDGET_S, needs.courtesy.yield_to_requests),
+                lambda: Budget(needs.clock, JOB_BUDGET_S, needs.priority.yield_to_requests),
                 on_embedded=self.digest.progressed.beat,
                 metrics=needs.metrics,
             )
@@ -158,7 +158,7 @@ class Agent:
         """Run a job when its turn comes, within the daemon's request time-out."""
 
         def run() -> T:
-            with self._needs.courtesy.for_a_request():
+            with self._needs.priority.for_a_request():
                 return job()
 
         return await self.mailbox.run(run, timeout_s=self._needs.request_timeout_s)
@@ -258,7 +258,7 @@ class Agent:
         job = partial(
             self.workspace.erase,
             erasure,
-            Budget(needs.clock, JOB_BUDGET_S, needs.courtesy.yield_to_requests),
+            Budget(needs.clock, JOB_BUDGET_S, needs.priority.yield_to_requests),
             needs.clock.now_ms(),
             actor,
         )

@@ -12,17 +12,17 @@ import pytest
 from ebbtide import priority as module
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import Utterance
-from ebbtide.priority import Courtesy
+from ebbtide.priority import RequestPriority
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> Courtesy:
+def patient(monkeypatch: pytest.MonkeyPatch) -> RequestPriority:
     """A courtesy that rests until it is woken: half a minute stands for "as long as it takes"."""
     monkeypatch.setattr(module, "LONGEST_REST_S", 30.0)
-    return Courtesy()
+    return RequestPriority()
 
 
-def test_background_rests_until_the_last_request_is_through(patient: Courtesy) -> None:
+def test_background_rests_until_the_last_request_is_through(patient: RequestPriority) -> None:
     """Of two requests that overlap the first to end wakes nobody, the second does."""
     went_on = threading.Event()
 
@@ -39,7 +39,7 @@ def test_background_rests_until_the_last_request_is_through(patient: Courtesy) -
     worker.join()
 
 
-def test_nobody_rests_when_no_request_runs(patient: Courtesy) -> None:
+def test_nobody_rests_when_no_request_runs(patient: RequestPriority) -> None:
     """Also after requests that failed, work goes on at once: this would take half a minute otherwise."""
     with pytest.raises(ZeroDivisionError), patient.for_a_request():
         raise ZeroDivisionError
@@ -48,7 +48,7 @@ def test_nobody_rests_when_no_request_runs(patient: Courtesy) -> None:
     assert time.monotonic() - begun_s < 10
 
 
-def test_the_job_of_a_request_does_not_wait_for_itself(patient: Courtesy) -> None:
+def test_the_job_of_a_request_does_not_wait_for_itself(patient: RequestPriority) -> None:
     """Nor for the request that it is part of: this would take a minute otherwise."""
     begun_s = time.monotonic()
     with patient.for_a_request():
@@ -61,10 +61,10 @@ def test_the_job_of_a_request_does_not_wait_for_itself(patient: Courtesy) -> Non
 
 def test_a_rest_ends_although_requests_never_do() -> None:
     """Under requests without end the background goes on, slower."""
-    courtesy = Courtesy()
-    with courtesy.for_a_request():
+    priority = RequestPriority()
+    with priority.for_a_request():
         for _ in range(10):
-            courtesy.yield_to_requests()
+            priority.yield_to_requests()
 
 
 @pytest.fixture
