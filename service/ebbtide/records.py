@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ebbtide.bounds import (
     MAX_MESSAGES,
     MAX_SPANS,
+    AgentIdText,
     ByteLength,
     Count,
     Dimension,
@@ -33,16 +34,27 @@ from ebbtide.bounds import (
     Number,
     PersonalCounts,
     RelationName,
+    Seed,
     Strategy,
     Strength,
     Text,
     TextLength,
     Time,
     Vectors,
+    Version,
 )
 from ebbtide.ids import NodeId, batch_text_id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """The agent that a store belongs to, with what never changes about it."""
+
+    agent_id: AgentIdText
+    created_at_ms: Time
+    seed: Seed
+    format_version: Version
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -74,8 +86,8 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     """One accepted message. Its text is the chunk under `text_key`; who and when live here.
 
     `text_key` is empty once the text was withdrawn: taken out of the archive for good.
-    `metadata_key` is the chunk that holds its metadata as JSON, its own over its batch's: empty for none, None in
-    records written before messages had any.
+    `metadata_key` is the key of the chunk with its metadata as JSON; empty for none. Its own metadata override those
+    of its batch.
     """
 
     number: Id
@@ -88,7 +100,7 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     accepted_at_ms: Time
     conversation_id: Name
     text_key: Hash
-    metadata_key: Hash | None = None
+    metadata_key: Hash = b""
     personal: PersonalSpans = ()
     """What is personal in its text, where that was stored under the policy `tag`."""
 

@@ -61,12 +61,12 @@ class Traces:
         for name, key, value in told:
             for text in self.texts:
                 if any(text in one for one in (*_strings(key), *_strings(value))):
-                    found.append(f"{name.decode()} {key.hex()}: {text}")
+                    found.append(f"{name.name.decode()} {key.hex()}: {text}")
         return found
 
 
 def _items(txn: Any, table: bytes) -> list[tuple[bytes, bytes]]:
-    return [(bytes(key), bytes(value)) for key, value in txn.items(table)]
+    return [(bytes(key), bytes(value)) for key, value in txn.tables.items(table)]
 
 
 def _decompressed(value: bytes) -> str:

@@ -27,6 +27,9 @@ RENAMED = "renamed"
 RESTORED = "restored"
 """The action by which an agent comes back, or comes from elsewhere; `form` tells whether as a backup or an export."""
 
+HASH_BYTES = 32
+"""Size of a SHA-256 hash."""
+
 KEY_BYTES = 32
 """Random bytes of a proof key: as many as its HMACs have."""
 

@@ -10,10 +10,10 @@ import pytest
 
 from ebbtide.cli import app as command_line
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.port import Identity
 from tests.support.encrypted import fill, found_in
 
 

@@ -93,7 +93,11 @@ def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
 
     verification = log.verified
     assert verification().broken_at is None and verification().count == 2
-    assert log.holds(1, " one ") and not log.holds(1, "two") and not log.holds(2, "one")
+    assert (
+        log.held(1, [" one "]) == [True]
+        and log.held(1, ["two"]) == [False]
+        and log.held(2, ["one"]) == [False]
+    )
     assert [line_of(record).agent_id for record in log.records()] == ["ann", "记忆"]  # type: ignore[union-attr]
     content = (tmp_path / "audit" / LOG).read_bytes()
     (tmp_path / "audit" / LOG).write_bytes(content.replace(b'nodes\\":1', b'nodes\\":2'))
@@ -161,7 +165,7 @@ def test_a_log_of_erased_agents_that_was_cut_shows(tmp_path: Path, left: int) ->
             (tmp_path / f"{number}").rename(tmp_path / "audit" / f"{number}.proofs")
     head.write_bytes(noted)
     fresh = log.append(AuditEntry(9, "-", "agent_erased", {}, (proof_of(KEY, "nine"),)), "bea", KEY)
-    assert fresh.number == 4 and log.holds(3, "t3") and log.holds(4, "nine"), (
+    assert fresh.number == 4 and log.held(3, ["t3"]) == [True] and log.held(4, ["nine"]) == [True], (
         "nothing that is left is written over"
     )
     assert log.verified().broken_at == left + 1

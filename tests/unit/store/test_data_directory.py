@@ -16,13 +16,14 @@ import pytest
 
 from ebbtide.errors import Corrupted, Exhausted, Precondition
 from ebbtide.ids import AgentId
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.chain import AuditEntry, line_of
+from ebbtide.store.directory.agent_replacement import PendingDeletion
 from ebbtide.store.directory.data_directory import DataDirectory, directory_name
-from ebbtide.store.directory.turnover import LastWill
+from ebbtide.store.lmdb import environment
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from tests.support.moving import received, sent
 
 ANN = AgentId("ann")
@@ -102,10 +103,10 @@ class Interrupted(BaseException):
     """What ends a process in the middle of something."""
 
 
-class CutOff(tuple[bytes, ...]):
+class CutOff(tuple[layout.Table[Any], ...]):
     """Tables in whose middle a creation is cut off."""
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[layout.Table[Any]]:
         yield from list(super().__iter__())[: len(self) // 2]
         raise Interrupted
 
@@ -115,7 +116,7 @@ def test_a_creation_cut_off_among_its_tables_is_begun_anew(
 ) -> None:
     """A store is there with all its tables and its identity or not at all; what is left of one is no damage."""
     with monkeypatch.context() as patch:
-        patch.setattr(layout, "TABLES", CutOff(layout.TABLES))
+        patch.setattr(environment, "TABLES", CutOff(layout.TABLES))
         with pytest.raises(Interrupted):
             data.create_store(identity())
     assert (data.agents / "ann" / "data.mdb").exists()
@@ -226,7 +227,7 @@ def test_what_cannot_be_finished_stops_nobody_else(
     data.release()
     for name in ("ann", "bea"):
         (data.agents / name).rename(data.agents / f".erasing-{name}")
-        will = LastWill(name, 9, "key1", "agent_erased")
+        will = PendingDeletion(name, 9, "key1", "agent_erased")
         (data.agents / f".erasing-{name}" / "erasing.json").write_bytes(msgspec.json.encode(will))
     (data.agents / "cia").rename(data.agents / ".replaced-cia")
     (data.work / "cia").touch()

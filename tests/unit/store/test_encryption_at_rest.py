@@ -13,7 +13,7 @@ import pytest
 from ebbtide.changes import Change
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition
 from ebbtide.ids import AgentId
-from ebbtide.records import AgentCounts, Node
+from ebbtide.records import AgentCounts, Identity, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.directory.data_directory import DataDirectory
@@ -21,7 +21,6 @@ from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.integrity.rebuild import rebuild_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from ebbtide.store.transfer.rewrite import seal_agent, unseal_agent
 from tests.support.encrypted import KEYED, digest, everything, fill, found_in, traces
 
@@ -82,8 +81,8 @@ def test_what_is_deleted_leaves_nothing_either(data: DataDirectory) -> None:
     """Free pages of the file are ciphertext too."""
     put_agent(data)
     store = data.open_store(ANN)
-    store.write(lambda txn: txn.put_chunk("Soon gone: Eichhörnchen in the attic"))
-    store.write(lambda txn: txn.drop_chunk(layout.text_key("Soon gone: Eichhörnchen in the attic")))
+    store.write(lambda txn: txn.texts.put("Soon gone: Eichhörnchen in the attic"))
+    store.write(lambda txn: txn.texts.drop(layout.text_key("Soon gone: Eichhörnchen in the attic")))
     store.close()
     contents = (data.agents / "ann" / "data.mdb").read_bytes()
     assert b"Soon gone" not in contents
@@ -170,8 +169,8 @@ def test_every_region_of_every_sealed_value_is_guarded(data: DataDirectory) -> N
     raw = LmdbStore(store.path, store._environment, max_map_bytes=1 << 26)
     raw._tables = store._tables
     tampered = 0
-    for table in sorted(layout.SEALED_TABLES):
-        entries = raw.read(lambda txn, table=table: [*txn.items(table)])  # type: ignore[attr-defined, misc]
+    for table in sorted((one for one in layout.TABLES if one.is_sealed), key=lambda one: one.name):
+        entries = raw.read(lambda txn, table=table: [*txn.tables.items(table)])  # type: ignore[attr-defined, misc]
         assert entries, table
         for index, (key, value) in enumerate(entries):
             changed = [
@@ -179,12 +178,14 @@ def test_every_region_of_every_sealed_value_is_guarded(data: DataDirectory) -> N
             ]
             swapped = entries[(index + 1) % len(entries)][1] if len(entries) > 1 else b""
             for wrong in [*changed, swapped, value[:10], b""]:
-                raw.write(lambda txn, t=table, k=key, w=wrong: txn.put(t, k, w))  # type: ignore[attr-defined, misc]
-                assert [(one.table, one.key) for one in check_store(store)] == [(table.decode(), key.hex())]
+                raw.write(lambda txn, t=table, k=key, w=wrong: txn.tables.put(t, k, w))  # type: ignore[attr-defined, misc]
+                assert [(one.table, one.key) for one in check_store(store)] == [
+                    (table.name.decode(), key.hex())
+                ]
                 with pytest.raises(Corrupted):
-                    store.read(lambda txn, table=table: [*txn.items(table)])  # type: ignore[attr-defined, misc]
+                    store.read(lambda txn, table=table: [*txn.tables.items(table)])  # type: ignore[attr-defined, misc]
                 tampered += 1
-            raw.write(lambda txn, t=table, k=key, v=value: txn.put(t, k, v))  # type: ignore[attr-defined, misc]
+            raw.write(lambda txn, t=table, k=key, v=value: txn.tables.put(t, k, v))  # type: ignore[attr-defined, misc]
     assert tampered > 100
     assert check_store(store) == []
     store.close()
@@ -200,8 +201,8 @@ def test_a_rebuild_mends_an_encrypted_store(data: DataDirectory) -> None:
     put_agent(data)
     store = data.open_store(ANN)
     before = everything(store)
-    store.write(lambda txn: txn.clear(layout.CHUNK_REFERENCES))  # type: ignore[attr-defined]
-    store.write(lambda txn: txn.put_chunk("nobody's"))
+    store.write(lambda txn: txn.tables.clear(layout.CHUNK_REFERENCES))  # type: ignore[attr-defined]
+    store.write(lambda txn: txn.texts.put("nobody's"))
     assert any(one.is_repairable for one in check_store(store))
     assert rebuild_store(store) == []
     assert everything(store) == before
@@ -247,7 +248,7 @@ def test_a_store_with_damage_is_not_rewritten(data: DataDirectory) -> None:
     """It says so and leaves everything as it was, the keys included."""
     put_agent(data)
     store = data.open_store(ANN)
-    store.write(lambda txn: txn.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
+    store.write(lambda txn: txn.tables.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
     store.close()
     before = (data.agents / "ann" / "data.mdb").read_bytes(), digest(data.root / "keys")
     with pytest.raises(Corrupted, match="was left as it is"):

@@ -72,8 +72,8 @@ def test_a_list_of_free_pages_is_not_believed(data: Any) -> None:
     """Entries come in and nothing else: neither the list that writes would trust, nor a table of no store."""
     staged = received(data, backup_of(hostile.free_pages_in_use()), "bea", rename=True)
     with staged_store(staged) as store:
-        store.write(lambda txn: txn.put(layout.BATCHES, layout.u64(1), bytes(100_000)))
-        assert store.read(lambda txn: txn.get(layout.BATCHES, layout.u64(1))) == bytes(100_000)
+        store.write(lambda txn: txn.tables.put(layout.BATCHES, layout.u64(1), bytes(100_000)))
+        assert store.read(lambda txn: txn.tables.get(layout.BATCHES, layout.u64(1))) == bytes(100_000)
     assert b"of no store" not in (staged.path / "data.mdb").read_bytes()
 
 

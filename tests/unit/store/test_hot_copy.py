@@ -11,11 +11,10 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted, Unavailable
-from ebbtide.records import Link, Node
+from ebbtide.records import Identity, Link, Node
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb import lmdb_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from tests.support.moving import content_of
 
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Unavailable
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.directory.directory_lock import DirectoryLock
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 26}
 
@@ -23,7 +23,7 @@ def store_in(path: Path) -> LmdbStore:
 
 
 def write(txn: Any) -> None:
-    txn.set_overrides({"decay_rate": 0.5}, 0.5)
+    txn.meta.set(overrides={"decay_rate": 0.5}, decay_rate=0.5)
 
 
 def test_a_store_that_was_moved_is_read_and_not_written(tmp_path: Path) -> None:
@@ -33,10 +33,10 @@ def test_a_store_that_was_moved_is_read_and_not_written(tmp_path: Path) -> None:
     with pytest.raises(Unavailable) as caught:
         store.write(write)
     assert caught.value.reason == "STORE_UNAVAILABLE"
-    assert store.read(lambda txn: txn.overrides()) == {}
+    assert store.read(lambda txn: txn.meta.overrides) == {}
     (tmp_path / "elsewhere").rename(tmp_path / "ann")
     store.write(write)
-    assert store.read(lambda txn: txn.overrides()) == {"decay_rate": 0.5}
+    assert store.read(lambda txn: txn.meta.overrides) == {"decay_rate": 0.5}
     store.close()
 
 
@@ -68,10 +68,10 @@ def test_another_file_with_the_same_content_is_opened_by_the_next_call(tmp_path:
         store.write(write)
     assert lost == [None]
     store.write(write)
-    assert store.read(lambda txn: txn.overrides()) == {"decay_rate": 0.5}
+    assert store.read(lambda txn: txn.meta.overrides) == {"decay_rate": 0.5}
     store.close()
     again = LmdbStore.open(tmp_path / "ann", **MAPS)
-    assert again.read(lambda txn: txn.overrides()) == {"decay_rate": 0.5}
+    assert again.read(lambda txn: txn.meta.overrides) == {"decay_rate": 0.5}
     again.close()
 
 

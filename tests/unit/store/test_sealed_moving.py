@@ -13,10 +13,10 @@ import pytest
 from ebbtide.errors import EbbtideError, Precondition
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Identity
 from ebbtide.store import yielding as resting
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.seal import MasterKey
-from ebbtide.store.port import Identity
 from ebbtide.store.transfer.receiving import Staged, receive
 from ebbtide.store.yielding import Rest
 from tests.support.encrypted import SAID, everything, fill, found_in
@@ -277,4 +277,4 @@ def received_in(
 ) -> Staged:
     """The agent of an export, ready to take its place."""
     source, defaults = io.BytesIO(content), AgentParameters()
-    return receive(data, source, folder, wanted=wanted, rename=True, defaults=defaults, rest=rest)
+    return receive(data, source, folder, expected=wanted, rename=True, defaults=defaults, rest=rest)

@@ -9,11 +9,17 @@ import pytest
 
 from ebbtide.bounds import MAX_NUMBER
 from ebbtide.ids import AgentId
+from ebbtide.records import Identity
 from ebbtide.store import layout
-from ebbtide.store.audit.succession import NUMBERS_PER_MS, Legacy, last_event_by, legacy_in, likely
+from ebbtide.store.audit.predecessor import (
+    NUMBERS_PER_MS,
+    Predecessor,
+    highest_event_by,
+    read_predecessor,
+    valid_event_number,
+)
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.port import Identity
 from tests.support.moving import MAPS, NOW_MS, directory, received, sent
 
 MOST = MAPS["max_map_bytes"]
@@ -23,7 +29,7 @@ def made(data: DataDirectory, name: str, last_event: int = 0) -> Path:
     """An agent that has told events up to a number, closed."""
     store = data.create_store(Identity(name, 1, 7, layout.FORMAT_VERSION))
     if last_event:
-        store.write(lambda txn: txn.put(layout.META, b"next_event", layout.u64(last_event + 1)))  # type: ignore[attr-defined]
+        store.write(lambda txn: txn.tables.put(layout.META, b"next_event", layout.u64(last_event + 1)))  # type: ignore[attr-defined]
     store.close()
     return data.agents / name
 
@@ -31,7 +37,7 @@ def made(data: DataDirectory, name: str, last_event: int = 0) -> Path:
 def next_event(data: DataDirectory, name: str) -> int:
     store = data.open_store(AgentId(name))
     try:
-        return store.read(lambda txn: txn.next_event())
+        return store.read(lambda txn: txn.meta.next_event)
     finally:
         store.close()
 
@@ -41,15 +47,15 @@ def test_what_cannot_be_told_is_taken_to_be_the_most_it_can_be() -> None:
     with directory() as data:
         path = made(data, "ann", 41)
         told = {"replaced_records": 0, "replaced_record": bytes(32).hex()}
-        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(41, told)
+        assert read_predecessor(path, max_map_bytes=MOST, at_ms=NOW_MS) == Predecessor(41, told)
         (path / "data.mdb").write_bytes(b"no store")
-        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(
+        assert read_predecessor(path, max_map_bytes=MOST, at_ms=NOW_MS) == Predecessor(
             NOW_MS * NUMBERS_PER_MS, {"replaced_readable": False}
         )
     for number in (None, "7", -1, MAX_NUMBER, 10**30, 1.5):
-        assert likely(number, NOW_MS) == last_event_by(NOW_MS)
-    assert likely(7, NOW_MS) == 7
-    assert last_event_by(10**18) < MAX_NUMBER
+        assert valid_event_number(number, NOW_MS) == highest_event_by(NOW_MS)
+    assert valid_event_number(7, NOW_MS) == 7
+    assert highest_event_by(10**18) < MAX_NUMBER
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
@@ -88,7 +94,7 @@ def test_who_is_restored_begins_beyond_whoever_was_there() -> None:
         ):
             if last:
                 made_anew = data.open_store(AgentId("ann"))
-                made_anew.write(lambda txn, n=last: txn.begin_events_beyond(n - 1))  # type: ignore[misc]
+                made_anew.write(lambda txn, n=last: txn.events.restart_beyond(n - 1))  # type: ignore[misc]
                 made_anew.close()
             data.install(AgentId("ann"), received(data, content, AgentId("ann")).path, entry)
             assert next_event(data, "ann") == beyond + 2

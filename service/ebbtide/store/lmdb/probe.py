@@ -31,7 +31,7 @@ from typing import Any
 
 import lmdb
 
-from ebbtide.store.lmdb.hot_copy import BYTES_IN_A_COMMIT, pieces
+from ebbtide.store.lmdb.hot_copy import COMMIT_BYTES, pieces
 from ebbtide.store.yielding import Rest
 
 IN_USE = "in-use"
@@ -159,7 +159,7 @@ def _write(fresh: Any, table: Any, entries: Iterable[tuple[bytes, bytes]]) -> No
         written = 0
         with fresh.begin(write=True) as txn:
             cursor = txn.cursor(db=table)
-            while piece is not None and written < BYTES_IN_A_COMMIT:
+            while piece is not None and written < COMMIT_BYTES:
                 # Keys that are not in order, or not the only ones, are passed over, and counted as not added.
                 if cursor.putmulti(piece, append=True)[1] != len(piece):
                     raise ValueError("entries are not in order")
