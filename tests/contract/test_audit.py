@@ -264,8 +264,8 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
         data.acquire()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                data._turnover,
-                "_finish_erasure",
+                data._replacement,
+                "_finish_deletion",
                 (lambda doomed: None) if when == "before the record" else partial(tells_and_dies, data),
             )
             with pytest.raises((AssertionError, KeyboardInterrupt)):
@@ -284,9 +284,7 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
 
 
 def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
-    from ebbtide.store.directory.agent_replacement import PendingDeletion
-
-    data._turnover._tell(doomed, "ann", PendingDeletion("ann", 5, "key1", "agent_erased"))
+    data._replacement._log(doomed, "ann")
     raise KeyboardInterrupt
 
 

@@ -39,7 +39,7 @@ def make_known(*kinds: Any) -> None:
         msgspec.json.Decoder(kind)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Codec(Generic[V]):
     """How values of one type become bytes."""
 

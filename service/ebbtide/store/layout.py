@@ -138,7 +138,7 @@ def text_key(content: str) -> bytes:
 # --- tables ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Table(Generic[V]):
     """One table of a store: how its entries are encoded, and what holds for all of them."""
 

@@ -111,13 +111,13 @@ def test_an_erasure_is_told_once_and_never_left_out(tmp_path: Path) -> None:
     """Resumed after others were told beside it, it is found; another one of the same moment is not taken for it."""
     log = ErasedAgents(tmp_path)
     entry = AuditEntry(5, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),))
-    first = log.tell(entry, "ann", KEY, after=0)
+    first = log.ensure(entry, "ann", KEY, after=0)
     for name in ("bea", "cia"):
-        log.tell(AuditEntry(5, "-", "agent_erased", {}), name, b"", after=0)
-    assert log.tell(AuditEntry(5, "-", "agent_erased", {"readable": False}), "ann", b"", after=0) == first
-    assert log.tell(AuditEntry(5, "-", "agent_erased", {}), "ann", b"", after=3).number == 4
+        log.ensure(AuditEntry(5, "-", "agent_erased", {}), name, b"", after=0)
+    assert log.ensure(AuditEntry(5, "-", "agent_erased", {"readable": False}), "ann", b"", after=0) == first
+    assert log.ensure(AuditEntry(5, "-", "agent_erased", {}), "ann", b"", after=3).number == 4
     threads = [
-        threading.Thread(target=log.tell, args=(entry, f"a{n}", KEY), kwargs={"after": 4}) for n in range(8)
+        threading.Thread(target=log.ensure, args=(entry, f"a{n}", KEY), kwargs={"after": 4}) for n in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -177,11 +177,11 @@ def test_a_crash_before_the_head_is_noted_is_no_cut(tmp_path: Path) -> None:
     head = tmp_path / "audit" / HEAD
     before = head.read_bytes()
     entry = AuditEntry(3, "-", "agent_erased", {})
-    third = log.tell(entry, "ann", KEY, after=2)
+    third = log.ensure(entry, "ann", KEY, after=2)
     after = head.read_bytes()
     head.write_bytes(before)
     assert log.verified().broken_at is None
-    assert log.tell(entry, "ann", KEY, after=2) == third
+    assert log.ensure(entry, "ann", KEY, after=2) == third
     assert head.read_bytes() == after
     head.write_bytes(before)
     assert log.append(entry, "bea", KEY).number == 4

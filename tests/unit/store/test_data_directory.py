@@ -147,7 +147,7 @@ def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
     data.create_store(identity()).close()
     data.mark(ANN)
     (data.agents / "ann" / "meta.json").unlink()
-    looking, may_go_on, look = threading.Event(), threading.Event(), LmdbStore.look
+    looking, may_go_on, look = threading.Event(), threading.Event(), LmdbStore.peek
 
     def slow_look(path: Path, *args: Any, **kwargs: Any) -> Any:
         def slowly(txn: Any) -> Any:
@@ -157,7 +157,7 @@ def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
 
         return look(path, slowly, *args[1:], **kwargs)
 
-    monkeypatch.setattr(LmdbStore, "look", slow_look)
+    monkeypatch.setattr(LmdbStore, "peek", slow_look)
     with ThreadPoolExecutor(2) as pool:
         at_start = pool.submit(data.marked)
         assert looking.wait(20)
@@ -302,7 +302,7 @@ def test_who_was_replaced_is_told_of_when_that_becomes_possible(
         if not data.exists(ANN):
             data.create_store(identity()).close()
         with monkeypatch.context() as patch:
-            patch.setattr(ErasedAgents, "tell", refusing)
+            patch.setattr(ErasedAgents, "ensure", refusing)
             data.install(ANN, received(data, content, ANN).path, entry(number))
         assert data.exists(ANN)
         data.open_store(ANN).close()

@@ -223,7 +223,7 @@ def test_a_copy_that_has_to_begin_anew_without_end_is_refused(
     store: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where jobs leave it no time, who asked for it is told to ask again later."""
-    monkeypatch.setattr(lmdb_store, "MOST_BEGINNINGS", 3)
+    monkeypatch.setattr(lmdb_store, "MAX_COPY_ATTEMPTS", 3)
     into, over = tmp_path / "copy", threading.Event()
     into.mkdir()
 

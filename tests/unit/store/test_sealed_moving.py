@@ -160,7 +160,7 @@ def test_a_new_agent_keeps_its_key_when_an_old_erasure_ends(data: DataDirectory)
     """An erasure that failed half-way is finished by a start; the key of who has the name now is not its own."""
     before = told(data, ANN)
     shutil.copytree(data.agents / "ann", data.agents / ".erasing-ann")
-    data._sweep()
+    data._clean_up()
     assert not (data.agents / ".erasing-ann").exists()
     assert told(data, ANN) == before
 
