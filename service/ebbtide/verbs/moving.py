@@ -185,7 +185,7 @@ async def _restored(
                 now_ms=now_ms,
                 actor=wish.asker,
                 covers=wish.covers,
-                rest=transfer.rest,
+                pause=transfer.rest,
             )
 
     with held:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
 
-import msgspec
 import pytest
 
 from ebbtide.errors import Exhausted
@@ -18,7 +16,6 @@ from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Said, outside
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
-from ebbtide.store import layout
 from tests.property.homes import Home, shortened, snapshot
 from tests.unit.fleet.test_archive import seen
 
@@ -91,7 +88,7 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
         living = sorted(home.nodes())
         for node_id in dice.sample(living, min(len(living), dice.randint(0, 3))):
             linked = sum(
-                node_id in (link.source, link.target) for link in home.store.read(lambda t: list(t.links()))
+                node_id in (link.source, link.target) for link in home.store.read(lambda t: list(t.links.all()))
             )
             [outcome] = delete(home, node_id).outcomes
             assert isinstance(outcome, Deleted)
@@ -205,23 +202,3 @@ def test_what_others_cite_stays(
 ) -> None:
     """Of a span that others share only their part is spared."""
     assert list(outside(spans, others)) == left
-
-
-def test_a_record_written_before_messages_had_metadata_is_read(home: Home) -> None:
-    """It tells its batch's while that is kept, and is deleted and counted like any other."""
-    home.remember([("the anchor is rusty", [])], {})
-
-    def age(txn: Any) -> None:
-        old = msgspec.structs.astuple(txn.messages.get(1))[:10]
-        txn.tables.put(layout.MESSAGES, layout.u64(1), layout.encode(old))
-        [batch] = txn.inbox.all()
-        txn.tables.put(
-            layout.BATCHES, layout.u64(1), layout.encode(msgspec.structs.replace(batch, metadata='{"a":1}'))
-        )
-
-    home.store.write(age)
-    home.reopen()
-    found, _ = home.workspace.recollect(Wanted("anchor", 10, metadata={"a": 1}), 10, len)
-    assert [one.source.metadata for one in found.memories] == [{"a": 1}]
-    delete(home, 1)
-    assert home.workspace.recollect(Wanted("rusty", 10), 10, len)[0].memories == ()

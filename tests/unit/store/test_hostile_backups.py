@@ -89,7 +89,7 @@ def test_a_walk_through_pages_ends(data: Any, tmp_path: Path, monkeypatch: pytes
 def test_a_copy_that_is_given_up_or_takes_too_long_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What `rest` raises comes through, and a child that goes on for too long is ended."""
+    """What `pause` raises comes through, and a child that goes on for too long is ended."""
     children: list[subprocess.Popen[bytes]] = []
 
     def sleeping(*_: object) -> subprocess.Popen[bytes]:

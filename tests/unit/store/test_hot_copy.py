@@ -72,7 +72,7 @@ def test_the_map_grows_beside_a_copy_which_begins_anew(store: LmdbStore, tmp_pat
     grown, started = threading.Event(), threading.Event()
     begun, before = [0], content_of(store)
 
-    def rest() -> None:
+    def pause() -> None:
         begun[0] += 1
         started.set()
         if begun[0] == 2:
@@ -80,7 +80,7 @@ def test_the_map_grows_beside_a_copy_which_begins_anew(store: LmdbStore, tmp_pat
             while not store._copies.must_end:
                 threading.Event().wait(0.001)
 
-    copying = threading.Thread(target=lambda: store.copy(into, never, rest))
+    copying = threading.Thread(target=lambda: store.copy(into, never, pause))
     copying.start()
     started.wait(20)
 
@@ -107,14 +107,14 @@ def test_a_store_that_closes_ends_its_copies(store: LmdbStore, tmp_path: Path) -
     into.mkdir()
     started, failures = threading.Event(), []
 
-    def rest() -> None:
+    def pause() -> None:
         started.set()
         while not store._copies.must_end:
             threading.Event().wait(0.001)
 
     def copy() -> None:
         try:
-            store.copy(into, never, rest)
+            store.copy(into, never, pause)
         except Unavailable as error:
             failures.append(error.reason)
 
@@ -150,9 +150,9 @@ class Held:
         assert self.is_under_way.wait(20)
 
     def _copy(self) -> None:
-        self.whole.append(self.store.copy(self.into, never, self._rest))
+        self.whole.append(self.store.copy(self.into, never, self._pause))
 
-    def _rest(self) -> None:
+    def _pause(self) -> None:
         self.is_under_way.set()
         while not self.release.wait(0.001):
             if self.store._copies.must_end:
@@ -227,7 +227,7 @@ def test_a_copy_that_has_to_begin_anew_without_end_is_refused(
     into, over = tmp_path / "copy", threading.Event()
     into.mkdir()
 
-    def rest() -> None:
+    def pause() -> None:
         while not store._copies.must_end:
             over.wait(0.001)
 
@@ -240,7 +240,7 @@ def test_a_copy_that_has_to_begin_anew_without_end_is_refused(
     interrupting.start()
     try:
         with pytest.raises(Unavailable) as caught:
-            store.copy(into, never, rest)
+            store.copy(into, never, pause)
     finally:
         over.set()
         interrupting.join(20)

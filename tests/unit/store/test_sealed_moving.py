@@ -14,11 +14,11 @@ from ebbtide.errors import EbbtideError, Precondition
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Identity
-from ebbtide.store import yielding as resting
+from ebbtide.store import yielding
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.transfer.receiving import Staged, receive
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 from tests.support.encrypted import SAID, everything, fill, found_in
 from tests.support.moving import received, sent
 
@@ -249,7 +249,7 @@ def test_whoever_takes_an_agent_in_rests_all_along(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it reads lines, checks, seals and checks again: an agent of any size lets requests pass."""
-    monkeypatch.setattr(resting, "ITEMS_BETWEEN", 1)
+    monkeypatch.setattr(yielding, "ITEMS_PER_PAUSE", 1)
     rests: dict[str, int] = dict.fromkeys(("backup", "export", "another id"), 0)
     backup, export = form_of(data, "backup"), form_of(data, "export")
     for name, content, wanted in (
@@ -258,11 +258,11 @@ def test_whoever_takes_an_agent_in_rests_all_along(
         ("another id", backup, BEA),
     ):
 
-        def rest(name: str = name) -> None:
+        def pause(name: str = name) -> None:
             rests[name] += 1
 
         folder = data.make_transfer()
-        received_in(data, folder, content, wanted, rest)
+        received_in(data, folder, content, wanted, pause)
         data.end_transfer(folder)
     # A backup is read and unpacked too, in a piece or two each.
     checked = rests["backup"] - 10
@@ -273,8 +273,8 @@ def test_whoever_takes_an_agent_in_rests_all_along(
 
 
 def received_in(
-    data: DataDirectory, folder: Path, content: bytes, wanted: AgentId, rest: Rest = lambda: None
+    data: DataDirectory, folder: Path, content: bytes, wanted: AgentId, pause: Pause = lambda: None
 ) -> Staged:
     """The agent of an export, ready to take its place."""
     source, defaults = io.BytesIO(content), AgentParameters()
-    return receive(data, source, folder, expected=wanted, rename=True, defaults=defaults, rest=rest)
+    return receive(data, source, folder, expected=wanted, rename=True, defaults=defaults, pause=pause)

@@ -210,9 +210,7 @@ class Archive:
     def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
         for record, kept in txn.passages.by_message():
             entries = self._made_anew(txn, record) if kept is None else kept
-            # Of a message stored before messages had metadata, that of its batch.
-            key = b"b%d" % record.batch if record.metadata_key is None else record.metadata_key
-            self.facts.add(key, partial(txn.messages.metadata, record), len(entries))
+            self.facts.add(record.metadata_key, partial(txn.messages.metadata, record), len(entries))
             yield from shelved(record, entries)
 
     def _made_anew(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
@@ -233,7 +231,7 @@ class Archive:
         """Messages were accepted; `metadata` by key, as JSON."""
         pairs = zip(records, passages, strict=True)
         for record, kept in zip(records, passages, strict=True):
-            key = record.metadata_key or b""
+            key = record.metadata_key
             self.facts.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
         self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None

@@ -77,7 +77,7 @@ class Corrected:
             for one in self.own.rewritten:
                 archive.rewritten(one.message, one.passages)
             record, metadata = self.own.record, self.own.metadata
-            archive.accepted([record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"})
+            archive.accepted([record], [self.own.passages], {record.metadata_key: metadata or "{}"})
             archive.cites_anew(self.node)
 
 

@@ -31,9 +31,9 @@ from ebbtide.store.chain import (
     ChainHead,
     Line,
     Verification,
+    chained,
     line_of,
     proof_of,
-    sealed,
 )
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -276,7 +276,7 @@ class ErasedAgents:
         if noted is None and not lines:
             # So a log with records always has a head.json.
             self._note(head)
-        record = sealed(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
+        record = chained(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
         if record.proofs:
             replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)
         line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"

@@ -23,14 +23,14 @@ from ebbtide.store.integrity.entries import EnoughFound, Entries, Finding
 from ebbtide.store.layout import META, Table, from_u32, from_u64, text_key, u32, u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.texts import is_tombstone
-from ebbtide.store.yielding import Rest, resting
+from ebbtide.store.yielding import Pause, with_pauses
 
 __all__ = ["Finding", "check_store"]
 
 
-def check_store(store: LmdbStore, rest: Rest = lambda: None) -> list[Finding]:
-    """Return what is wrong in one agent's store. `rest` is called now and then, and may raise."""
-    return store.read(lambda txn: _Check(txn, rest).findings())
+def check_store(store: LmdbStore, pause: Pause = lambda: None) -> list[Finding]:
+    """Return what is wrong in one agent's store. `pause` is called now and then, and may raise."""
+    return store.read(lambda txn: _Check(txn, pause).findings())
 
 
 class _Check(Entries):
@@ -104,7 +104,7 @@ class _Check(Entries):
         return is_behind and max(state.drawn, default=0) < self._txn.meta.next_node_id
 
     def _check_sources(self) -> None:
-        for node in resting(self.nodes.values(), self._rest):
+        for node in with_pauses(self.nodes.values(), self._pause):
             for source in node.sources:
                 self._check_source(node, source)
             first = self._first_length(node)
@@ -137,7 +137,7 @@ class _Check(Entries):
     def _check_withdrawn(self) -> None:
         """The passages of a withdrawn message have the words of exactly the memories that cite it."""
         cited = citing(self.nodes.values())
-        for record in resting(self.messages.values(), self._rest):
+        for record in with_pauses(self.messages.values(), self._pause):
             if record.is_withdrawn:
                 value = self._txn.tables.get(layout.PASSAGES, u64(record.number))
                 told = told_by(value) if value is not None and passages_fit(value, None) is not None else None
@@ -191,7 +191,7 @@ class _Check(Entries):
     def _check_scans(self) -> None:
         state, finished = self._txn.meta.pass_state, self._txn.meta.finished_passes
         latest = finished if state is None else state.number
-        for node_id, scan in resting(self._txn.scans.all(), self._rest):
+        for node_id, scan in with_pauses(self._txn.scans.all(), self._pause):
             name = node_text_id(node_id)
             if node_id not in self.nodes:
                 self._note(layout.SCANS, name, "counts a missing node", is_repairable=True)

@@ -25,7 +25,7 @@ from ebbtide.store.codec import INVALID, UNDECODABLE
 from ebbtide.store.integrity.derived import are_vectors_of, is_metadata, passages_fit
 from ebbtide.store.layout import ENTRIES, META, MetaEntries, Table, from_u64, text_key
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.store.yielding import Rest, resting
+from ebbtide.store.yielding import Pause, with_pauses
 
 V = TypeVar("V")
 
@@ -53,9 +53,9 @@ class EnoughFound(Exception):
 class Entries:
     """The entries of one transaction, and the findings about them."""
 
-    def __init__(self, txn: ReadTransaction, rest: Rest) -> None:
+    def __init__(self, txn: ReadTransaction, pause: Pause) -> None:
         self._txn = txn
-        self._rest = rest
+        self._pause = pause
         self.found: list[Finding] = []
         self.nodes: dict[int, Node] = {}
         self.messages: dict[int, MessageRecord] = {}
@@ -79,7 +79,7 @@ class Entries:
         return True
 
     def _items(self, table: Table[Any]) -> Iterator[tuple[bytes, bytes]]:
-        return resting(self._txn.tables.items(table), self._rest)
+        return with_pauses(self._txn.tables.items(table), self._pause)
 
     def _decoded(self, table: Table[V]) -> Iterator[tuple[bytes, V | None]]:
         """Yield (stored key, value) of one table; None where a value cannot be decoded."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
-from ebbtide.store.chain import KEY_BYTES, AuditEntry, AuditRecord, ChainHead, sealed
+from ebbtide.store.chain import KEY_BYTES, AuditEntry, AuditRecord, ChainHead, chained
 from ebbtide.store.layout import AUDIT, u64
 from ebbtide.store.lmdb.tables import MetaWriter, TableReader, TableWriter
 
@@ -37,7 +37,7 @@ class AuditWriter(AuditReader):
 
     def append(self, entry: AuditEntry, agent_id: str) -> AuditRecord:
         """Append a record."""
-        record = sealed(entry, agent_id, self._meta.audit_head)
+        record = chained(entry, agent_id, self._meta.audit_head)
         self._tables.save(AUDIT, u64(record.number), record)
         self._meta.set(audit_head=ChainHead(record.number, record.hash))
         return record

@@ -38,7 +38,7 @@ from ebbtide.store.lmdb.tables import Handles
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.store.presence import Confirm, Presence, elsewhere, nothing_to_confirm
 from ebbtide.store.translation import FOREIGN, translated
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 from ebbtide.telemetry import span
 
 if TYPE_CHECKING:
@@ -332,15 +332,15 @@ class LmdbStore:
 
     # --- copying -----------------------------------------------------------------------------------
 
-    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Rest) -> bool:
+    def copy(self, into: Path, is_given_up: Callable[[], bool], pause: Pause) -> bool:
         """Copy the current state of the store into an empty directory, while the agent goes on working.
 
-        `rest` is called between two pieces. Return False once `is_given_up` returns True. The copy starts again when
+        `pause` is called between two pieces. Return False once `is_given_up` returns True. The copy starts again when
         the map has to grow; after too many attempts it fails with STORE_UNAVAILABLE. It is not durable.
         """
 
         def may_go_on() -> bool:
-            rest()
+            pause()
             return not (self._copies.must_end or is_given_up())
 
         for _ in range(MAX_COPY_ATTEMPTS):

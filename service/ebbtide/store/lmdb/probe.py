@@ -32,7 +32,7 @@ from typing import Any
 import lmdb
 
 from ebbtide.store.lmdb.hot_copy import COMMIT_BYTES, pieces
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 
 IN_USE = "in-use"
 """An empty file beside a store that is open; one left behind says that the process ended before it was closed."""
@@ -56,30 +56,30 @@ Sizes = Mapping[str, int]
 """The name of each table, with the size of its values where they are sorted duplicates, else 0."""
 
 
-def is_sound(path: Path, rest: Rest = lambda: None) -> bool:
-    """Return whether a child can read every page of the store in a directory. Block; `rest` may cancel by raising."""
-    return _ends_well(PATIENCE_S, rest, "read", path) is not False
+def is_sound(path: Path, pause: Pause = lambda: None) -> bool:
+    """Return whether a child can read every page of the store in a directory. Block; `pause` may cancel by raising."""
+    return _ends_well(PATIENCE_S, pause, "read", path) is not False
 
 
-def copy_foreign(file: Path, into: Path, sizes: Sizes, rest: Rest = lambda: None) -> bool:
-    """Write the entries of an LMDB file from elsewhere into a fresh one, not durably. Block; `rest` may cancel.
+def copy_foreign(file: Path, into: Path, sizes: Sizes, pause: Pause = lambda: None) -> bool:
+    """Write the entries of an LMDB file from elsewhere into a fresh one, not durably. Block; `pause` may cancel.
 
     Return False where the file is damaged, is larger unpacked than it can be, or takes too long.
     """
-    return _ends_well(_copy_s(file), rest, "copy", file, into, json.dumps(sizes)) is True
+    return _ends_well(_copy_s(file), pause, "copy", file, into, json.dumps(sizes)) is True
 
 
 def _copy_s(file: Path) -> float:
     return PATIENCE_S + file.stat().st_size / COPIED_BYTES_PER_S
 
 
-def _ends_well(patience_s: float, rest: Rest, *arguments: str | Path) -> bool | None:
+def _ends_well(patience_s: float, pause: Pause, *arguments: str | Path) -> bool | None:
     """Run the child; return whether it succeeded, None where it did not end in time."""
     deadline_s = time.monotonic() + patience_s
     with _child(*arguments) as child:
         try:
             while time.monotonic() < deadline_s:
-                rest()
+                pause()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     return child.wait(POLL_S) == 0
             return None

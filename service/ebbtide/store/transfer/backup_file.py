@@ -27,7 +27,7 @@ import zstandard
 from ebbtide.bounds import AgentIdText, Name, Number, Time, Version
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.store.codec import UNDECODABLE, make_known
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 
 FORM: Final = "ebbtide-backup"
 VERSION: Final = 1
@@ -85,7 +85,7 @@ def damaged(what: str) -> NoReturn:
     raise InvalidRequest(f"not a sound backup: {what}; nothing was changed", reason="BACKUP_UNREADABLE")
 
 
-def pack(data: Path, into: BinaryIO, rest: Rest) -> int:
+def pack(data: Path, into: BinaryIO, pause: Pause) -> int:
     """Compress an LMDB file, which is the second member; the size it has unpacked."""
     compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
     size = 0
@@ -93,7 +93,7 @@ def pack(data: Path, into: BinaryIO, rest: Rest) -> int:
         while piece := file.read(PIECE_BYTES):
             size += len(piece)
             into.write(compressor.compress(piece))
-            rest()
+            pause()
     into.write(compressor.flush())
     return size
 
@@ -141,11 +141,11 @@ def read_backup(
     *,
     max_bytes: int,
     check: Callable[[Manifest], None] = lambda manifest: None,
-    rest: Rest = lambda: None,
+    pause: Pause = lambda: None,
 ) -> Manifest:
     """Verify a backup and write the LMDB file in it to `into`; refused, with nothing to be used, unless it is sound.
 
-    `check` may refuse what the manifest tells before the rest is read; `rest` is called now and then. FORMAT_TOO_NEW
+    `check` may refuse what the manifest tells before the rest is read; `pause` is called now and then. FORMAT_TOO_NEW
     for a form of a newer Ebbtide, STORE_FULL for more than `max_bytes` or than the disk has room for.
     """
     told = _member(source, MANIFEST, MOST_MANIFEST_BYTES)
@@ -165,7 +165,7 @@ def read_backup(
     _refuse_without_room(into, manifest.data_bytes)
     for piece in _pieces(source, size):
         digest.update(piece)
-        rest()
+        pause()
     _skip_padding(source, size)
     sums = _member(source, SUMS, MOST_MANIFEST_BYTES)
     if sums != _sums(hashlib.sha256(told).hexdigest(), digest.hexdigest()):
@@ -174,7 +174,7 @@ def read_backup(
         damaged("it does not end where it should")
     # Only what was written as it stands is unpacked.
     source.seek(begin + BLOCK)
-    _unpack(_Within(source, size, rest), into, manifest.data_bytes)
+    _unpack(_Within(source, size, pause), into, manifest.data_bytes)
     return manifest
 
 
@@ -244,14 +244,14 @@ def _skip_padding(source: BinaryIO, size: int) -> None:
 class _Within:
     """So many bytes of a file from where it stands."""
 
-    def __init__(self, source: BinaryIO, size: int, rest: Rest) -> None:
+    def __init__(self, source: BinaryIO, size: int, pause: Pause) -> None:
         self._source = source
         self._left = size
-        self._rest = rest
+        self._pause = pause
 
     def read(self, size: int) -> bytes:
         """Read at most so many bytes."""
-        self._rest()
+        self._pause()
         piece = self._source.read(min(size, self._left))
         self._left -= len(piece)
         return piece

@@ -41,15 +41,15 @@ from ebbtide.store.transfer.export_lines import (
     encoded,
     raw_json,
 )
-from ebbtide.store.yielding import Rest, resting
+from ebbtide.store.yielding import Pause, with_pauses
 
 
-def write_export(into: BinaryIO, store: LmdbStore, ebbtide_version: str, now_ms: int, rest: Rest) -> int:
-    """Write every line of an agent, and return their number. `rest` is called between lines, and may raise."""
+def write_export(into: BinaryIO, store: LmdbStore, ebbtide_version: str, now_ms: int, pause: Pause) -> int:
+    """Write every line of an agent, and return their number. `pause` is called between lines, and may raise."""
 
     def write(txn: ReadTransaction) -> int:
         digest, count = hashlib.sha256(), 0
-        for line in resting(_lines(txn, ebbtide_version, now_ms), rest):
+        for line in with_pauses(_lines(txn, ebbtide_version, now_ms), pause):
             content = encoded(line)
             digest.update(content)
             into.write(content)

@@ -55,7 +55,7 @@ from ebbtide.store.transfer.export_lines import (
     converted,
     copied,
 )
-from ebbtide.store.yielding import Rest, resting
+from ebbtide.store.yielding import Pause, with_pauses
 
 MAX_LINE_BYTES: Final = 64 << 20
 """Longest line: far more than the longest message with its vectors."""
@@ -141,7 +141,7 @@ class Lines:
             _refuse(self.number, "it must be the agent line")
         return line
 
-    def rest(self) -> Iterator[AnyLine]:
+    def others(self) -> Iterator[AnyLine]:
         """Yield the lines between the agent and the end, and check the end against them."""
         while True:
             line = self._decoded(self._read())
@@ -180,7 +180,7 @@ class Lines:
         return line
 
 
-def read_export(source: BinaryIO, make: StoreFactory, rest: Rest = lambda: None) -> LmdbStore:
+def read_export(source: BinaryIO, make: StoreFactory, pause: Pause = lambda: None) -> LmdbStore:
     """Read an export into a store that `make` creates. Close the store and raise unless all of it is valid."""
     lines = Lines(source)
     lines.header()
@@ -192,7 +192,7 @@ def read_export(source: BinaryIO, make: StoreFactory, rest: Rest = lambda: None)
     store = make(Identity(agent.agent_id, agent.created_at, seed, layout.FORMAT_VERSION))
     try:
         store.write(lambda txn: _guarded(lines.number, lambda: _put_agent(txn, agent)))
-        while _write_some(store, lines, rest):
+        while _write_some(store, lines, pause):
             pass
     except BaseException:
         store.close()
@@ -200,12 +200,12 @@ def read_export(source: BinaryIO, make: StoreFactory, rest: Rest = lambda: None)
     return store
 
 
-def _write_some(store: LmdbStore, lines: Lines, rest: Rest) -> bool:
+def _write_some(store: LmdbStore, lines: Lines, pause: Pause) -> bool:
     """Write some lines in one transaction. Return whether there may be more."""
     # All are read before the transaction, which may run again.
     some: list[tuple[int, AnyLine]] = []
     size, is_more = 0, False
-    for line in resting(lines.rest(), rest):
+    for line in with_pauses(lines.others(), pause):
         some.append((lines.number, line))
         size += lines.size
         is_more = len(some) == COMMIT_LINES or size >= COMMIT_BYTES
@@ -213,7 +213,7 @@ def _write_some(store: LmdbStore, lines: Lines, rest: Rest) -> bool:
             break
 
     def write(txn: WriteTransaction) -> None:
-        for number, line in resting(some, rest):
+        for number, line in with_pauses(some, pause):
             _guarded(number, lambda line=line: _put(txn, line))  # type: ignore[misc]
 
     store.write(write)

@@ -41,7 +41,7 @@ from ebbtide.store.transfer.backup_file import Manifest, damaged, read_backup, r
 from ebbtide.store.transfer.importing import read_agent, read_export
 from ebbtide.store.transfer.rewrite import seal_staged
 from ebbtide.store.translation import translated
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ def receive(
     now_ms: int = 0,
     actor: str = NOBODY,
     covers: Callable[[str], bool] = lambda _: True,
-    rest: Rest = lambda: None,
+    pause: Pause = lambda: None,
 ) -> Staged:
     """Create the agent of a backup or an export in an empty folder, and verify it.
 
     `expected` is the agent id that the file must have, or that the agent gets with `rename`; its audit log records the
-    change. `covers` returns whether the caller has access to an agent. `rest` is called between small steps.
+    change. `covers` returns whether the caller has access to an agent. `pause` is called between small steps.
 
     Raise BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW, INVALID_PARAMETERS or STORE_FULL; for an
     encrypted backup also DATA_KEY_MISSING, MASTER_KEY_REFUSED or KEY_NOT_FOR_AGENT.
@@ -83,15 +83,15 @@ def receive(
         form = "export" if _is_export(source) else "backup"
         path.mkdir(mode=0o700)
         access = _Access(expected, rename, covers)
-        store, key_owner = _store(data, source, path, access, rest)
+        store, key_owner = _store(data, source, path, access, pause)
         try:
             # Nothing is written to a store before it is verified.
-            _verify(store, defaults, rest)
+            _verify(store, defaults, pause)
             identity = _identity(store, expected, now_ms, actor)
             counts, sealed_with = store.read(lambda txn: txn.counts()), store.sealed_with
             owner = AgentId(identity.agent_id)
             if data.keys.seals_new_agents and (not sealed_with or owner != key_owner):
-                sealed_with = seal_staged(data, store, owner, rest)
+                sealed_with = seal_staged(data, store, owner, pause)
         finally:
             store.close()
         with (path / DATA_FILE).open("rb") as file:
@@ -150,23 +150,23 @@ class _Access:
 
 
 def _store(
-    data: DataDirectory, source: BinaryIO, path: Path, access: _Access, rest: Rest
+    data: DataDirectory, source: BinaryIO, path: Path, access: _Access, pause: Pause
 ) -> tuple[LmdbStore, AgentId]:
     """Return the received store, and the agent whose keys encrypt it."""
     if _is_export(source):
         agent_id = read_agent(source).agent_id
         access.refuse_another(agent_id)
         owner = access.expected or AgentId(agent_id)
-        return read_export(source, lambda identity: data.create_staged(path, identity, owner), rest), owner
+        return read_export(source, lambda identity: data.create_staged(path, identity, owner), pause), owner
 
     def check(manifest: Manifest) -> None:
         access.refuse_another(manifest.agent_id)
 
     foreign = path / "foreign.mdb"
-    manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, rest=rest)
+    manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, pause=pause)
     owner = AgentId(manifest.agent_id)
     # LMDB trusts its files. A forged one may crash the process, so only a child process opens it.
-    if not copy_foreign(foreign, path / DATA_FILE, layout.VALUE_SIZES, rest):
+    if not copy_foreign(foreign, path / DATA_FILE, layout.VALUE_SIZES, pause):
         damaged("its data cannot be read")
     foreign.unlink()
     try:
@@ -205,10 +205,10 @@ def _identity(store: LmdbStore, expected: AgentId | None, now_ms: int, actor: st
     return renamed
 
 
-def _verify(store: LmdbStore, defaults: AgentParameters, rest: Rest) -> None:
+def _verify(store: LmdbStore, defaults: AgentParameters, pause: Pause) -> None:
     try:
         _refuse_parameters(defaults, store.read(lambda txn: txn.meta.overrides))
-        findings = check_store(store, rest)
+        findings = check_store(store, pause)
         if findings:
             first = findings[0]
             damaged(f"{len(findings)} findings, the first: {first.table} {first.key} {first.problem}"[:200])

@@ -31,7 +31,7 @@ from ebbtide.store.lmdb.environment import DATA_FILE
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.store.translation import translated
-from ebbtide.store.yielding import Rest, resting
+from ebbtide.store.yielding import Pause, with_pauses
 
 if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import Seal
@@ -75,14 +75,14 @@ def unseal_agent(data: DataDirectory, agent_id: AgentId) -> bool:
         return is_sealed
 
 
-def seal_staged(data: DataDirectory, store: LmdbStore, owner: AgentId, rest: Rest = lambda: None) -> str:
+def seal_staged(data: DataDirectory, store: LmdbStore, owner: AgentId, pause: Pause = lambda: None) -> str:
     """Rewrite a staged store, which was checked, under a new key of its future owner, and close it.
 
     Return the fingerprint of the key. The old file is removed.
     """
     seal = data.keys.stage(directory_name(owner), store.path)
     try:
-        _write_fresh(data, store, seal, rest)
+        _write_fresh(data, store, seal, pause)
     finally:
         store.close()
     try:
@@ -106,7 +106,7 @@ def _refuse_unsound(store: LmdbStore) -> None:
 
 
 def _write_fresh(
-    data: DataDirectory, store: LmdbStore, seal: Seal | None, rest: Rest = lambda: None
+    data: DataDirectory, store: LmdbStore, seal: Seal | None, pause: Pause = lambda: None
 ) -> Identity:
     """Write the new store and check it, in a directory within that of the old one."""
     place = store.path / REWRITTEN
@@ -119,8 +119,8 @@ def _write_fresh(
     try:
         fresh = data.create_unplaced(place, identity, seal)
         try:
-            store.read(lambda txn: _copy(txn, fresh, rest))
-            _refuse_incomplete(store, fresh, rest)
+            store.read(lambda txn: _copy(txn, fresh, pause))
+            _refuse_incomplete(store, fresh, pause)
         finally:
             fresh.close()
     except BaseException:
@@ -130,10 +130,10 @@ def _write_fresh(
     return identity
 
 
-def _copy(txn: ReadTransaction, fresh: LmdbStore, rest: Rest) -> None:
-    entries = resting(_entries(txn), rest)
+def _copy(txn: ReadTransaction, fresh: LmdbStore, pause: Pause) -> None:
+    entries = with_pauses(_entries(txn), pause)
     while portion := list(islice(entries, COMMIT_ENTRIES)):
-        fresh.write(lambda writing, portion=portion: _put_all(writing, resting(portion, rest)))  # type: ignore[misc]
+        fresh.write(lambda writing, portion=portion: _put_all(writing, with_pauses(portion, pause)))  # type: ignore[misc]
 
 
 def _put_all(txn: WriteTransaction, entries: Iterable[Entry]) -> None:
@@ -162,10 +162,10 @@ def _entries(txn: ReadTransaction) -> Iterator[Entry]:
             yield layout.RECEIPTS, text_key(batch.idempotency_key), layout.encode(receipt)
 
 
-def _refuse_incomplete(store: LmdbStore, fresh: LmdbStore, rest: Rest) -> None:
+def _refuse_incomplete(store: LmdbStore, fresh: LmdbStore, pause: Pause) -> None:
     """Compare the new store with the old one."""
     before, after = store.read(_sizes), fresh.read(_sizes)
-    if before != after or check_store(fresh, rest):
+    if before != after or check_store(fresh, pause):
         differing = ", ".join(sorted(name for name in before if before[name] != after[name]))
         raise Corrupted(
             f"The rewritten store differs ({differing or 'it is inconsistent'}). Nothing was changed.",

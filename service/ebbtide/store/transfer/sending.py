@@ -21,7 +21,7 @@ from ebbtide.store.transfer import backup_file
 from ebbtide.store.transfer.backup_file import Manifest, pack, write_backup
 from ebbtide.store.transfer.exporting import write_export
 from ebbtide.store.translation import translated
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 
 GivenUp = Callable[[], bool]
 
@@ -34,7 +34,7 @@ class Sending:
     ebbtide_version: str
     now_ms: int
     is_given_up: GivenUp = lambda: False
-    rest: Rest = lambda: None
+    pause: Pause = lambda: None
 
     def backup(self, store: LmdbStore, identity: Identity) -> BinaryIO:
         """Return the backup of an agent, opened at its beginning. The agent may go on working."""
@@ -72,11 +72,11 @@ class Sending:
     def _copy(self, store: LmdbStore, folder: Path) -> None:
         into = folder / "copy"
         into.mkdir()
-        if not store.copy(into, self.is_given_up, self.rest):
+        if not store.copy(into, self.is_given_up, self.pause):
             raise _given_up()
 
     def _go_on(self) -> None:
-        self.rest()
+        self.pause()
         if self.is_given_up():
             raise _given_up()
 
