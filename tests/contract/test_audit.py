@@ -22,6 +22,7 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
 from ebbtide.verbs.moving import restore
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.erased_log import records_of
 from tests.support.in_process import service_in, settle, tell
 
 AGENT = "/v1/agents/ann"
@@ -164,7 +165,7 @@ async def test_an_erased_agent_is_told_outside_its_directory(tmp_path: Path, cal
 def check_last_traces(root: Path, record_hash: str) -> None:
     """The record is there, and no file holds a word of what the agent knew."""
     data = DataDirectory(root, initial_map_bytes=1 << 20, max_map_bytes=1 << 28)
-    [record] = data.erased.records()
+    [record] = records_of(data.erased)
     assert record.hash.hex() == record_hash and '"agent_id":"ann"' in record.text
     assert data.erased.held(1, [SAID]) == [True] and data.erased.held(1, ["我外婆住在青岛。"]) == [True]
     assert data.erased.held(1, ["Begun anew."]) == [False]
@@ -194,7 +195,7 @@ async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -
             }
             assert (await verified(call))["intact"]
             log = call.service.fleet.data.erased
-            found = line_of(list(log.records())[-1])
+            found = line_of(list(records_of(log))[-1])
             assert found is not None and (found.number, found.action, found.agent_id) == (
                 number,
                 "replaced",
@@ -229,7 +230,7 @@ async def test_who_comes_to_an_empty_place_tells_it(tmp_path: Path, caller_in: C
             ("restored", {"form": "export"}),
         ]
         assert (await call("POST", "/v1/agents/bea/audit/verify", {})).json()["intact"]
-        assert len(list(call.service.fleet.data.erased.records())) == 1
+        assert len(list(records_of(call.service.fleet.data.erased))) == 1
 
 
 async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
 
         with acting("key7"):
             await restore(service, "ann", pieces(), replace=True, rename=False)
-        [replaced] = service.fleet.data.erased.records()
+        [replaced] = records_of(service.fleet.data.erased)
         async with service.fleet.using(AgentId("ann")) as agent:
             store = agent.workspace.store
             *_, fresh = await agent.run(lambda: store.read(lambda txn: list(txn.audit.records())))
@@ -273,7 +274,7 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
         data.release()
         assert [one.name for one in (root / "agents").iterdir()] == [".erasing-ann"]
         data.acquire()
-        [record] = data.erased.records()
+        [record] = records_of(data.erased)
         assert (
             '"actor":"key1"' in record.text
             and '"at":5' in record.text
@@ -307,7 +308,7 @@ async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path
             True
         ]
         assert list(service.fleet.data.agents.iterdir()) == []
-        assert len(list(service.fleet.data.erased.records())) == 1
+        assert len(list(records_of(service.fleet.data.erased))) == 1
         with pytest.raises(NotFound):
             await service.fleet.erase(AgentId("ann"))
 

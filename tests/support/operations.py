@@ -45,6 +45,7 @@ from ebbtide.verbs.forget import ForgetCommand, forget
 from ebbtide.verbs.moving import backup, restore
 from ebbtide.verbs.service import Service, get_readiness
 from tests.support.encrypted import everything, fill, found_in
+from tests.support.erased_log import records_of, verified_log
 from tests.support.in_process import settle, tell
 from tests.support.moving import sent
 from tests.support.steps import Steps, kill, watch
@@ -506,8 +507,8 @@ def verify(root: Path, name: str) -> dict[str, Any]:
         if (root / "told").exists():
             assert TOLD in agents["bob"][1]
         readable = [one for one, what in agents.items() if isinstance(what, tuple)]
-        erased = [(said.agent_id, said.action) for said in map(line_of, data.erased.records()) if said]
-        assert data.erased.verified().broken_at is None
+        erased = [(said.agent_id, said.action) for said in map(line_of, records_of(data.erased)) if said]
+        assert verified_log(data.erased).broken_at is None
     finally:
         data.release()
     flags = [] if key_file is None else ["--master-key-file", str(key_file)]

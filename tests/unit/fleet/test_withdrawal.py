@@ -88,7 +88,8 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
         living = sorted(home.nodes())
         for node_id in dice.sample(living, min(len(living), dice.randint(0, 3))):
             linked = sum(
-                node_id in (link.source, link.target) for link in home.store.read(lambda t: list(t.links.all()))
+                node_id in (link.source, link.target)
+                for link in home.store.read(lambda t: list(t.links.all()))
             )
             [outcome] = delete(home, node_id).outcomes
             assert isinstance(outcome, Deleted)

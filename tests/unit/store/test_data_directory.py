@@ -24,6 +24,7 @@ from ebbtide.store.directory.agent_replacement import PendingDeletion
 from ebbtide.store.directory.data_directory import DataDirectory, directory_name
 from ebbtide.store.lmdb import environment
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from tests.support.erased_log import records_of
 from tests.support.moving import received, sent
 
 ANN = AgentId("ann")
@@ -251,7 +252,7 @@ def test_what_cannot_be_finished_stops_nobody_else(
     again.acquire()
     assert sorted(path.name for path in again.agents.iterdir()) == ["cia", "dot"]
     assert again.marked() == [AgentId("cia")], "its work is not forgotten"
-    told = [line_of(record) for record in again.erased.records()]
+    told = [line_of(record) for record in records_of(again.erased)]
     assert sorted(line.agent_id for line in told if line is not None) == ["ann", "bea"]
     again.release()
 
@@ -281,9 +282,9 @@ def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
         data.create_store(identity()).close()
         assert not data.is_being_erased(ANN)
         assert [path.name for path in data.agents.iterdir()] == ["ann"]
-        assert len(list(data.erased.records())) == 2 * number - 1
+        assert len(list(records_of(data.erased))) == 2 * number - 1
         data.erase(ANN, entry(7))
-        assert len(list(data.erased.records())) == 2 * number, "it is another erasure, at the same moment"
+        assert len(list(records_of(data.erased))) == 2 * number, "it is another erasure, at the same moment"
 
 
 def test_who_was_replaced_is_told_of_when_that_becomes_possible(
@@ -310,7 +311,7 @@ def test_who_was_replaced_is_told_of_when_that_becomes_possible(
         then()
         data.install(ANN, received(data, content, ANN).path, entry(number + 10))
         assert [path.name for path in data.agents.iterdir()] == ["ann"]
-    told = [line for line in map(line_of, data.erased.records()) if line is not None]
+    told = [line for line in map(line_of, records_of(data.erased)) if line is not None]
     assert [(line.action, line.at) for line in told] == [
         ("replaced", 1),
         ("replaced", 11),

@@ -20,6 +20,7 @@ from ebbtide.store.audit.predecessor import (
 )
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.directory.data_directory import DataDirectory
+from tests.support.erased_log import records_of
 from tests.support.moving import MAPS, NOW_MS, directory, received, sent
 
 MOST = MAPS["max_map_bytes"]
@@ -75,7 +76,7 @@ def test_who_is_made_anew_begins_beyond_who_was_erased(is_damaged: bool) -> None
         made(again, "bea")
         assert next_event(again, "bea") == beyond + 2
         again.erase(AgentId("bea"), AuditEntry(NOW_MS, "-", "agent_erased", {}))
-        [_, told] = [line_of(record) for record in again.erased.records()]
+        [_, told] = [line_of(record) for record in records_of(again.erased)]
         assert told is not None and told.details["last_event"] == beyond + 1
         again.release()
 

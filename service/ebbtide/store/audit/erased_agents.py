@@ -16,7 +16,6 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -135,11 +134,6 @@ class ErasedAgents:
         self._last_event: int | None = None
         """The result of `last_event`, once computed."""
 
-    def records(self) -> Iterator[AuditRecord]:
-        """Yield every record in order; an invalid line as an empty record."""
-        for record, _ in self.logged():
-            yield self.with_proofs(record)
-
     def logged(self, after: Place = BEGIN) -> Iterator[tuple[AuditRecord, Place]]:
         """Yield the records after a place, without their many proofs, and the end of each."""
         try:
@@ -177,13 +171,6 @@ class ErasedAgents:
             head = self.head()
             is_noted = (self.path / HEAD).exists()
             return Standing(head, self._noted(), is_noted, self._proofs_beyond(head.number))
-
-    def verified(self) -> Verification:
-        """Verify the log against the other files."""
-        following = Following(self.standing())
-        for record in islice(self.records(), following.standing.head.number):
-            following.follow(record)
-        return following.end()
 
     def _noted(self) -> ChainHead | None:
         """Return the content of `head.json`, or None where it is missing or invalid."""
