@@ -79,7 +79,7 @@ def test_a_list_of_free_pages_is_not_believed(data: Any) -> None:
 
 def test_a_walk_through_pages_ends(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in a local store that is read through only: as soon as entries need more room than the file has."""
-    monkeypatch.setattr(probe, "PATIENCE_S", 20.0)
+    monkeypatch.setattr(probe, "TIMEOUT_S", 20.0)
     (tmp_path / "data.mdb").write_bytes(hostile.thicket())
     assert not probe.is_sound(tmp_path)
     (tmp_path / "data.mdb").write_bytes(hostile.sound_file())
@@ -102,7 +102,7 @@ def test_a_copy_that_is_given_up_or_takes_too_long_leaves_no_process(
     monkeypatch.setattr(probe, "_child", sleeping)
     with pytest.raises(Unavailable):
         probe.copy_foreign(tmp_path, tmp_path, {}, give_up)
-    monkeypatch.setattr(probe, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(probe, "TIMEOUT_S", 0.2)
     assert not probe.copy_foreign(tmp_path, tmp_path, {}, lambda: None)
     assert [child.poll() for child in children] == [-9, -9]
 

@@ -12,14 +12,11 @@ from collections.abc import Iterator
 
 from ebbtide.store.chain import KEY_BYTES, AuditEntry, AuditRecord, ChainHead, chained
 from ebbtide.store.layout import AUDIT, u64
-from ebbtide.store.lmdb.tables import MetaWriter, TableReader, TableWriter
+from ebbtide.store.lmdb.tables import MetaWriter, Part, TableWriter
 
 
-class AuditReader:
+class AuditReader(Part):
     """The audit log of one agent."""
-
-    def __init__(self, tables: TableReader) -> None:
-        self._tables = tables
 
     def records(self, start: int = 0) -> Iterator[AuditRecord]:
         """Yield records in order, from number `start`."""

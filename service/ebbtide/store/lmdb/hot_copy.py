@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import lmdb
+
 K = TypeVar("K", bound=Hashable)
 
 PIECE_ENTRIES = 256
@@ -78,19 +80,36 @@ def copy_tables(
 
     `may_go_on` is called between two pieces. Return False once it returns False.
     """
-    for table, handle in tables.items():
-        left = pieces(source.cursor(db=handle).iternext())
-        piece: list[tuple[bytes, bytes]] | None = next(left, None)
-        while piece is not None:
-            written = 0
-            with into.begin(write=True) as txn:
-                cursor = txn.cursor(db=new_tables[table])
-                while piece is not None and written < COMMIT_BYTES:
-                    if not may_go_on():
-                        return False
-                    cursor.putmulti(piece, append=True)
-                    written += sum(len(key) + len(value) for key, value in piece)
-                    piece = next(left, None)
+    return all(
+        write_entries(into, new_tables[table], source.cursor(db=handle).iternext(), may_go_on)
+        for table, handle in tables.items()
+    )
+
+
+def write_entries(
+    into: Any,
+    table: Any,
+    entries: Iterable[tuple[bytes, bytes]],
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> bool:
+    """Write sorted entries into an empty table, in several commits. Return False once `may_go_on` returns False.
+
+    Raise CorruptedError where keys are out of order or duplicated.
+    """
+    left = pieces(entries)
+    piece = next(left, None)
+    while piece is not None:
+        written = 0
+        with into.begin(write=True) as txn:
+            cursor = txn.cursor(db=table)
+            while piece is not None and written < COMMIT_BYTES:
+                if not may_go_on():
+                    return False
+                # LMDB skips such keys, and does not count them.
+                if cursor.putmulti(piece, append=True)[1] != len(piece):
+                    raise lmdb.CorruptedError("entries are out of order")
+                written += sum(len(key) + len(value) for key, value in piece)
+                piece = next(left, None)
     return True
 
 

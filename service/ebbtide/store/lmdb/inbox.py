@@ -25,14 +25,11 @@ from ebbtide.store.layout import (
     text_key,
     u64,
 )
-from ebbtide.store.lmdb.tables import MetaWriter, TableReader, TableWriter
+from ebbtide.store.lmdb.tables import MetaWriter, Part, TableWriter
 
 
-class InboxReader:
+class InboxReader(Part):
     """The batches of one agent."""
-
-    def __init__(self, tables: TableReader) -> None:
-        self._tables = tables
 
     def get(self, number: int) -> Batch | None:
         """Return the batch of this number, or None once its status has expired."""

@@ -42,7 +42,7 @@ from ebbtide.store.layout import (
     u32,
     u64,
 )
-from ebbtide.store.lmdb.tables import MetaWriter, TableReader, TableWriter
+from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import MessageReader, TextReader, TextWriter
 
 NodeIds = Sequence[int] | NDArray[np.int64]
@@ -50,11 +50,11 @@ NodeIds = Sequence[int] | NDArray[np.int64]
 # --- links -------------------------------------------------------------------------------------------------
 
 
-class LinkReader:
+class LinkReader(Part):
     """The links of one agent."""
 
     def __init__(self, tables: TableReader) -> None:
-        self._tables = tables
+        super().__init__(tables)
         self._names: dict[int, str] = {}
 
     def all(self, start: int = 0) -> Iterator[Link]:
@@ -175,11 +175,8 @@ class LinkWriter(LinkReader):
 # --- scan counters -----------------------------------------------------------------------------------------
 
 
-class ScanReader:
+class ScanReader(Part):
     """The scan counters of nodes: each value has those of 1024 ids, and a block of zeros is not stored."""
-
-    def __init__(self, tables: TableReader) -> None:
-        self._tables = tables
 
     def all(self) -> Iterator[tuple[int, ScanState]]:
         """Yield (node id, scan state) of every scanned node."""

@@ -28,7 +28,7 @@ from typing import Any
 
 import lmdb
 
-from ebbtide.store.lmdb.hot_copy import COMMIT_BYTES, pieces
+from ebbtide.store.lmdb.hot_copy import write_entries
 from ebbtide.store.yielding import Pause
 
 IN_USE = "in-use"
@@ -145,23 +145,8 @@ def copy_through(file: Path, into: Path, sizes: Sizes) -> None:
             is_sorted = value_bytes > 0
             new = fresh.open_db(name.encode(), dupsort=is_sorted, dupfixed=is_sorted)
             entries = room.within(txn.cursor(table))
-            _write(fresh, new, _of_size(entries, value_bytes) if is_sorted else entries)
+            write_entries(fresh, new, _of_size(entries, value_bytes) if is_sorted else entries)
     fresh.close()
-
-
-def _write(fresh: Any, table: Any, entries: Iterable[tuple[bytes, bytes]]) -> None:
-    left = pieces(entries)
-    piece = next(left, None)
-    while piece is not None:
-        written = 0
-        with fresh.begin(write=True) as txn:
-            cursor = txn.cursor(db=table)
-            while piece is not None and written < COMMIT_BYTES:
-                # LMDB skips keys that are out of order or duplicated, and does not count them.
-                if cursor.putmulti(piece, append=True)[1] != len(piece):
-                    raise ValueError("entries are out of order")
-                written += sum(len(key) + len(value) for key, value in piece)
-                piece = next(left, None)
 
 
 def _of_size(entries: Iterable[tuple[bytes, bytes]], value_bytes: int) -> Iterator[tuple[bytes, bytes]]:

@@ -138,11 +138,15 @@ class TableWriter(TableReader):
         self._txn.drop(self._handles[table], delete=False)
 
 
-class MetaReader(MetaEntries):
-    """The entries of META in one transaction."""
+class Part:
+    """A part of a transaction: the entries of some tables, by their meaning."""
 
     def __init__(self, tables: TableReader) -> None:
         self._tables = tables
+
+
+class MetaReader(Part, MetaEntries):
+    """The entries of META in one transaction."""
 
     def value_of(self, entry: Entry[Any]) -> object:
         """Return the value of an entry, or its default."""

@@ -24,7 +24,7 @@ from ebbtide.store.layout import (
     text_key,
     u64,
 )
-from ebbtide.store.lmdb.tables import MetaWriter, TableReader, TableWriter
+from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 
 
 def is_tombstone(record: MessageRecord) -> bool:
@@ -32,11 +32,8 @@ def is_tombstone(record: MessageRecord) -> bool:
     return not record.role
 
 
-class TextReader:
+class TextReader(Part):
     """The texts of one agent by key."""
-
-    def __init__(self, tables: TableReader) -> None:
-        self._tables = tables
 
     def get(self, key: bytes) -> str | None:
         """Return the text under a key, or None."""
@@ -68,11 +65,8 @@ class TextWriter(TextReader):
             self._tables.delete(CHUNKS, key)
 
 
-class PassageReader:
+class PassageReader(Part):
     """The passages of messages."""
-
-    def __init__(self, tables: TableReader) -> None:
-        self._tables = tables
 
     def get(self, message: int) -> list[PassageEntry] | None:
         """Return the passages of a message, or None where they are missing."""
@@ -107,11 +101,8 @@ class PassageWriter(PassageReader):
             self._meta.set(embedding=msgspec.structs.replace(state, up_to=message - 1))
 
 
-class VectorReader:
+class VectorReader(Part):
     """The vectors of messages."""
-
-    def __init__(self, tables: TableReader) -> None:
-        self._tables = tables
 
     def get(self, message: int) -> EmbeddedMessage | None:
         """Return the vectors of a message, or None."""
