@@ -171,10 +171,10 @@ def _entries(path: Path) -> list[tuple[layout.Table[Any], bytes, bytes]]:
     environment: Any = lmdb.open(str(path), max_dbs=len(layout.TABLES) + 16, readonly=True)
     try:
         found = []
-        for name in layout.TABLES:
-            table = environment.open_db(name.name, create=False)
-            with environment.begin(db=table) as txn:
-                found += [(name, bytes(key), bytes(value)) for key, value in txn.cursor()]
+        for table in layout.TABLES:
+            handle = environment.open_db(table.name, create=False)
+            with environment.begin(db=handle) as txn:
+                found += [(table, bytes(key), bytes(value)) for key, value in txn.cursor()]
         return found
     finally:
         environment.close()

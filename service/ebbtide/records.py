@@ -118,8 +118,8 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
         """Time (UTC), conversation and the caller's id, for a reader; without any of them, its batch."""
         moment = None if self.timestamp_ms is None else EPOCH + timedelta(milliseconds=self.timestamp_ms)
         time = "" if moment is None else f"{moment.year:04}-{moment:%m-%d %H:%M}"  # %Y may format 1 as "1"
-        told = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
-        return told or f"{batch_text_id(self.batch)}, {self.index + 1}"
+        known = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
+        return known or f"{batch_text_id(self.batch)}, {self.index + 1}"
 
 
 class PassageEntry(msgspec.Struct, frozen=True, array_like=True):

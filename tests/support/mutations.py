@@ -193,7 +193,7 @@ def mutated_backup(dice: Random, backup: bytes) -> bytes:
     return packed(manifest, with_entries(data, lambda txn, tables: _mutate_entries(dice, txn, tables)))
 
 
-def with_entries(data: bytes, change: Callable[[Any, dict[bytes, Any]], None]) -> bytes:
+def with_entries(data: bytes, change: Callable[[Any, dict[layout.Table[Any], Any]], None]) -> bytes:
     """An LMDB file whose entries were changed."""
     fast = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=fast) as folder:
@@ -209,7 +209,7 @@ def with_entries(data: bytes, change: Callable[[Any, dict[bytes, Any]], None]) -
         return file.read_bytes()
 
 
-def _mutate_entries(dice: Random, txn: Any, tables: dict[bytes, Any]) -> None:
+def _mutate_entries(dice: Random, txn: Any, tables: dict[layout.Table[Any], Any]) -> None:
     for _ in range(dice.choice((1, 1, 1, 2))):
         full = [name for name in tables if txn.stat(tables[name])["entries"]]
         name = dice.choice([*full, layout.META, layout.META])

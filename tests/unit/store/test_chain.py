@@ -1,4 +1,4 @@
-"""A chain of audit records shows whatever was changed, dropped, swapped or put in."""
+"""A chain of audit records detects every changed, removed, swapped or inserted record."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def verified(records: list[AuditRecord], head: AuditRecord) -> Verification:
 
 
 def test_anybody_can_follow_a_chain() -> None:
-    """With nothing but lines and hashes: SHA-256 of each line is its hash, and the next line names it."""
+    """The records alone verify a chain: each line has the SHA-256 of the previous line."""
     records = chain(5)
     assert verified(records, records[-1]).broken_at is None
     for record in records:
@@ -73,7 +73,7 @@ TAMPERED: dict[str, tuple[Callable[[list[AuditRecord]], object], int]] = {
 
 @pytest.mark.parametrize("how", TAMPERED)
 def test_what_was_tampered_with_is_named(how: str) -> None:
-    """The first record that does not fit is named."""
+    """Verification names the first record that does not fit."""
     records = chain(5)
     head = records[-1]
     tamper, broken = TAMPERED[how]
@@ -83,7 +83,7 @@ def test_what_was_tampered_with_is_named(how: str) -> None:
 
 
 def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
-    """Each erased agent is a line with proofs beside it; a line that was cut off makes room, a changed one shows."""
+    """Each erased agent has a line with proofs. A truncated line is overwritten; a changed one is detected."""
     log = ErasedAgents(tmp_path)
     assert list(records_of(log)) == [] and log.head() == ChainHead()
     first = log.append(AuditEntry(1, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),)), "ann", KEY)
@@ -92,8 +92,8 @@ def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
     second = log.append(AuditEntry(2, "-", "agent_erased", {}), "记忆", b"")
     assert [first.number, second.number] == [1, 2]
 
-    verification = log.verified
-    assert verification().broken_at is None and verification().count == 2
+    found = verified_log(log)
+    assert found.broken_at is None and found.count == 2
     assert (
         log.held(1, [" one "]) == [True]
         and log.held(1, ["two"]) == [False]
@@ -102,14 +102,14 @@ def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
     assert [line_of(record).agent_id for record in records_of(log)] == ["ann", "记忆"]  # type: ignore[union-attr]
     content = (tmp_path / "audit" / LOG).read_bytes()
     (tmp_path / "audit" / LOG).write_bytes(content.replace(b'nodes\\":1', b'nodes\\":2'))
-    assert verification().broken_at == 1
+    assert verified_log(log).broken_at == 1
     (tmp_path / "audit" / LOG).write_bytes(content)
     (tmp_path / "audit" / "1.proofs").unlink()
-    assert verification().broken_at == 1
+    assert verified_log(log).broken_at == 1
 
 
 def test_an_erasure_is_told_once_and_never_left_out(tmp_path: Path) -> None:
-    """Resumed after others were told beside it, it is found; another one of the same moment is not taken for it."""
+    """A resumed deletion finds its record among later ones, and does not confuse it with another of the same time."""
     log = ErasedAgents(tmp_path)
     entry = AuditEntry(5, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),))
     first = log.ensure(entry, "ann", KEY, after=0)
@@ -138,7 +138,7 @@ def kept_log(path: Path, count: int) -> ErasedAgents:
 
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_a_log_of_erased_agents_that_was_cut_shows(tmp_path: Path, left: int) -> None:
-    """By the head that is noted beside it; without that by the want of it, or proofs of no record; and for good."""
+    """A truncated log is detected by its head file, by a missing head file, or by proofs without a record."""
     log = kept_log(tmp_path, 3)
     assert verified_log(log).broken_at is None
     file = tmp_path / "audit" / LOG
@@ -173,7 +173,7 @@ def test_a_log_of_erased_agents_that_was_cut_shows(tmp_path: Path, left: int) ->
 
 
 def test_a_crash_before_the_head_is_noted_is_no_cut(tmp_path: Path) -> None:
-    """The log is one record longer then; the next record, or the end of the erasure, notes it."""
+    """The log may be one record longer than its head file; the next record or a resumed deletion updates it."""
     log = kept_log(tmp_path, 2)
     head = tmp_path / "audit" / HEAD
     before = head.read_bytes()

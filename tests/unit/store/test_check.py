@@ -1,4 +1,4 @@
-"""The consistency checker finds what is broken, and rebuild mends what is derived."""
+"""The consistency checker finds damage, and a rebuild repairs what is derived."""
 
 from __future__ import annotations
 
@@ -81,16 +81,16 @@ def _fill(txn: Any) -> None:
     txn.apply(Change(scanned=np.array([1]), scanned_in=1))
 
 
-def _put(table: bytes, key: bytes, value: bytes) -> Callable[[Any], None]:
+def _put(table: layout.Table[Any], key: bytes, value: bytes) -> Callable[[Any], None]:
     return lambda txn: txn.tables.put(table, key, value)
 
 
-def _delete(table: bytes, key: bytes) -> Callable[[Any], None]:
+def _delete(table: layout.Table[Any], key: bytes) -> Callable[[Any], None]:
     return lambda txn: txn.tables.delete(table, key)
 
 
-def _amended(table: bytes, number: int, **changes: Any) -> Callable[[Any], None]:
-    """Change some fields of a record."""
+def _amended(table: layout.Table[Any], number: int, **changes: Any) -> Callable[[Any], None]:
+    """Return a function that changes fields of a record."""
     kind = {layout.BATCHES: Batch, layout.MESSAGES: MessageRecord}[table]
 
     def amend(txn: Any) -> None:
@@ -108,7 +108,7 @@ def _passing(
 
 
 def _frame_of(size: int) -> bytes:
-    """The beginning of a Zstandard frame that says how much it becomes."""
+    """The header of a Zstandard frame that declares a size."""
     return b"\x28\xb5\x2f\xfd\xe0" + size.to_bytes(8, "little") + bytes(16)
 
 
@@ -229,7 +229,7 @@ LOST: dict[str, Callable[[Any], None]] = {
 
 @pytest.mark.parametrize("what", REPAIRABLE)
 def test_derived_damage_is_found_and_mended(store: LmdbStore, what: str) -> None:
-    """What is derived, when it is off, is a finding; rebuild makes it anew and nothing is found any more."""
+    """Wrong derived entries are findings, and a rebuild repairs them."""
     store.write(REPAIRABLE[what])
     findings = check_store(store)
     assert findings
@@ -240,7 +240,7 @@ def test_derived_damage_is_found_and_mended(store: LmdbStore, what: str) -> None
 
 @pytest.mark.parametrize("what", LOST)
 def test_ground_damage_is_found_and_never_invented_away(store: LmdbStore, what: str) -> None:
-    """What cannot be derived is a finding that rebuild does not hide."""
+    """Damaged ground state is a finding that a rebuild does not hide."""
     store.write(LOST[what])
     findings = check_store(store)
     assert any(not finding.is_repairable for finding in findings), findings
@@ -316,13 +316,13 @@ BEYOND: dict[str, Callable[[Any], None]] = {
 
 @pytest.mark.parametrize("what", BEYOND)
 def test_numbers_beyond_their_bounds_are_found_and_stop_nothing(store: LmdbStore, what: str) -> None:
-    """What an older version let in is a finding: the checker neither fails over it nor loops as often as it says."""
+    """Values beyond their bounds are findings; the checker neither fails nor loops as often as they say."""
     store.write(BEYOND[what])
     assert check_store(store), what
 
 
 def test_findings_are_bounded(store: LmdbStore) -> None:
-    """Of a store in which everything is wrong no more findings are kept than anybody reads."""
+    """The checker stops after MAX_FINDINGS findings."""
 
     def fill(txn: Any) -> None:
         for number in range(100, MAX_FINDINGS + 200):

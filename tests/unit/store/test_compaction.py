@@ -1,4 +1,4 @@
-"""A compaction leaves no byte that nothing refers to, loses nothing, and can be cut off at any moment."""
+"""A compaction removes all deleted data, loses no entry, and survives an interruption at any moment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEPT = "The harbour smells of tar and oranges in the morning"
 
 
 def filled(path: Path) -> LmdbStore:
-    """A store in which texts of many sizes were kept and erased among others: pages were split, shared and freed."""
+    """A store in which texts of many sizes were written and erased, so pages were split, shared and freed."""
     path.mkdir(exist_ok=True)
     store = LmdbStore.create(path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **MAPS)
     for number in range(1, 120):
@@ -59,7 +59,7 @@ def filled(path: Path) -> LmdbStore:
 
 
 def contents(store: LmdbStore) -> dict[layout.Table[Any], list[tuple[bytes, bytes]]]:
-    """Every entry of every table, but for the note that asks for a compaction."""
+    """Every entry of every table except the note of a due compaction."""
 
     def read(txn: Any) -> dict[layout.Table[Any], list[tuple[bytes, bytes]]]:
         return {
@@ -75,7 +75,7 @@ def holds_secret(path: Path) -> bool:
 
 
 def test_nothing_is_lost_and_nothing_stays_behind(tmp_path: Path) -> None:
-    """Entries are the same as before; the bytes of what was deleted are gone from the file."""
+    """A compaction keeps every entry, and removes the bytes of deleted data from the file."""
     store = filled(tmp_path)
     before = contents(store)
     assert holds_secret(tmp_path) and store.read(lambda txn: txn.meta.compaction_due)
@@ -93,7 +93,7 @@ def test_nothing_is_lost_and_nothing_stays_behind(tmp_path: Path) -> None:
 
 
 def test_a_compacted_store_grows_again(tmp_path: Path) -> None:
-    """Its map is as large as its file at first, and grows with what is written."""
+    """After a compaction the map starts at the size of the file and grows again."""
     store = filled(tmp_path)
     store.compact()
     for number in range(40):
@@ -104,7 +104,7 @@ def test_a_compacted_store_grows_again(tmp_path: Path) -> None:
 
 
 def test_without_room_the_store_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk refuses the compaction; the store goes on, says that it is due, and no half file stays."""
+    """On a full disk a compaction fails, stays due, and leaves no partial file; the store works on."""
     store = filled(tmp_path)
     before = contents(store)
 
@@ -141,7 +141,7 @@ os._exit(0)
 
 
 def test_a_kill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
-    """Killed before each touch of a file, the store has every entry, and a second try leaves nothing behind."""
+    """After a kill before any file operation the store has every entry, and a second compaction succeeds."""
     store = filled(tmp_path / "made")
     before = contents(store)
     store.close()

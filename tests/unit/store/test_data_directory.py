@@ -51,13 +51,13 @@ def identity(agent_id: str = "ann", version: int = layout.FORMAT_VERSION) -> Ide
     [("ann", "ann"), ("a-b_9", "a-b_9"), ("0", "0")],
 )
 def test_plain_ids_are_their_own_directory(agent_id: str, name: str) -> None:
-    """Lower-case letters, digits, dash and underscore stay readable on disk."""
+    """An id of lower-case letters, digits, dash and underscore is its own directory name."""
     assert directory_name(AgentId(agent_id)) == name
 
 
 @pytest.mark.parametrize("agent_id", ["Ann", "-a", "_a", "安", "a b", "a.b", "~a", "x" * 65, "CON"])
 def test_other_ids_are_hashed(agent_id: str) -> None:
-    """Anything else becomes ~ and base32 of its SHA-256: fits every file system."""
+    """Any other id becomes ~ and the base32 of its SHA-256, which every file system accepts."""
     name = directory_name(AgentId(agent_id))
     assert name.startswith("~")
     assert len(name) == 53
@@ -65,7 +65,7 @@ def test_other_ids_are_hashed(agent_id: str) -> None:
 
 
 def test_a_second_holder_is_told_who_holds_the_directory(data: DataDirectory) -> None:
-    """Two daemons never share a directory; the sentence names the process."""
+    """Two daemons never share a directory; the error names the process with the lock."""
     import os
 
     with pytest.raises(Precondition, match=f"process {os.getpid()}") as caught:
@@ -79,7 +79,7 @@ def test_a_second_holder_is_told_who_holds_the_directory(data: DataDirectory) ->
 
 
 def test_an_agent_exists_from_creation_to_erasure(data: DataDirectory) -> None:
-    """create, exists, open, erase: and nothing of it is left."""
+    """An agent is created, opened and erased, and nothing of it is left."""
     assert not data.exists(ANN)
     data.create_store(identity()).close()
     data.mark(ANN)
@@ -93,7 +93,7 @@ def test_an_agent_exists_from_creation_to_erasure(data: DataDirectory) -> None:
 
 
 def test_a_creation_cut_off_in_the_middle_is_begun_anew(data: DataDirectory) -> None:
-    """A directory without identity held nothing that was accepted; creating works."""
+    """A directory without an identity has no accepted data, and a creation replaces it."""
     (data.agents / "ann").mkdir()
     assert not data.exists(ANN)
     data.create_store(identity()).close()
@@ -101,11 +101,11 @@ def test_a_creation_cut_off_in_the_middle_is_begun_anew(data: DataDirectory) -> 
 
 
 class Interrupted(BaseException):
-    """What ends a process in the middle of something."""
+    """Ends an operation half-way, as a kill does."""
 
 
 class CutOff(tuple[layout.Table[Any], ...]):
-    """Tables in whose middle a creation is cut off."""
+    """Tables that interrupt a creation half-way."""
 
     def __iter__(self) -> Iterator[layout.Table[Any]]:
         yield from list(super().__iter__())[: len(self) // 2]
@@ -115,7 +115,7 @@ class CutOff(tuple[layout.Table[Any], ...]):
 def test_a_creation_cut_off_among_its_tables_is_begun_anew(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store is there with all its tables and its identity or not at all; what is left of one is no damage."""
+    """An interrupted creation leaves a whole store or a blank one, which the next creation replaces."""
     with monkeypatch.context() as patch:
         patch.setattr(environment, "TABLES", CutOff(layout.TABLES))
         with pytest.raises(Interrupted):
@@ -131,7 +131,7 @@ def test_a_creation_cut_off_among_its_tables_is_begun_anew(
 
 @pytest.mark.parametrize("damage", ["missing", "torn"])
 def test_a_lost_meta_file_never_costs_a_memory(data: DataDirectory, damage: str) -> None:
-    """meta.json is told anew from the store; the store is never taken for an unfinished creation."""
+    """A lost meta.json is recovered from the store, which is not mistaken for an interrupted creation."""
     data.create_store(identity()).close()
     meta = data.agents / "ann" / "meta.json"
     meta.unlink() if damage == "missing" else meta.write_text("{")
@@ -144,7 +144,7 @@ def test_a_lost_meta_file_never_costs_a_memory(data: DataDirectory, damage: str)
 def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start that looks for marked agents and a request for the same agent both succeed: neither opens it twice."""
+    """A start and a request recover the same agent at once, and the store is opened only once."""
     data.create_store(identity()).close()
     data.mark(ANN)
     (data.agents / "ann" / "meta.json").unlink()
@@ -171,7 +171,7 @@ def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
 
 
 def test_a_directory_of_another_agent_is_refused(data: DataDirectory) -> None:
-    """The id in the store is compared at open: a misplaced copy is no other agent's memory."""
+    """A store copied into another agent's directory is refused."""
     data.create_store(identity()).close()
     shutil.copytree(data.agents / "ann", data.agents / "bea")
     with pytest.raises(Corrupted) as caught:
@@ -188,7 +188,7 @@ def test_a_newer_format_is_refused_before_the_store_is_touched(data: DataDirecto
 
 
 def test_an_erasure_cut_off_in_the_middle_is_finished_at_the_next_start(data: DataDirectory) -> None:
-    """Once an agent's directory is set aside it does not come back."""
+    """An agent whose directory was renamed for deletion does not come back."""
     data.create_store(identity()).close()
     (data.agents / "ann").rename(data.agents / ".erasing-ann")
     data.release()
@@ -203,7 +203,7 @@ def entry(at_ms: int) -> AuditEntry:
 
 
 class Refusing:
-    """A disk without room for what has certain names: removals and renames of them fail."""
+    """A disk on which removals and renames of certain names fail."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *names: str) -> None:
         self.names = names
@@ -222,7 +222,7 @@ class Refusing:
 def test_what_cannot_be_finished_stops_nobody_else(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start goes on without it and serves the others; the next start finishes it, with one record each."""
+    """A start skips a deletion that cannot be finished; a later start finishes it with one record."""
     for name in ("ann", "bea", "cia", "dot"):
         data.create_store(identity(name)).close()
     data.release()
@@ -258,7 +258,7 @@ def test_what_cannot_be_finished_stops_nobody_else(
 
 
 def test_an_agent_that_was_put_aside_is_back_before_its_name_is_used(data: DataDirectory) -> None:
-    """A replacement that was cut off never lets another agent begin where one is."""
+    """After an interrupted replacement the old agent is back, and no other is created in its place."""
     data.create_store(identity()).close()
     (data.agents / "ann").rename(data.agents / ".replaced-ann")
     assert data.exists(ANN)
@@ -269,7 +269,7 @@ def test_an_agent_that_was_put_aside_is_back_before_its_name_is_used(data: DataD
 def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Erased again, or begun anew: the first one is told once, then nothing of it is left."""
+    """A pending deletion gets one record and leaves nothing, also when the agent is erased or created again."""
     for number, again in enumerate((lambda: data.erase(ANN, entry(8)), lambda: None), 1):
         data.create_store(identity()).close()
         with monkeypatch.context() as patch:
@@ -290,7 +290,7 @@ def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
 def test_who_was_replaced_is_told_of_when_that_becomes_possible(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk without room keeps nobody from being replaced; a start, an erasure or the next one tells of it, once."""
+    """A replacement succeeds without its record; a start, a deletion or the next replacement writes it once."""
     store: Any = data.create_store(identity())
     content = sent(data, store, "backup")
     store.close()
@@ -327,14 +327,14 @@ def refusing(*_: object, **__: object) -> None:
 
 
 def test_stale_markers_are_dropped(data: DataDirectory) -> None:
-    """A marker of an agent that is gone is harmless and goes."""
+    """A marker of a missing agent is removed."""
     (data.work / "ghost").touch()
     assert data.marked() == []
     assert list(data.work.iterdir()) == []
 
 
 def test_a_marker_that_cannot_be_removed_is_harmless(data: DataDirectory) -> None:
-    """A stale marker costs one look at the next start; it must not end whatever found the agent idle."""
+    """A marker that cannot be removed is no error."""
     (data.work / directory_name(ANN)).mkdir()
     data.unmark(ANN)
     assert (data.work / directory_name(ANN)).exists()

@@ -1,4 +1,4 @@
-"""The event log in one store: packed by commit, read from any number on, bounded, begun empty in an older store."""
+"""The event log in one store: packed by commit, readable from any number, and bounded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def numbers(store: LmdbStore, start: int = 1) -> list[int]:
 
 
 def test_what_is_put_is_read(store: LmdbStore) -> None:
-    """Numbers, focus and names come back as they were told, each event under a number of its own."""
+    """Events keep their numbers, focus and names, and each has its own sequence number."""
     put(store, forgotten(7, 9), focus_run([4, 2]), names_run(["locale"]))
     put(store, run_of(EventKind.NODE_COMPRESSED, [1 << 40], [90], [45], [3]))
     events = store.read(lambda txn: list(txn.events.since(1)))
@@ -59,7 +59,7 @@ def test_what_is_put_is_read(store: LmdbStore) -> None:
 
 
 def test_reading_begins_at_any_number(store: LmdbStore) -> None:
-    """In the middle of a record, between two, before the first and after the last."""
+    """Reading may start within a record, between two, before the first and after the last."""
     for nodes in ([1], [2, 3, 4], [5, 6], [7]):
         put(store, forgotten(*nodes))
     for start in range(10):
@@ -67,14 +67,14 @@ def test_reading_begins_at_any_number(store: LmdbStore) -> None:
 
 
 def test_nothing_told_is_nothing_written(store: LmdbStore) -> None:
-    """Without events there is no record, and no number is used up."""
+    """A commit without events writes no record and uses no number."""
     put(store)
     assert store.read(lambda txn: (txn.events.first_number(), txn.meta.next_event)) == (1, 1)
     assert numbers(store) == []
 
 
 def test_the_latest_are_kept_and_numbers_never_repeat(store: LmdbStore) -> None:
-    """At least `keep`, at most one commit's more; what is dropped leaves its numbers behind."""
+    """At least `keep` events stay, at most one record more; numbers are not reused."""
     for number in range(50):
         put(store, forgotten(*range(1, 4)), keep=10)
         first, following = store.read(lambda txn: (txn.events.first_number(), txn.meta.next_event))
@@ -87,7 +87,7 @@ def test_the_latest_are_kept_and_numbers_never_repeat(store: LmdbStore) -> None:
 
 
 def test_a_smaller_bound_takes_effect_in_steps(store: LmdbStore) -> None:
-    """However many are to go, a commit drops a few records, until all that are too many are gone."""
+    """Each commit drops only a few records, until the limit is met."""
     for node in range(1, 201):
         put(store, forgotten(node))
     put(store, forgotten(1), keep=10)
@@ -121,7 +121,7 @@ def test_ten_thousand_events_are_one_value(store: LmdbStore) -> None:
     ],
 )
 def test_the_checker_finds_what_is_broken(tmp_path: Path, damage: object) -> None:
-    """A record that cannot be read, is missing, stands elsewhere, or a number that would be given twice."""
+    """The checker finds an invalid, missing or moved record, and a next number in use."""
     store = LmdbStore.create(tmp_path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **BOUNDS)
     for node in (1, 2, 3):
         put(store, forgotten(node))

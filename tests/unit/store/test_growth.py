@@ -1,4 +1,4 @@
-"""A map that cannot be made larger: the write is refused, and the store goes on without a restart."""
+"""A map that cannot grow: the write is refused, and the store works on without a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store whose file is not at its path any more acknowledges nothing."""
+"""A store whose file is not at its path acknowledges nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(txn: Any) -> None:
 
 
 def test_a_store_that_was_moved_is_read_and_not_written(tmp_path: Path) -> None:
-    """A commit to it would be found by no restart. Once it is back the same store is written again."""
+    """A store whose file is not at its path refuses commits, and accepts them once it is back."""
     store = store_in(tmp_path / "ann")
     (tmp_path / "ann").rename(tmp_path / "elsewhere")
     with pytest.raises(Unavailable) as caught:
@@ -41,7 +41,7 @@ def test_a_store_that_was_moved_is_read_and_not_written(tmp_path: Path) -> None:
 
 
 def test_a_store_that_was_removed_while_it_was_written_is_not_acknowledged(tmp_path: Path) -> None:
-    """The file may go between the check and the commit: it is checked again before anybody is told."""
+    """A file that disappears during a commit makes the commit fail."""
     store = store_in(tmp_path / "ann")
     lost: list[None] = []
     store.on_reopened = lambda: lost.append(None)
@@ -58,7 +58,7 @@ def test_a_store_that_was_removed_while_it_was_written_is_not_acknowledged(tmp_p
 
 
 def test_another_file_with_the_same_content_is_opened_by_the_next_call(tmp_path: Path) -> None:
-    """As after a remount under another device number: memory is built again, then everything goes on."""
+    """After a remount under another device number the store is opened again and works."""
     store = store_in(tmp_path / "ann")
     lost: list[None] = []
     store.on_reopened = lambda: lost.append(None)
@@ -76,7 +76,7 @@ def test_another_file_with_the_same_content_is_opened_by_the_next_call(tmp_path:
 
 
 def test_a_directory_is_confirmed_only_while_it_is_the_one_that_was_locked(tmp_path: Path) -> None:
-    """Moved away, replaced by an empty one or by another daemon's it is refused; back, or copied back, it is locked."""
+    """A moved or replaced data directory is refused; once it is back, it is locked again."""
     root, away = tmp_path / "data", tmp_path / "away"
     root.mkdir()
     lock = DirectoryLock(root)

@@ -140,8 +140,8 @@ class _Check(Entries):
         for record in with_pauses(self.messages.values(), self._pause):
             if record.is_withdrawn:
                 value = self._txn.tables.get(layout.PASSAGES, u64(record.number))
-                told = told_by(value) if value is not None and passages_fit(value, None) is not None else None
-                if told is not None and told != cited.get(record.number, set()):
+                is_valid = value is not None and passages_fit(value, None) is not None
+                if value and is_valid and told_by(value) != cited.get(record.number, set()):
                     problem = "do not have the words of the memories that cite the message"
                     self._note(layout.PASSAGES, str(record.number), problem, is_repairable=True)
             elif record.number < self._txn.meta.texts_from:

@@ -1,4 +1,4 @@
-"""What an agent leaves to the next one of its id is known, or taken to be as much as it can be."""
+"""The event numbers of an agent continue in its successor, also where the last number is unknown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST = MAPS["max_map_bytes"]
 
 
 def made(data: DataDirectory, name: str, last_event: int = 0) -> Path:
-    """An agent that has told events up to a number, closed."""
+    """A closed agent with events up to a number."""
     store = data.create_store(Identity(name, 1, 7, layout.FORMAT_VERSION))
     if last_event:
         store.write(lambda txn: txn.tables.put(layout.META, b"next_event", layout.u64(last_event + 1)))  # type: ignore[attr-defined]
@@ -43,8 +43,8 @@ def next_event(data: DataDirectory, name: str) -> int:
         store.close()
 
 
-def test_what_cannot_be_told_is_taken_to_be_the_most_it_can_be() -> None:
-    """A damaged store, or a record without the number: as many as the clock allows; what is no number never counts."""
+def test_an_unknown_last_event_counts_as_the_highest_possible() -> None:
+    """Where the last event is unknown, the highest number that the clock allows counts."""
     with directory() as data:
         path = made(data, "ann", 41)
         told = {"replaced_records": 0, "replaced_record": bytes(32).hex()}
@@ -60,8 +60,8 @@ def test_what_cannot_be_told_is_taken_to_be_the_most_it_can_be() -> None:
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_who_is_made_anew_begins_beyond_who_was_erased(is_damaged: bool) -> None:
-    """Also after a start; whoever was never erased is told apart by nothing but a larger number."""
+def test_a_new_agent_starts_beyond_erased_ones(is_damaged: bool) -> None:
+    """An agent created again starts beyond the numbers of every erased agent, also after a start."""
     with directory() as data:
         path = made(data, "ann", 41)
         if is_damaged:
@@ -81,8 +81,8 @@ def test_who_is_made_anew_begins_beyond_who_was_erased(is_damaged: bool) -> None
         again.release()
 
 
-def test_who_is_restored_begins_beyond_whoever_was_there() -> None:
-    """The agent that is replaced, those that were erased, and the clock: beyond the largest number."""
+def test_a_restored_agent_starts_beyond_every_earlier_one() -> None:
+    """A restored agent starts beyond the replaced one, the erased ones and the clock."""
     with directory() as data:
         made(data, "ann", 41)
         store: Any = data.open_store(AgentId("ann"))
