@@ -41,6 +41,7 @@ from ebbtide.store.durable import remove_fresh_files, sync_directory
 from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.lmdb.environment import DATA_FILE, refuse_newer_format
 from ebbtide.store.lmdb.lmdb_store import Beginning, LmdbStore, begin_empty
+from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 
@@ -237,7 +238,13 @@ class DataDirectory:
                 path.mkdir(mode=0o700)
                 seal = self.keys.begin(path.name) if self.keys.seals_new_agents else None
                 beyond = self.erased.last_event()
-                store = self.create_unplaced(path, identity, seal, events_beyond=beyond, begin=begin)
+
+                def begin_beyond(txn: WriteTransaction) -> None:
+                    if beyond:
+                        txn.events.restart_beyond(beyond)
+                    begin(txn)
+
+                store = self.create_unplaced(path, identity, seal, begin_beyond)
                 self.write_meta(identity, AgentCounts(), store.sealed_with)
                 sync_directory(self.agents)
         except OSError as error:
@@ -245,22 +252,15 @@ class DataDirectory:
         return store
 
     def create_unplaced(
-        self,
-        path: Path,
-        identity: Identity,
-        seal: Seal | None,
-        *,
-        events_beyond: int = 0,
-        begin: Beginning = begin_empty,
+        self, path: Path, identity: Identity, seal: Seal | None, begin: Beginning = begin_empty
     ) -> LmdbStore:
-        """Create a store in a given directory, encrypted if there is a seal, with event numbers beyond one."""
+        """Create a store in a given directory, encrypted if there is a seal."""
         return LmdbStore.create(
             path,
             identity,
             map_bytes=self._initial_map_bytes,
             max_map_bytes=self.max_map_bytes,
             seal=seal,
-            events_beyond=events_beyond,
             begin=begin,
             confirm=self._lock.confirm,
         )

@@ -9,21 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from ebbtide.records import NEVER_SCANNED
+from ebbtide.store import layout
 from ebbtide.store.integrity.check import Finding, check_store
 from ebbtide.store.integrity.derived import are_vectors_of, citing, passages_fit, references, told_by
-from ebbtide.store.layout import (
-    BACKLINKS,
-    CHUNK_REFERENCES,
-    CHUNKS,
-    LINKS,
-    PASSAGES,
-    VECTORS,
-    backlink_value,
-    from_link_value,
-    from_u64,
-    u32,
-    u64,
-)
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
@@ -48,20 +36,24 @@ def _rebuild(txn: WriteTransaction) -> None:
 
 def _rebuild_links(txn: WriteTransaction, living: set[int]) -> None:
     """Delete the links of missing nodes, and derive the backlinks."""
-    for key in {key for key, _ in txn.tables.items(LINKS)}:
-        if from_u64(key) not in living:
-            txn.tables.delete(LINKS, key)
-    txn.tables.clear(BACKLINKS)
-    for key, value in list(txn.tables.items(LINKS)):
-        link = from_link_value(value)
-        txn.tables.put(BACKLINKS, u64(link.target), backlink_value(from_u64(key), link.relation))
+    for key in {key for key, _ in txn.tables.items(layout.LINKS)}:
+        if layout.from_u64(key) not in living:
+            txn.tables.delete(layout.LINKS, key)
+    txn.tables.clear(layout.BACKLINKS)
+    for key, value in list(txn.tables.items(layout.LINKS)):
+        link = layout.from_link_value(value)
+        txn.tables.put(
+            layout.BACKLINKS,
+            layout.u64(link.target),
+            layout.backlink_value(layout.from_u64(key), link.relation),
+        )
 
 
 def _drop_unfitting_passages(txn: WriteTransaction) -> None:
     """Delete wrong passages. The agent computes missing ones for its first query."""
     cited = citing(txn.nodes.all())
-    for key, value in list(txn.tables.items(PASSAGES)):
-        number = from_u64(key)
+    for key, value in list(txn.tables.items(layout.PASSAGES)):
+        number = layout.from_u64(key)
         record = txn.messages.get(number)
         if record is not None and record.is_withdrawn:
             fits = passages_fit(value, None) is not None and told_by(value) == cited.get(number, set())
@@ -69,19 +61,19 @@ def _drop_unfitting_passages(txn: WriteTransaction) -> None:
             text = None if record is None else txn.messages.text(record)
             fits = text is not None and passages_fit(value, len(text)) is not None
         if not fits:
-            txn.tables.delete(PASSAGES, key)
+            txn.tables.delete(layout.PASSAGES, key)
     txn.meta.set(texts_from=next((one.number for one in txn.messages.all() if not one.is_withdrawn), 1))
 
 
 def _drop_unfitting_vectors(txn: WriteTransaction) -> None:
     """Delete wrong vectors. The agent computes missing ones in the background."""
     state, dropped = txn.meta.embedding, []
-    for key, value in list(txn.tables.items(VECTORS)):
-        number = from_u64(key)
+    for key, value in list(txn.tables.items(layout.VECTORS)):
+        number = layout.from_u64(key)
         passages = txn.passages.get(number)
         count = None if passages is None else len(passages)
         if txn.messages.get(number) is None or not are_vectors_of(value, count, state.stamp):
-            txn.tables.delete(VECTORS, key)
+            txn.tables.delete(layout.VECTORS, key)
             dropped.append(number)
     up_to = min(state.up_to, txn.meta.next_message_number - 1, *(number - 1 for number in dropped))
     if up_to != state.up_to:
@@ -92,10 +84,10 @@ def _rebuild_references(txn: WriteTransaction) -> None:
     """Count the references to each text, and delete texts without references."""
     tables = txn.tables
     counts = references(txn.messages.all(), txn.nodes.all())
-    tables.clear(CHUNK_REFERENCES)
-    keys = {tables.placed(CHUNKS, key): key for key in counts}
-    for place in [place for place, _ in tables.items(CHUNKS)]:
+    tables.clear(layout.CHUNK_REFERENCES)
+    keys = {tables.placed(layout.CHUNKS, key): key for key in counts}
+    for place in [place for place, _ in tables.items(layout.CHUNKS)]:
         if place in keys:
-            tables.put(CHUNK_REFERENCES, keys[place], u32(counts[keys[place]]))
+            tables.put(layout.CHUNK_REFERENCES, keys[place], layout.u32(counts[keys[place]]))
         else:
-            tables.drop_placed(CHUNKS, place)
+            tables.drop_placed(layout.CHUNKS, place)

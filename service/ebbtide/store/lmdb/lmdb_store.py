@@ -112,14 +112,13 @@ class LmdbStore:
         map_bytes: int,
         max_map_bytes: int,
         seal: Seal | None = None,
-        events_beyond: int = 0,
         begin: Beginning = begin_empty,
         confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
         """Create a store for `identity` in an existing directory, encrypted if there is a seal.
 
-        One commit writes its tables, its identity, its first event number and the content that `begin` writes. So
-        after a kill the store has all of them, or is blank.
+        One commit writes its tables, its identity and the content that `begin` writes. So after a kill the store has
+        all of them, or is blank.
         """
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
         note_use(path)
@@ -129,8 +128,6 @@ class LmdbStore:
                 store._tables = open_tables(environment, txn)
                 writing = WriteTransaction(txn, store._tables, seal)
                 writing.create(identity, store.sealed_with)
-                if events_beyond:
-                    writing.events.restart_beyond(events_beyond)
                 begin(writing)
         except BaseException as error:
             store.close()

@@ -17,31 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.records import Link, LinkColumns, Node, NodeText, ScanColumns, ScanState
-from ebbtide.store.layout import (
-    BACKLINKS,
-    EMPTY_SCAN_BLOCK,
-    LINK_ROW,
-    LINK_SIZE,
-    LINKS,
-    NODES,
-    RELATION_IDS,
-    RELATIONS,
-    SCAN_ROW,
-    SCANS,
-    SCANS_PER_BLOCK,
-    MetaEntries,
-    Table,
-    backlink_value,
-    from_backlink_value,
-    from_link_value,
-    from_scan_block,
-    from_u64,
-    link_prefix,
-    link_value,
-    text_key,
-    u32,
-    u64,
-)
+from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import MessageReader, TextReader, TextWriter
 
@@ -59,16 +35,16 @@ class LinkReader(Part):
 
     def all(self, start: int = 0) -> Iterator[Link]:
         """Yield links by source, target and relation id, from source `start`."""
-        for key, value in self._tables.items(LINKS, u64(start)):
-            target, relation, strength, anchor = from_link_value(value)
-            yield Link(from_u64(key), target, self.relation(relation), strength, anchor)
+        for key, value in self._tables.items(layout.LINKS, layout.u64(start)):
+            target, relation, strength, anchor = layout.from_link_value(value)
+            yield Link(layout.from_u64(key), target, self.relation(relation), strength, anchor)
 
     def columns(self) -> LinkColumns:
         """Return every link, by source, target and relation id."""
-        cursor = self._tables.cursor(LINKS)
+        cursor = self._tables.cursor(layout.LINKS)
         sources = list(cursor.iternext_nodup(keys=True, values=False))
-        found = cursor.getmulti(sources, dupdata=True, dupfixed_bytes=LINK_SIZE, keyfixed=True)
-        rows = np.frombuffer(found, dtype=LINK_ROW)
+        found = cursor.getmulti(sources, dupdata=True, dupfixed_bytes=layout.LINK_SIZE, keyfixed=True)
+        rows = np.frombuffer(found, dtype=layout.LINK_ROW)
         ids, relation = np.unique(rows["relation"], return_inverse=True)
         return LinkColumns(
             rows["source"].astype(np.int64),
@@ -82,22 +58,24 @@ class LinkReader(Part):
     def count_at(self, node_id: int) -> int:
         """Return how many links start or end at a node."""
         found = 0
-        for table in (LINKS, BACKLINKS):
+        for table in (layout.LINKS, layout.BACKLINKS):
             cursor = self._tables.cursor(table)
-            found += cursor.count() if cursor.set_key(u64(node_id)) else 0
+            found += cursor.count() if cursor.set_key(layout.u64(node_id)) else 0
         return found
 
     def relation(self, relation_id: int) -> str:
         """Return the name of a relation id."""
         name = self._names.get(relation_id)
         if name is None:
-            name = self._names[relation_id] = self._tables.load(RELATIONS, u32(relation_id)) or ""
+            name = self._names[relation_id] = (
+                self._tables.load(layout.RELATIONS, layout.u32(relation_id)) or ""
+            )
         return name
 
-    def _values(self, table: Table[Any], node_id: int) -> list[bytes]:
+    def _values(self, table: layout.Table[Any], node_id: int) -> list[bytes]:
         """Return the values of a node in LINKS or BACKLINKS."""
         cursor = self._tables.cursor(table)
-        return list(cursor.iternext_dup()) if cursor.set_key(u64(node_id)) else []
+        return list(cursor.iternext_dup()) if cursor.set_key(layout.u64(node_id)) else []
 
 
 class LinkWriter(LinkReader):
@@ -114,47 +92,53 @@ class LinkWriter(LinkReader):
         """Write a link, or the new strength of a stored one."""
         relation = self._relation_id(link.relation)
         is_known = self._delete(link, relation)
-        value = link_value(link.target, relation, link.strength, link.anchor)
-        self._tables.put(LINKS, u64(link.source), value)
+        value = layout.link_value(link.target, relation, link.strength, link.anchor)
+        self._tables.put(layout.LINKS, layout.u64(link.source), value)
         if not is_known:
-            self._tables.put(BACKLINKS, u64(link.target), backlink_value(link.source, relation))
+            self._tables.put(
+                layout.BACKLINKS, layout.u64(link.target), layout.backlink_value(link.source, relation)
+            )
 
     def remove(self, link: Link) -> None:
         """Delete a link with its backlink."""
         relation = self._relation_id(link.relation)
         self._delete(link, relation)
-        self._tables.delete(BACKLINKS, u64(link.target), backlink_value(link.source, relation))
+        self._tables.delete(
+            layout.BACKLINKS, layout.u64(link.target), layout.backlink_value(link.source, relation)
+        )
 
     def remove_from(self, node_id: int) -> None:
         """Delete the outgoing links of a node."""
-        values = self._values(LINKS, node_id)
-        for target, relation, _, _ in map(from_link_value, values):
-            self._tables.delete(BACKLINKS, u64(target), backlink_value(node_id, relation))
+        values = self._values(layout.LINKS, node_id)
+        for target, relation, _, _ in map(layout.from_link_value, values):
+            self._tables.delete(
+                layout.BACKLINKS, layout.u64(target), layout.backlink_value(node_id, relation)
+            )
         if values:
-            self._tables.delete(LINKS, u64(node_id))
+            self._tables.delete(layout.LINKS, layout.u64(node_id))
 
     def remove_to(self, node_id: int) -> None:
         """Delete the links that point to a node."""
-        values, cursor = self._values(BACKLINKS, node_id), self._tables.cursor(LINKS)
-        for source, relation in map(from_backlink_value, values):
-            if cursor.set_range_dup(u64(source), link_prefix(node_id, relation)):
+        values, cursor = self._values(layout.BACKLINKS, node_id), self._tables.cursor(layout.LINKS)
+        for source, relation in map(layout.from_backlink_value, values):
+            if cursor.set_range_dup(layout.u64(source), layout.link_prefix(node_id, relation)):
                 cursor.delete()
         if values:
-            self._tables.delete(BACKLINKS, u64(node_id))
+            self._tables.delete(layout.BACKLINKS, layout.u64(node_id))
 
     def drop_unused_relations(self) -> None:
         """Delete the names of relations without links: they may contain what was erased."""
         used = set(self.columns().names)
-        for key, name in list(self._tables.items(RELATIONS)):
+        for key, name in list(self._tables.items(layout.RELATIONS)):
             if name.decode() not in used:
-                self._tables.delete(RELATIONS, key)
-                self._tables.delete(RELATION_IDS, text_key(name.decode()))
+                self._tables.delete(layout.RELATIONS, key)
+                self._tables.delete(layout.RELATION_IDS, layout.text_key(name.decode()))
 
     def _delete(self, link: Link, relation: int) -> bool:
         """Delete the stored value of a link. Return whether there was one."""
-        prefix = link_prefix(link.target, relation)
-        cursor = self._tables.cursor(LINKS)
-        is_known = cursor.set_range_dup(u64(link.source), prefix) and cursor.value().startswith(prefix)
+        prefix = layout.link_prefix(link.target, relation)
+        cursor = self._tables.cursor(layout.LINKS)
+        is_known = cursor.set_range_dup(layout.u64(link.source), prefix) and cursor.value().startswith(prefix)
         if is_known:
             cursor.delete()
         return bool(is_known)
@@ -162,12 +146,12 @@ class LinkWriter(LinkReader):
     def _relation_id(self, name: str) -> int:
         relation_id = self._ids.get(name)
         if relation_id is None:
-            key = text_key(name)
-            relation_id = self._tables.load(RELATION_IDS, key)
+            key = layout.text_key(name)
+            relation_id = self._tables.load(layout.RELATION_IDS, key)
             if relation_id is None:
-                relation_id = self._meta.take(MetaEntries.next_relation_id)
-                self._tables.save(RELATION_IDS, key, relation_id)
-                self._tables.save(RELATIONS, u32(relation_id), name)
+                relation_id = self._meta.take(layout.MetaEntries.next_relation_id)
+                self._tables.save(layout.RELATION_IDS, key, relation_id)
+                self._tables.save(layout.RELATIONS, layout.u32(relation_id), name)
             self._ids[name] = relation_id
         return relation_id
 
@@ -187,11 +171,11 @@ class ScanReader(Part):
 
     def columns(self) -> ScanColumns:
         """Return the scan states of every scanned node, by id."""
-        ids, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=SCAN_ROW)]
-        for key, value in self._tables.items(SCANS):
-            block = from_scan_block(value)
+        ids, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=layout.SCAN_ROW)]
+        for key, value in self._tables.items(layout.SCANS):
+            block = layout.from_scan_block(value)
             scanned = np.flatnonzero(block["count"])
-            ids.append(scanned + from_u64(key) * SCANS_PER_BLOCK)
+            ids.append(scanned + layout.from_u64(key) * layout.SCANS_PER_BLOCK)
             rows.append(block[scanned])
         states = np.concatenate(rows)
         return ScanColumns(
@@ -223,15 +207,15 @@ class ScanWriter(ScanReader):
     def _blocks(self, node_ids: NodeIds) -> Iterator[tuple[Any, Any]]:
         """Yield each block that has some of the ids, with their places in it. Write it back afterwards."""
         ids = np.asarray(node_ids, dtype=np.int64)
-        numbers = ids // SCANS_PER_BLOCK
+        numbers = ids // layout.SCANS_PER_BLOCK
         for number in np.unique(numbers).tolist():
-            key = u64(number)
-            block = from_scan_block(self._tables.get(SCANS, key) or EMPTY_SCAN_BLOCK)
-            yield block, ids[numbers == number] % SCANS_PER_BLOCK
+            key = layout.u64(number)
+            block = layout.from_scan_block(self._tables.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
+            yield block, ids[numbers == number] % layout.SCANS_PER_BLOCK
             if block["count"].any():
-                self._tables.put(SCANS, key, block.tobytes())
+                self._tables.put(layout.SCANS, key, block.tobytes())
             else:
-                self._tables.delete(SCANS, key)
+                self._tables.delete(layout.SCANS, key)
 
 
 # --- nodes -------------------------------------------------------------------------------------------------
@@ -247,28 +231,28 @@ class NodeReader:
 
     def get(self, node_id: int) -> Node | None:
         """Return the node of this id, or None."""
-        return self._tables.load(NODES, u64(node_id))
+        return self._tables.load(layout.NODES, layout.u64(node_id))
 
     def all(self, start: int = 0) -> Iterator[Node]:
         """Yield nodes by id, from `start`."""
-        return self._tables.load_all(NODES, u64(start))
+        return self._tables.load_all(layout.NODES, layout.u64(start))
 
     def texts(self) -> Iterator[NodeText]:
         """Yield the text of every node, by id. The rest of the record is not decoded."""
         decoder = msgspec.msgpack.Decoder(NodeText)
-        for _, value in self._tables.items(NODES):
+        for _, value in self._tables.items(layout.NODES):
             yield decoder.decode(value)
 
     def batch_mates(self, node: Node) -> Iterator[Node]:
         """Yield the other living nodes that were made from the batch of a node: their ids are consecutive."""
         for is_forward in (False, True):
-            cursor = self._tables.cursor(NODES)
-            if not cursor.set_key(u64(node.id)):
+            cursor = self._tables.cursor(layout.NODES)
+            if not cursor.set_key(layout.u64(node.id)):
                 return
             for key, value in cursor.iternext() if is_forward else cursor.iterprev():
-                if from_u64(key) == node.id:
+                if layout.from_u64(key) == node.id:
                     continue
-                mate = NODES.value.decode(self._tables.opened(NODES, key, value))
+                mate = layout.NODES.value.decode(self._tables.opened(layout.NODES, key, value))
                 if mate.batch != node.batch:
                     break
                 yield mate
@@ -302,13 +286,13 @@ class NodeWriter(NodeReader):
 
     def put(self, node: Node) -> None:
         """Write a node. `TextWriter.put` has counted its first content; a rewrite keeps that reference."""
-        self._tables.save(NODES, u64(node.id), node)
+        self._tables.save(layout.NODES, layout.u64(node.id), node)
 
     def forget(self, node_id: int) -> None:
         """Remove a node with its outgoing links and its first content."""
         node = self.get(node_id)
         assert node is not None, "only a living node is forgotten"
         self._links.remove_from(node_id)
-        self._tables.delete(NODES, u64(node_id))
+        self._tables.delete(layout.NODES, layout.u64(node_id))
         if node.first_key:
             self._texts.drop(node.first_key)

@@ -14,16 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ebbtide.records import EmbeddedMessage, MessageRecord, PassageEntry
-from ebbtide.store.layout import (
-    CHUNK_REFERENCES,
-    CHUNKS,
-    MESSAGES,
-    PASSAGES,
-    VECTORS,
-    from_u64,
-    text_key,
-    u64,
-)
+from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 
 
@@ -37,7 +28,7 @@ class TextReader(Part):
 
     def get(self, key: bytes) -> str | None:
         """Return the text under a key, or None."""
-        return self._tables.load(CHUNKS, key)
+        return self._tables.load(layout.CHUNKS, key)
 
 
 class TextWriter(TextReader):
@@ -47,22 +38,22 @@ class TextWriter(TextReader):
 
     def put(self, text: str) -> bytes:
         """Store a text, or count one more reference to it. Return its key."""
-        key = text_key(text)
-        references = self._tables.load(CHUNK_REFERENCES, key)
+        key = layout.text_key(text)
+        references = self._tables.load(layout.CHUNK_REFERENCES, key)
         if references is None:
-            self._tables.save(CHUNKS, key, text)
-        self._tables.save(CHUNK_REFERENCES, key, (references or 0) + 1)
+            self._tables.save(layout.CHUNKS, key, text)
+        self._tables.save(layout.CHUNK_REFERENCES, key, (references or 0) + 1)
         return key
 
     def drop(self, key: bytes) -> None:
         """Count one reference less, and delete a text without references."""
-        references = self._tables.load(CHUNK_REFERENCES, key)
+        references = self._tables.load(layout.CHUNK_REFERENCES, key)
         assert references is not None, "a chunk in use is counted"
         if references > 1:
-            self._tables.save(CHUNK_REFERENCES, key, references - 1)
+            self._tables.save(layout.CHUNK_REFERENCES, key, references - 1)
         else:
-            self._tables.delete(CHUNK_REFERENCES, key)
-            self._tables.delete(CHUNKS, key)
+            self._tables.delete(layout.CHUNK_REFERENCES, key)
+            self._tables.delete(layout.CHUNKS, key)
 
 
 class PassageReader(Part):
@@ -70,14 +61,14 @@ class PassageReader(Part):
 
     def get(self, message: int) -> list[PassageEntry] | None:
         """Return the passages of a message, or None where they are missing."""
-        return self._tables.load(PASSAGES, u64(message))
+        return self._tables.load(layout.PASSAGES, layout.u64(message))
 
     def by_message(self) -> Iterator[tuple[MessageRecord, list[PassageEntry] | None]]:
         """Yield every message, by number, with its passages, or None where they are missing."""
-        decode_message, decode_passages = MESSAGES.value.decode, PASSAGES.value.decode
-        stored = self._tables.items(PASSAGES)
+        decode_message, decode_passages = layout.MESSAGES.value.decode, layout.PASSAGES.value.decode
+        stored = self._tables.items(layout.PASSAGES)
         key, value = next(stored, (b"", b""))
-        for number, record in self._tables.items(MESSAGES):
+        for number, record in self._tables.items(layout.MESSAGES):
             while key and key < number:
                 key, value = next(stored, (b"", b""))
             yield decode_message(record), decode_passages(value) if key == number else None
@@ -94,8 +85,8 @@ class PassageWriter(PassageReader):
 
     def put(self, message: int, passages: list[PassageEntry]) -> None:
         """Replace the passages of a message and delete the vectors of the previous ones."""
-        self._tables.save(PASSAGES, u64(message), passages)
-        self._tables.delete(VECTORS, u64(message))
+        self._tables.save(layout.PASSAGES, layout.u64(message), passages)
+        self._tables.delete(layout.VECTORS, layout.u64(message))
         state = self._meta.embedding
         if state.up_to >= message:
             self._meta.set(embedding=msgspec.structs.replace(state, up_to=message - 1))
@@ -106,13 +97,13 @@ class VectorReader(Part):
 
     def get(self, message: int) -> EmbeddedMessage | None:
         """Return the vectors of a message, or None."""
-        return self._tables.load(VECTORS, u64(message))
+        return self._tables.load(layout.VECTORS, layout.u64(message))
 
     def all(self) -> Iterator[tuple[int, EmbeddedMessage]]:
         """Yield (message, vectors) of every model, by message number."""
-        decode = VECTORS.value.decode
-        for key, value in self._tables.items(VECTORS):
-            yield from_u64(key), decode(value)
+        decode = layout.VECTORS.value.decode
+        for key, value in self._tables.items(layout.VECTORS):
+            yield layout.from_u64(key), decode(value)
 
 
 class VectorWriter(VectorReader):
@@ -122,7 +113,7 @@ class VectorWriter(VectorReader):
 
     def put(self, message: int, embedded: EmbeddedMessage) -> None:
         """Store the vectors of a message."""
-        self._tables.save(VECTORS, u64(message), embedded)
+        self._tables.save(layout.VECTORS, layout.u64(message), embedded)
 
 
 class MessageReader:
@@ -134,11 +125,11 @@ class MessageReader:
 
     def get(self, number: int) -> MessageRecord | None:
         """Return the message of this number, or None."""
-        return self._tables.load(MESSAGES, u64(number))
+        return self._tables.load(layout.MESSAGES, layout.u64(number))
 
     def all(self, start: int = 0) -> Iterator[MessageRecord]:
         """Yield messages by number, from `start`."""
-        return self._tables.load_all(MESSAGES, u64(start))
+        return self._tables.load_all(layout.MESSAGES, layout.u64(start))
 
     def text(self, record: MessageRecord) -> str | None:
         """Return the text of a message, or None once it was withdrawn."""
@@ -186,7 +177,7 @@ class MessageWriter(MessageReader):
     ) -> None:
         """Store new messages with their texts, their passages if there are some, and their metadata by key."""
         for record, entries in zip(records, passages, strict=False):
-            self._tables.save(PASSAGES, u64(record.number), entries)
+            self._tables.save(layout.PASSAGES, layout.u64(record.number), entries)
         for record, text in zip(records, texts, strict=True):
             key = self._texts.put(text)
             assert key == record.text_key
@@ -215,4 +206,4 @@ class MessageWriter(MessageReader):
         self._passages.put(record.number, [])
 
     def _save(self, record: MessageRecord) -> None:
-        self._tables.save(MESSAGES, u64(record.number), record)
+        self._tables.save(layout.MESSAGES, layout.u64(record.number), record)
