@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from ebbtide.han import contains_han
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 
 SAME_NAMES = {"previous": "上文", "next": "下文"}
 MOST_SENTENCES = 3
@@ -54,11 +54,11 @@ class PlainMemory:
     def read(cls, txn: ReadTransaction, parameters: AgentParameters) -> PlainMemory:
         """Everything a store holds, in dictionaries."""
         memory = cls(parameters.link_break_threshold)
-        for node in txn.nodes():
+        for node in txn.nodes.all():
             memory.add_node(node.id, node.content, node.keywords)
-        scan_counts = {node_id: scan.count for node_id, scan in txn.scans()}
+        scan_counts = {node_id: scan.count for node_id, scan in txn.scans.all()}
         rate = parameters.decay_rate
-        for link in txn.links():
+        for link in txn.links.all():
             age = scan_counts.get(link.source, 0) - link.anchor
             memory.add_link(link.source, link.target, link.relation, link.strength * rate**age)
         return memory

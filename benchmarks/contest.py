@@ -16,7 +16,7 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.memory.association import Answer
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from tests.support.oracle import Oracle, OracleLink, OracleNode, OracleParameters
 
 Focus = tuple[int, ...]
@@ -115,14 +115,14 @@ def oracle_ms(store: Path, plan: Plan, cue: Cue) -> float:
 def oracle_of(txn: ReadTransaction) -> Oracle:
     """What a store holds as the oracle of the property tests."""
     oracle = Oracle(OracleParameters())
-    for node in txn.nodes():
+    for node in txn.nodes.all():
         oracle.nodes[node.id] = OracleNode(
             node.content, node.content, list(node.keywords), node.original_length
         )
-    for node_id, scan in txn.scans():
+    for node_id, scan in txn.scans.all():
         oracle.nodes[node_id].scan_count, oracle.nodes[node_id].last_scan_pass = scan.count, scan.last_pass
-    for link in txn.links():
+    for link in txn.links.all():
         key = (link.source, link.target, link.relation)
         oracle.link_records[key] = OracleLink(link.strength, link.anchor)
-    oracle.focus = list(txn.focus())
+    oracle.focus = list(txn.meta.focus)
     return oracle

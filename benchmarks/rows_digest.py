@@ -152,7 +152,7 @@ def _floor_s(plan: Plan, said: Talk, digested: Path) -> float:
     tagger = rjieba.Jieba()
     tagger.cut("一")
     environment = lmdb.open(str(plan.fresh("floor")), map_size=MAP_BYTES, max_dbs=len(layout.TABLES))
-    tables = {name: environment.open_db(name, dupsort=name in layout.SORTED_TABLES) for name in layout.TABLES}
+    tables = {one: environment.open_db(one.name, dupsort=one.has_duplicates) for one in layout.TABLES}
     with one_core():
         begun_s = time.perf_counter()
         for number, batch in enumerate(said.batches):
@@ -166,15 +166,15 @@ def _floor_s(plan: Plan, said: Talk, digested: Path) -> float:
     return took_s
 
 
-def _entries(path: Path) -> list[tuple[bytes, bytes, bytes]]:
+def _entries(path: Path) -> list[tuple[layout.Table[Any], bytes, bytes]]:
     """Every (table, key, value) of a store."""
     environment: Any = lmdb.open(str(path), max_dbs=len(layout.TABLES) + 16, readonly=True)
     try:
         found = []
-        for name in layout.TABLES:
-            table = environment.open_db(name, create=False)
-            with environment.begin(db=table) as txn:
-                found += [(name, bytes(key), bytes(value)) for key, value in txn.cursor()]
+        for table in layout.TABLES:
+            handle = environment.open_db(table.name, create=False)
+            with environment.begin(db=handle) as txn:
+                found += [(table, bytes(key), bytes(value)) for key, value in txn.cursor()]
         return found
     finally:
         environment.close()

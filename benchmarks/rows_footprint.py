@@ -215,7 +215,7 @@ def _used_bytes(path: Path) -> tuple[dict[str, int], int]:
                 stat = txn.stat(environment.open_db(name, txn=txn, create=False))
                 pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
                 used[name.decode()] = pages * stat["psize"]
-                if name == layout.NODES:
+                if name == layout.NODES.name:
                     count = stat["entries"]
         return used, count
     finally:

@@ -69,14 +69,14 @@ def full_pass(plan: Plan) -> list[Figure]:
 def pass_ms(workspace: Workspace) -> float:
     """How long one pass takes, with its commits."""
     workspace.passes.owe(1)
-    passes = workspace.store.read(lambda txn: txn.finished_passes())
+    passes = workspace.store.read(lambda txn: txn.meta.finished_passes)
 
     def run() -> None:
         while not (step := workspace.passes.compress((), _time_of_a_step())).is_idle:
             assert not step.tasks, "nothing has to be shortened"
 
     _, took_ms = timed(run)
-    assert workspace.store.read(lambda txn: txn.finished_passes()) == passes + 1
+    assert workspace.store.read(lambda txn: txn.meta.finished_passes) == passes + 1
     return took_ms
 
 
@@ -88,7 +88,7 @@ def _time_of_a_step() -> Callable[[], bool]:
 
 def _opened(path: Path) -> tuple[Any, Any]:
     environment = lmdb.open(str(path), map_size=MAP_BYTES, max_dbs=len(layout.TABLES) + 16)
-    return environment, environment.open_db(layout.LINKS, create=False)
+    return environment, environment.open_db(layout.LINKS.name, create=False)
 
 
 def rewrite_links(path: Path) -> None:

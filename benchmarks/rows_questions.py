@@ -53,7 +53,7 @@ def questions(plan: Plan) -> list[Figure]:
     dice = np.random.default_rng([plan.seed, 3])
     foci = Topology(kept_graph(store)).focus_sets(count, plan.seed + 3)
     with opened(store, plan) as workspace:
-        texts = workspace.store.read(lambda txn: [node.content for node in txn.node_texts()])
+        texts = workspace.store.read(lambda txn: [node.content for node in txn.nodes.texts()])
         asked = _questions(texts, count, dice)
         plan.tell("P3: tantivy")
         words = TermIndex(texts)

@@ -38,13 +38,13 @@ from benchmarks.synthetic import (
 )
 from benchmarks.texts import Writer
 from ebbtide.changes import Change
-from ebbtide.records import AgentCounts, MessageRecord, Node, Source
+from ebbtide.records import AgentCounts, Identity, MessageRecord, Node, Source
 from ebbtide.store import layout
 from ebbtide.store.directory.data_directory import AgentMeta
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity, WriteTransaction
+from ebbtide.store.lmdb.transaction import WriteTransaction
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 """To be raised whenever the same seed gives something else."""
 
 MAP_BYTES = 1 << 36
@@ -54,7 +54,7 @@ MESSAGES_PER_BATCH = 10
 LINKS_PER_PUT = 500_000
 BEGUN_MS = 1_700_000_000_000
 
-Tables = Mapping[bytes, Any]
+Tables = Mapping[layout.Table[Any], Any]
 Entries = Iterable[tuple[bytes, bytes]]
 
 
@@ -71,7 +71,7 @@ def kept_store(scale: Scale, seed: int, folder: Path) -> Path:
 
 def _layout() -> str:
     """What tells stores apart that were written with other tables: one of them is no measure of today's."""
-    return f"{layout.FORMAT_VERSION}.{zlib.crc32(b' '.join(layout.TABLES)):08x}"
+    return f"{layout.FORMAT_VERSION}.{zlib.crc32(b' '.join(table.name for table in layout.TABLES)):08x}"
 
 
 def kept_graph(store: Path) -> Graph:
@@ -100,7 +100,7 @@ def write_store(path: Path, graph: Graph, seed: int) -> None:
     change = Change(focus=focus, next_node_id=graph.next_node_id, finished_passes=FINISHED_PASSES)
 
     def begin(txn: WriteTransaction) -> None:
-        txn.set_overrides({}, DECAY_RATE)
+        txn.meta.set(overrides={}, decay_rate=DECAY_RATE)
         txn.apply(change)
 
     store.write(begin)
@@ -133,7 +133,7 @@ def _bulk(path: Path) -> Iterator[tuple[Any, Tables]]:
         str(path), map_size=MAP_BYTES, max_dbs=len(layout.TABLES) + 16, sync=False, create=False
     )
     try:
-        yield environment, {name: environment.open_db(name, create=False) for name in layout.TABLES}
+        yield environment, {table: environment.open_db(table.name, create=False) for table in layout.TABLES}
         environment.sync(True)
     finally:
         environment.close()

@@ -1,13 +1,12 @@
-"""The bounds of everything that is stored: one named type for each kind of value.
+"""The bounds of all stored values: one named type for each kind of value.
 
-Stored records (`records.py`, `events.py`, `store/port.py`) and the lines of an export
-(`store/transfer/export_lines.py`) use these types, and msgspec checks them wherever a record or a line is decoded. So
-an import, a restore, `ebbtide check` and every read of a store apply the same bounds. The ceilings of settings that
-limit requests are here too: whatever a daemon may accept, under any settings, fits.
+Stored records (`records.py`, `events.py`) and the lines of an export (`store/transfer/export_lines.py`) use these
+types, and msgspec checks them whenever a record or a line is decoded. So an import, a restore, `ebbtide check` and
+every read of a store apply the same bounds. The highest values of settings that limit requests are here too: a
+request that is valid under any settings fits.
 
-Two bounds differ between a record and an import. Numbers that are given in ascending order may reach `MAX_NUMBER` and
-`MAX_COUNT` in a store, but an import or a restore must begin in the lower half (`NextId`, `FirstCount`): an agent that
-was accepted never runs out of numbers.
+Ascending numbers may reach `MAX_NUMBER` and `MAX_COUNT` in a store, but an import or a restore must start in the lower
+half (`NextId`, `FirstCount`). So an accepted agent never runs out of numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from msgspec import Meta
 
 from ebbtide.parameters import AgentParameters
 
-# --- ceilings of settings ------------------------------------------------------------------------------
+# --- limits of settings --------------------------------------------------------------------------------
 
 MAX_MESSAGE_CHARS: Final = 10_000_000
 """Highest `limits.max_message_chars`."""
@@ -36,33 +35,33 @@ MAX_KEYWORDS: Final = 10_000
 # --- numbers -------------------------------------------------------------------------------------------
 
 MAX_NUMBER: Final = 1 << 53
-"""No id or sequence number is larger: a JSON reader that knows floating point only still reads it exactly."""
+"""Highest id or sequence number: JSON readers that only have floating point read it exactly."""
 MAX_COUNT: Final = (1 << 31) - 1
-"""No counter is larger: the arrays of the memory network have 32 bits."""
+"""Highest counter: the arrays of the memory network have 32 bits."""
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
-"""The years 1 to 9999: what a protobuf Timestamp can represent."""
+"""The years 1 to 9999: the range of a protobuf Timestamp."""
 
 Id = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 """The number of a node, message or batch, or a place in a queue."""
 Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 """An `Id`, or 0 for none."""
 NextId = Annotated[int, Meta(ge=1, le=MAX_NUMBER // 2)]
-"""The number that is given next, where an agent comes from a file."""
+"""The next `Id`, in an agent from a file."""
 Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
-"""How many, or the number of a compression pass."""
+"""A count, or the number of a compression pass."""
 FirstCount = Annotated[int, Meta(ge=0, le=MAX_COUNT // 2)]
-"""A `Count` that goes on growing, where an agent comes from a file."""
+"""A `Count` that only grows, in an agent from a file."""
 RelationId = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 """The number of a relation name."""
 NextRelationId = Annotated[int, Meta(ge=1, le=MAX_COUNT // 2)]
-"""The number of the next relation name, where an agent comes from a file."""
+"""The next `RelationId`, in an agent from a file."""
 MessageCount = Annotated[int, Meta(ge=0, le=MAX_MESSAGES)]
-"""Messages of a batch, or the place of one among them."""
+"""Messages of a batch, or the index of one."""
 Time = Annotated[int, Meta(ge=EARLIEST_MS, le=LATEST_MS)]
 """Milliseconds since 1970-01-01 UTC, of the years 1 to 9999."""
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-"""What an agent's random choices are derived from."""
+"""The seed of an agent's random choices."""
 Version = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 """The version of a format."""
 Strength = Annotated[float, Meta(ge=0, le=1)]
@@ -73,52 +72,52 @@ Importance = Annotated[float, Meta(ge=0, le=float(MAX_COUNT))]
 # --- texts ---------------------------------------------------------------------------------------------
 
 REDACTION_GROWTH: Final = 8
-"""How much longer redaction makes a text at most: `::1` becomes `[ip]`, in an id with a keyed hash."""
+"""Highest growth of a text by redaction: `::1` becomes `[ip]`, and an id gets a keyed hash."""
 LABEL_CHARS: Final = 1000
-"""Room for the label of a speaker before the content of a memory, and for what redaction adds to a short name."""
+"""Room for the label of a speaker in a memory, and for what redaction adds to a short name."""
 MAX_TEXT_CHARS: Final = REDACTION_GROWTH * (MAX_MESSAGE_CHARS + MAX_NAME_CHARS) + LABEL_CHARS
 MAX_TEXT_BYTES: Final = 4 * MAX_TEXT_CHARS
 MAX_METADATA_CHARS: Final = 2 * MAX_METADATA_BYTES
-"""A message has its batch's metadata and its own."""
+"""A message has the metadata of its batch and its own."""
 MAX_METADATA_DEPTH: Final = 200
-"""Objects and lists within each other in metadata: the reader of requests takes no more."""
+"""Depth of nested objects and lists in metadata: the parser of requests accepts no more."""
 
 Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
-"""What was said, or what a memory says."""
+"""The text of a message or a memory."""
 Name = Annotated[str, Meta(max_length=REDACTION_GROWTH * MAX_NAME_CHARS + LABEL_CHARS)]
-"""A speaker, an id of the caller's, a keyword, a summary, the name of a model."""
+"""A speaker, an id of the caller, a keyword, a summary, or the name of a model."""
 RelationName = Annotated[str, Meta(max_length=MAX_RELATION_CHARS)]
 """The name of a link."""
 Json = Annotated[str, Meta(max_length=REDACTION_GROWTH * MAX_METADATA_CHARS)]
-"""Metadata, written as JSON."""
+"""Metadata as JSON."""
 AgentIdText = Annotated[str, Meta(min_length=1, max_length=128)]
 """An agent id; `parse_agent_id` checks its characters."""
 TextLength = Annotated[int, Meta(ge=0, le=MAX_TEXT_CHARS)]
 """Characters of a text."""
 ByteLength = Annotated[int, Meta(ge=0, le=MAX_TEXT_BYTES)]
-"""A place in a text, or its length, in UTF-8 bytes."""
+"""An offset in a text, or its length, in UTF-8 bytes."""
 Hash = Annotated[bytes, Meta(max_length=64)]
 """A hash, or the key of a text; empty for none."""
 
 # --- lists ---------------------------------------------------------------------------------------------
 
 MAX_PASSAGES: Final = 200_000
-"""Passages of a message: the longest text is cut into fewer."""
+"""Passages of a message: the longest text has fewer."""
 MAX_IDS: Final = 4_000_000
-"""Memories of a batch, or that cite a message: more than are ever made of one request."""
+"""Memories of a batch, or that cite a message: more than one request can create."""
 MAX_SPANS: Final = 1_000_000
-"""Places with personal data in a message."""
+"""Ranges of personal data in a message."""
 MAX_KINDS: Final = 100
-"""Kinds of personal data, and parameters of an agent: more than there are."""
+"""Kinds of personal data, and parameters of an agent: more than exist."""
 MAX_VALUE_BYTES: Final = 1 << 28
-"""An entry of a store; read at once, it takes some times as much memory."""
+"""Size of an entry of a store. Decoding one takes several times as much memory."""
 
 Ids = Annotated[tuple[Id, ...], Meta(max_length=MAX_IDS)]
-"""Nodes, as many as a batch or a message may have."""
+"""The nodes of a batch or a message."""
 Keywords = Annotated[tuple[Name, ...], Meta(max_length=MAX_KEYWORDS)]
-"""What a memory is found by."""
+"""The keywords of a memory."""
 PersonalCounts = Annotated[dict[Name, Count], Meta(max_length=MAX_KINDS)]
-"""How much personal data of each kind."""
+"""The amount of personal data of each kind."""
 
 # --- vectors -------------------------------------------------------------------------------------------
 
@@ -128,7 +127,7 @@ LENGTH_TOLERANCE: Final = 0.05
 """How far the square of a vector's length may be from 1; half precision stays within a thousandth."""
 
 Dimension = Annotated[int, Meta(ge=0, le=MAX_DIMENSION)]
-"""Numbers in a vector; 0 where that is not known."""
+"""Numbers in a vector; 0 while it is unknown."""
 PackedVector = Annotated[bytes, Meta(max_length=2 * MAX_DIMENSION)]
 """A vector as 16-bit floats; empty for none."""
 Vectors = Annotated[tuple[PackedVector, ...], Meta(max_length=MAX_PASSAGES)]
@@ -138,7 +137,7 @@ Vectors = Annotated[tuple[PackedVector, ...], Meta(max_length=MAX_PASSAGES)]
 
 
 def _of_parameter(name: str) -> dict[str, Any]:
-    """The bounds that `AgentParameters` declares for a number, by the names that msgspec has for them."""
+    """Return the bounds that `AgentParameters` declares for a number, as arguments of msgspec's `Meta`."""
     found = AgentParameters.model_fields[name].metadata
     return {key: getattr(one, key) for one in found for key in ("gt", "ge", "le") if hasattr(one, key)}
 
@@ -154,11 +153,11 @@ Scalar = (
     | None
 )
 Overrides = Annotated[dict[Name, Scalar], Meta(max_length=MAX_KINDS)]
-"""Parameters by name; `AgentParameters` checks what each may be."""
+"""Parameters by name; `AgentParameters` checks each value."""
 DecayRate = Annotated[float, Meta(**_of_parameter("decay_rate"))]
-"""By what the strength of a link is multiplied at each scan."""
+"""The factor of a link's strength at each scan."""
 Strategy = Literal["scan", "slots"]
-"""How a pass chooses the nodes that it visits."""
+"""How a pass chooses its nodes."""
 OwedPasses = Annotated[int, Meta(ge=0, le=_of_parameter("max_owed_passes")["le"])]
 """Compression passes that an agent owes."""
 Focus = Annotated[tuple[Id, ...], Meta(max_length=MAX_FOCUS)]

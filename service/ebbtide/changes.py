@@ -1,7 +1,6 @@
-"""How an agent's memory changes, as one value.
+"""A change of an agent's memory as one value.
 
-`memory/` computes a Change, `store/` writes it in one transaction, and only then is it applied to the network in
-memory.
+`memory/` computes a Change, `store/` writes it in one transaction, and then it is applied to the network in memory.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from ebbtide.records import Link, Node, PassState
 
 
 class Change(msgspec.Struct):
-    """How an agent's memory changes: written in one transaction, then applied to the network in memory.
+    """A change of an agent's memory.
 
-    Order within a change: nodes are put, forgotten and deleted, then links in `unnamed` go, then links are put, then
-    focus, scans and passes. Forgetting a node removes its outgoing links; links that point at it stay. Deleting one
-    removes both. The nodes in `scanned` count one scan more, in the pass `scanned_in`.
+    The order within a change: nodes are written, forgotten and deleted; links in `unnamed` are removed; links are
+    written; then focus, scan counters and passes. Forgetting a node removes its outgoing links; links that point to it
+    stay. Deleting a node removes both. Each node in `scanned` counts one more scan, in the pass `scanned_in`.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)

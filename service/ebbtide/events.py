@@ -1,11 +1,10 @@
-"""What happened to an agent's memory, as values: kinds of events, how they are packed, how one is read again.
+"""Events: the kinds of changes of an agent's memory, and how they are packed and unpacked.
 
-Events tell ids, numbers and names of parameters, **never content**: whoever may see a memory asks for it by its id,
-and what was erased stands in no event. Those of one commit are one `EventRecord`, in which events of one kind are a
-run: ten thousand memories that one step forgot take as many numbers, not as many values.
+Events contain ids, numbers and names of parameters, **never content**: a client reads a memory by its id, and no event
+contains what was erased. The events of one commit are one `EventRecord`, in which consecutive events of one kind are a
+run: ten thousand forgotten memories take ten thousand numbers in one value.
 
-Frozen values without behaviour of their own; where they are kept is in `store/lmdb/events.py`, what they are made of in
-`fleet/state/event_builder.py`.
+`store/lmdb/events.py` stores them, and `fleet/state/event_builder.py` creates them.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ FIELDS_OF: dict[str, tuple[str, ...]] = {
     "ParametersChanged": (),
     "PassCompleted": ("pass_number",),
 }
-"""The numbers of an event of each kind, in the order in which they are kept; 0 is none."""
+"""The fields of each kind of event, in stored order; 0 stands for none."""
 
 
 class EventKind(StrEnum):
-    """What can happen."""
+    """The kinds of events."""
 
     BATCH_DIGESTED = "BatchDigested"
     BATCH_PARKED = "BatchParked"
@@ -53,12 +52,12 @@ class EventKind(StrEnum):
 
 
 class EventRun(msgspec.Struct, frozen=True, array_like=True):
-    """Events of one kind that follow each other: `count` rows of numbers, or one event with a list."""
+    """Consecutive events of one kind: `count` rows of numbers, or one event with a list."""
 
     kind: Name
     count: Count
     numbers: bytes = b""
-    """Little-endian u64, row after row; of FocusChanged the ids in focus."""
+    """Rows of little-endian u64; for FocusChanged the ids in focus."""
     names: tuple[Name, ...] = ()
 
 
@@ -70,12 +69,12 @@ class EventRecord(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def count(self) -> int:
-        """How many events it holds."""
+        """The number of its events."""
         return sum(run.count for run in self.runs)
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happened. Numbers that the kind does not have are 0."""
+    """One event. `numbers` has the fields of its kind."""
 
     sequence: int
     at_ms: int
@@ -86,24 +85,24 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def run_of(kind: EventKind, *columns: Sequence[int]) -> EventRun:
-    """Events of one kind, from a column of numbers for each of its fields."""
+    """Return events of one kind, from a column of numbers for each field."""
     assert len(columns) == len(FIELDS_OF[kind]), kind
     rows = np.array(columns, dtype="<u8").T
     return EventRun(kind.value, len(rows), rows.tobytes())
 
 
 def focus_run(focus: Sequence[int]) -> EventRun:
-    """The event of a focus that is another one now."""
+    """Return the event of a changed focus."""
     return EventRun(EventKind.FOCUS_CHANGED.value, 1, np.array(focus, dtype="<u8").tobytes())
 
 
 def names_run(names: Sequence[str]) -> EventRun:
-    """The event of parameters that were changed."""
+    """Return the event of changed parameters."""
     return EventRun(EventKind.PARAMETERS_CHANGED.value, 1, names=tuple(names))
 
 
 def unpacked(record: EventRecord, first: int, start: int) -> Iterator[Event]:
-    """The events of a record whose first one is number `first`, from number `start` on."""
+    """Yield the events of a record, whose first has number `first`, from number `start`."""
     for run in record.runs:
         skipped = min(max(0, start - first), run.count)
         if skipped < run.count:
@@ -123,7 +122,7 @@ def _unpacked_run(run: EventRun, at_ms: int, first: int, skipped: int) -> Iterat
 
 
 def fits(record: EventRecord) -> bool:
-    """Whether a record is consistent: known kinds, as many numbers as its counts say, at least one event."""
+    """Return whether a record is consistent: known kinds, matching counts, at least one event."""
     for run in record.runs:
         fields = FIELDS_OF.get(run.kind)
         if fields is None or run.count < 1:

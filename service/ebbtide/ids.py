@@ -5,42 +5,38 @@ from __future__ import annotations
 import unicodedata
 from typing import NewType
 
-from ebbtide.bounds import (
-    Id,
-)
+from ebbtide.bounds import Id
 from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
 
 AgentId = NewType("AgentId", str)
-"""Whose memory it is. Made by `parse_agent_id` only."""
-
+"""The id of an agent. Only `parse_agent_id` creates one from a request."""
 
 NodeId = Id
-"""Given from 1 upward, never reused."""
-
+"""The id of a node: from 1 upward, never reused."""
 
 MAX_AGENT_ID_LENGTH = 128
 
 
 def parse_agent_id(text: str) -> AgentId:
-    """Take `text` as an agent id, or say why it cannot be one.
+    """Return `text` as an agent id. Raise INVALID_AGENT_ID where it is none.
 
-    1-128 code points of any script, compared byte for byte. Refused: empty, longer, `/`, `\\`, controls,
-    surrogates, leading or trailing white space or dot, anything not in NFC (two ids that look the same must
-    be the same).
+    An id has 1 to 128 code points of any script, and is compared byte for byte. Not allowed: `/`, `\\`, control
+    characters, surrogates, white space or a dot at either end, and any text that is not in NFC, since two ids that
+    look the same must be the same.
     """
-    why = _agent_id_fault(text)
-    if why is None:
+    problem = _agent_id_problem(text)
+    if problem is None:
         return AgentId(text)
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[:40])
-    message = f"agent_id '{shown}' {why}; allowed: 1-{MAX_AGENT_ID_LENGTH} characters of any script"
+    message = f"agent_id '{shown}' {problem}; allowed: 1-{MAX_AGENT_ID_LENGTH} characters of any script"
     raise InvalidRequest(
         message,
         reason="INVALID_AGENT_ID",
-        violations=[FieldViolation("agent_id", why)],
+        violations=[FieldViolation("agent_id", problem)],
     )
 
 
-def _agent_id_fault(text: str) -> str | None:
+def _agent_id_problem(text: str) -> str | None:
     if not text:
         return "is empty"
     if len(text) > MAX_AGENT_ID_LENGTH:
@@ -51,49 +47,51 @@ def _agent_id_fault(text: str) -> str | None:
         return "begins or ends with white space"
     for character in text:
         if character in "/\\":
-            return "holds a slash or backslash"
+            return "contains a slash or backslash"
         # Cc controls, Cs surrogates, Zl/Zp line breaks that a log reader may honour.
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-            return f"holds the control character U+{ord(character):04X}"
+            return f"contains the control character U+{ord(character):04X}"
     if not unicodedata.is_normalized("NFC", text):
         return "is not in Unicode normal form C"
     return None
 
 
 def node_text_id(node_id: NodeId) -> str:
-    """The text form of a node id: `n` + base 10."""
+    """Return the text form of a node id: `n` and the number."""
     return f"n{node_id}"
 
 
 def parse_node_id(text: str) -> NodeId:
-    """The node id behind its text form; NODE_NOT_FOUND for anything that never was one."""
+    """Return the node id of a text form. Raise NODE_NOT_FOUND for any other text."""
     number = _numbered(text, "n")
     if number is None:
-        # What is no id may be anything, somebody's address too: it is not repeated.
-        raise NotFound("there is no node of this id: ids are such as n1", reason="NODE_NOT_FOUND")
+        # The text may be personal data, so the error does not repeat it.
+        raise NotFound("There is no node with this id. Node ids have the form n1.", reason="NODE_NOT_FOUND")
     return number
 
 
 def batch_text_id(number: int) -> str:
-    """The text form of a batch number: `b` + base 10."""
+    """Return the text form of a batch number: `b` and the number."""
     return f"b{number}"
 
 
 def parse_batch_id(text: str) -> int:
-    """The batch number behind its text form; BATCH_NOT_FOUND for anything that never was one."""
+    """Return the batch number of a text form. Raise BATCH_NOT_FOUND for any other text."""
     number = _numbered(text, "b")
     if number is None:
-        raise NotFound("there is no batch of this id: ids are such as b1", reason="BATCH_NOT_FOUND")
+        raise NotFound(
+            "There is no batch with this id. Batch ids have the form b1.", reason="BATCH_NOT_FOUND"
+        )
     return number
 
 
 def message_text_id(number: int) -> str:
-    """The text form of a message number: `m` + base 10."""
+    """Return the text form of a message number: `m` and the number."""
     return f"m{number}"
 
 
 def message_number(text: str) -> int | None:
-    """The message number behind its text form; None for anything that never was one."""
+    """Return the message number of a text form, or None for any other text."""
     return _numbered(text, "m")
 
 

@@ -1,6 +1,6 @@
-"""What is stored of an agent, and what listings and recalls exchange, as frozen values that every package may import.
+"""The records that a store contains, and values that listings and recalls exchange. All are frozen, without I/O.
 
-Nothing here does I/O. `changes.py` has the value that says how these records change.
+`changes.py` has the value that describes a change of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ebbtide.bounds import (
     MAX_MESSAGES,
     MAX_SPANS,
+    AgentIdText,
     ByteLength,
     Count,
     Dimension,
@@ -33,20 +34,31 @@ from ebbtide.bounds import (
     Number,
     PersonalCounts,
     RelationName,
+    Seed,
     Strategy,
     Strength,
     Text,
     TextLength,
     Time,
     Vectors,
+    Version,
 )
 from ebbtide.ids import NodeId, batch_text_id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class Identity(msgspec.Struct, frozen=True):
+    """The agent that a store belongs to, with what never changes about it."""
+
+    agent_id: AgentIdText
+    created_at_ms: Time
+    seed: Seed
+    format_version: Version
+
+
 class Message(msgspec.Struct, frozen=True):
-    """One message of a conversation as the caller gave it."""
+    """One message of a conversation, as in a request."""
 
     role: str
     content: str
@@ -56,11 +68,11 @@ class Message(msgspec.Struct, frozen=True):
 
 
 Role = Literal["user", "assistant", "system", ""]
-"""Who speaks; empty once the message was erased."""
+"""The role of a speaker; empty once the message was erased."""
 
 
 class PersonalSpan(msgspec.Struct, frozen=True, array_like=True):
-    """Where something personal stands in a message: its kind, and a slice in UTF-8 bytes."""
+    """Personal data in a message: its kind, and its range in UTF-8 bytes."""
 
     kind: Name
     offset: ByteLength
@@ -71,11 +83,10 @@ PersonalSpans = Annotated[tuple[PersonalSpan, ...], msgspec.Meta(max_length=MAX_
 
 
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One accepted message. Its text is the chunk under `text_key`; who and when live here.
+    """One accepted message. Its text is the chunk under `text_key`, which is empty once the text was withdrawn.
 
-    `text_key` is empty once the text was withdrawn: taken out of the archive for good.
-    `metadata_key` is the chunk that holds its metadata as JSON, its own over its batch's: empty for none, None in
-    records written before messages had any.
+    `metadata_key` is the key of the chunk with its metadata as JSON; empty for none. Its own metadata override those
+    of its batch.
     """
 
     number: Id
@@ -88,35 +99,34 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     accepted_at_ms: Time
     conversation_id: Name
     text_key: Hash
-    metadata_key: Hash | None = None
+    metadata_key: Hash = b""
     personal: PersonalSpans = ()
-    """What is personal in its text, where that was stored under the policy `tag`."""
+    """The personal data in its text, if it was stored under the policy `tag`."""
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether its text was taken out of the archive."""
+        """Whether its text was deleted from the archive."""
         return not self.text_key
 
     @property
     def time_ms(self) -> int:
-        """When it was said: the caller's time, else when it was accepted."""
+        """The time of the message: the caller's timestamp, else the time of acceptance."""
         return self.accepted_at_ms if self.timestamp_ms is None else self.timestamp_ms
 
     @property
     def told_place(self) -> str:
-        """When and where it was said, for a reader: time (UTC), conversation, the caller's id; else its batch."""
+        """Time (UTC), conversation and the caller's id, for a reader; without any of them, its batch."""
         moment = None if self.timestamp_ms is None else EPOCH + timedelta(milliseconds=self.timestamp_ms)
-        time = "" if moment is None else f"{moment.year:04}-{moment:%m-%d %H:%M}"  # %Y may tell 1 as "1"
-        told = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
-        return told or f"{batch_text_id(self.batch)}, {self.index + 1}"
+        time = "" if moment is None else f"{moment.year:04}-{moment:%m-%d %H:%M}"  # %Y may format 1 as "1"
+        known = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
+        return known or f"{batch_text_id(self.batch)}, {self.index + 1}"
 
 
 class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A stretch of a message, in characters, with the terms it is found by: ascending, and how often each occurs.
+    """A range of a message in characters, with its index terms in ascending order, and the count of each.
 
-    `terms` are 32-bit numbers, least byte first; `counts` has one byte for each of them. Where the text of the
-    message is withdrawn the terms are those of the memories in `told_by`, as they are now, and the stretch is told
-    in UTF-8 bytes: without its text nobody can count characters.
+    `terms` are 32-bit little-endian numbers; `counts` has one byte for each. For a withdrawn text the terms are those
+    of the memories in `told_by`, as they are now, and the range is in UTF-8 bytes.
     """
 
     begin: ByteLength
@@ -128,9 +138,9 @@ class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):
-    """The vectors of a message's passages: 16-bit floats, least byte first; empty where a model has none to give.
+    """The vectors of a message's passages: 16-bit little-endian floats; empty for a passage without one.
 
-    `stamp` tells under which of the agent's models they were made; vectors of two are never compared.
+    `stamp` identifies the agent's embedding model. Vectors of two models are never compared.
     """
 
     stamp: Count
@@ -138,17 +148,17 @@ class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EmbeddingState(msgspec.Struct, frozen=True, array_like=True):
-    """Which model the vectors of an agent are from, the stamp they bear, and that all up to a message have them."""
+    """The embedding model of an agent, its stamp, and the last message up to which all have vectors."""
 
     model: Name = ""
     stamp: Count = 0
     up_to: Number = 0
     dimension: Dimension = 0
-    """How many numbers a vector has; 0 where that is not known."""
+    """Numbers in a vector; 0 while it is unknown."""
 
 
 class BatchState(StrEnum):
-    """Where a batch stands."""
+    """The state of a batch."""
 
     WAITING = "waiting"
     DIGESTING = "digesting"
@@ -157,11 +167,11 @@ class BatchState(StrEnum):
 
 
 StoredState = Literal["waiting", "digested", "parked"]
-"""The state of a batch as it is stored: which one is being digested is not."""
+"""The stored states; `digesting` is not stored."""
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """An accepted batch: the status record, and, while it is not digested, what the inbox points at."""
+    """An accepted batch: its status, and its place in the inbox until it is digested."""
 
     number: Number
     accepted_at_ms: Time
@@ -178,24 +188,24 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     digested_at_ms: Time = 0
     node_ids: Ids = ()
     erased_count: Count = 0
-    """How often something of what it says was erased: what was read of it before is worth nothing any more."""
+    """How often a part of it was erased. A digest that started before an erasure is discarded."""
     personal: PersonalCounts = {}
-    """What was found at the door, by kind: tagged or redacted."""
+    """Personal data that was tagged or redacted, by kind."""
     dropped_recalled: Count = 0
-    """Lines that were left out because a recall had just told them."""
+    """Lines left out because a recall had just returned them."""
     collapsed: Count = 0
-    """Messages that were left out because they repeated one before them."""
+    """Messages left out because they repeated an earlier one."""
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):
-    """What an idempotency key was used for."""
+    """The use of an idempotency key."""
 
     batch: Id
     body_hash: Hash
 
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
-    """Where a memory came from: a slice of a message's text, in UTF-8 bytes."""
+    """The source of a memory: a range of a message's text, in UTF-8 bytes."""
 
     message: Id
     offset: ByteLength
@@ -213,7 +223,7 @@ class Rewrite(msgspec.Struct, frozen=True, array_like=True):
 
 
 REWRITES_KEPT = 16
-"""The latest rewrites of a node that are recorded."""
+"""The number of latest rewrites that a node records."""
 
 
 Sources = Annotated[tuple[Source, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
@@ -223,10 +233,10 @@ Rewrites = Annotated[tuple[Rewrite, ...], msgspec.Meta(max_length=REWRITES_KEPT)
 
 
 class Node(msgspec.Struct, frozen=True, array_like=True):
-    """A memory. Its scan counter is kept apart, so that a scan does not rewrite the record.
+    """A memory. Its scan counter is stored elsewhere, so a scan does not rewrite the record.
 
-    `prefix` is the speaker's label at the start of the first content. The first content is `prefix` plus the
-    slice named by the single source when `first_key` is empty, else the chunk under `first_key`.
+    The first content is `prefix`, the speaker's label, plus the chunk under `first_key`; if that is empty, plus the
+    range of its single source.
     """
 
     id: NodeId
@@ -244,7 +254,7 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeText(msgspec.Struct, frozen=True, array_like=True):
-    """The beginning of a stored node, as far as it says something; the rest of the record is not decoded."""
+    """The first fields of a stored node. The rest of the record is not decoded."""
 
     id: NodeId
     content: Text
@@ -255,7 +265,7 @@ class NodeText(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ScanState(msgspec.Struct, frozen=True, array_like=True):
-    """How often a node was scanned, and in which pass last (0 = never)."""
+    """The number of scans of a node, and the last pass that scanned it (0 = never)."""
 
     count: Count = 0
     last_pass: Count = 0
@@ -265,7 +275,7 @@ NEVER_SCANNED = ScanState()
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):
-    """A directed link with the strength it had when written, at that scan count of its source."""
+    """A directed link, with its strength when it was written, at the scan count `anchor` of its source."""
 
     source: NodeId
     target: NodeId
@@ -276,7 +286,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class LinkColumns:
-    """Many links as arrays, one entry a link; `relation` counts in `names`."""
+    """Links as arrays, one entry for each link; `relation` is an index into `names`."""
 
     source: NDArray[np.int64]
     target: NDArray[np.int64]
@@ -288,7 +298,7 @@ class LinkColumns:
 
 @dataclass(frozen=True, slots=True)
 class ScanColumns:
-    """The scan states of many nodes as arrays, one entry a node."""
+    """The scan states of nodes as arrays, one entry for each node."""
 
     node_id: NDArray[np.int64]
     count: NDArray[np.int64]
@@ -296,10 +306,10 @@ class ScanColumns:
 
 
 class PassState(msgspec.Struct, frozen=True, array_like=True):
-    """A compression pass under way: enough to go on at any node, also after a restart.
+    """The current compression pass, which can continue after any node, also after a restart.
 
-    Nodes from `start_id` on were made after it began and wait for the next. `after` is the (scan count, id)
-    of the last node visited, `drawn` the nodes of a pass under `slots` that are still to be visited.
+    Nodes from `start_id` on were created after it began and wait for the next pass. `after` is (scan count, id) of the
+    last visited node; `drawn` has the nodes that a pass under `slots` still has to visit.
     """
 
     number: Count
@@ -319,7 +329,7 @@ class Cue(msgspec.Struct, frozen=True):
 
 
 class AgentCounts(msgspec.Struct, frozen=True):
-    """How much an agent holds."""
+    """How much an agent has stored."""
 
     node_count: int = 0
     link_count: int = 0
@@ -330,7 +340,7 @@ class AgentCounts(msgspec.Struct, frozen=True):
 
 
 class AgentSummary(msgspec.Struct, frozen=True):
-    """What a listing tells of an agent without opening it."""
+    """The entry of an agent in a listing."""
 
     agent_id: str
     created_at_ms: int

@@ -22,6 +22,7 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
 from ebbtide.verbs.moving import restore
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.erased_log import records_of
 from tests.support.in_process import service_in, settle, tell
 
 AGENT = "/v1/agents/ann"
@@ -130,9 +131,9 @@ async def test_a_changed_record_is_named(tmp_path: Path, caller_in: CallerIn) ->
     store = LmdbStore.open(tmp_path / "agents" / "ann", **MAP)
 
     def tamper(txn: Any) -> bytes:
-        before = bytes(txn.get(layout.AUDIT, layout.u64(3)))
+        before = bytes(txn.tables.get(layout.AUDIT, layout.u64(3)))
         assert b"0.6" in before
-        txn.put(layout.AUDIT, layout.u64(3), before.replace(b"0.6", b"0.9"))
+        txn.tables.put(layout.AUDIT, layout.u64(3), before.replace(b"0.6", b"0.9"))
         return before
 
     before = store.write(tamper)
@@ -144,7 +145,7 @@ async def test_a_changed_record_is_named(tmp_path: Path, caller_in: CallerIn) ->
     assert (found["intact"], found["broken_record"], found["records"]) == (False, 3, 2) and found["problem"]
     await call("POST", f"{AGENT}/close")
     store = LmdbStore.open(tmp_path / "agents" / "ann", **MAP)
-    store.write(lambda txn: txn.put(layout.AUDIT, layout.u64(3), before))  # type: ignore[attr-defined]
+    store.write(lambda txn: txn.tables.put(layout.AUDIT, layout.u64(3), before))  # type: ignore[attr-defined]
     store.close()
     assert (await verified(call))["intact"]
     await context.__aexit__(None, None, None)
@@ -164,10 +165,10 @@ async def test_an_erased_agent_is_told_outside_its_directory(tmp_path: Path, cal
 def check_last_traces(root: Path, record_hash: str) -> None:
     """The record is there, and no file holds a word of what the agent knew."""
     data = DataDirectory(root, initial_map_bytes=1 << 20, max_map_bytes=1 << 28)
-    [record] = data.erased.records()
+    [record] = records_of(data.erased)
     assert record.hash.hex() == record_hash and '"agent_id":"ann"' in record.text
-    assert data.erased.holds(1, SAID) and data.erased.holds(1, "我外婆住在青岛。")
-    assert not data.erased.holds(1, "Begun anew.")
+    assert data.erased.held(1, [SAID]) == [True] and data.erased.held(1, ["我外婆住在青岛。"]) == [True]
+    assert data.erased.held(1, ["Begun anew."]) == [False]
     for path in (one for one in root.rglob("*") if one.is_file()):
         content = path.read_bytes()
         assert b"Clara" not in content and "青岛".encode() not in content, path
@@ -194,7 +195,7 @@ async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -
             }
             assert (await verified(call))["intact"]
             log = call.service.fleet.data.erased
-            found = line_of(list(log.records())[-1])
+            found = line_of(list(records_of(log))[-1])
             assert found is not None and (found.number, found.action, found.agent_id) == (
                 number,
                 "replaced",
@@ -204,7 +205,9 @@ async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -
                 last["number"],
                 last["record_hash"],
             )
-            assert log.holds(number, f"Secret number {number}.") and log.holds(number, SAID)
+            assert log.held(number, [f"Secret number {number}."]) == [True] and log.held(number, [SAID]) == [
+                True
+            ]
             assert found.at == fresh["at"]
         assert [one["action"] for one in await records(call)] == ["restored"], "an export brings no log along"
         assert [path.name for path in (tmp_path / "agents").iterdir()] == ["ann"]
@@ -227,7 +230,7 @@ async def test_who_comes_to_an_empty_place_tells_it(tmp_path: Path, caller_in: C
             ("restored", {"form": "export"}),
         ]
         assert (await call("POST", "/v1/agents/bea/audit/verify", {})).json()["intact"]
-        assert len(list(call.service.fleet.data.erased.records())) == 1
+        assert len(list(records_of(call.service.fleet.data.erased))) == 1
 
 
 async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
@@ -245,10 +248,10 @@ async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
 
         with acting("key7"):
             await restore(service, "ann", pieces(), replace=True, rename=False)
-        [replaced] = service.fleet.data.erased.records()
+        [replaced] = records_of(service.fleet.data.erased)
         async with service.fleet.using(AgentId("ann")) as agent:
             store = agent.workspace.store
-            *_, fresh = await agent.run(lambda: store.read(lambda txn: list(txn.audit_records())))
+            *_, fresh = await agent.run(lambda: store.read(lambda txn: list(txn.audit.records())))
     assert [json.loads(one.text)["actor"] for one in (replaced, fresh)] == ["key7"] * 2
 
 
@@ -262,8 +265,8 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
         data.acquire()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                data._turnover,
-                "_finish_erasure",
+                data._replacement,
+                "_finish_deletion",
                 (lambda doomed: None) if when == "before the record" else partial(tells_and_dies, data),
             )
             with pytest.raises((AssertionError, KeyboardInterrupt)):
@@ -271,16 +274,18 @@ async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
         data.release()
         assert [one.name for one in (root / "agents").iterdir()] == [".erasing-ann"]
         data.acquire()
-        [record] = data.erased.records()
-        assert '"actor":"key1"' in record.text and '"at":5' in record.text and data.erased.holds(1, SAID)
+        [record] = records_of(data.erased)
+        assert (
+            '"actor":"key1"' in record.text
+            and '"at":5' in record.text
+            and data.erased.held(1, [SAID]) == [True]
+        )
         assert list((root / "agents").iterdir()) == []
         data.release()
 
 
 def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
-    from ebbtide.store.directory.turnover import LastWill
-
-    data._turnover._tell(doomed, "ann", LastWill("ann", 5, "key1", "agent_erased"))
+    data._replacement._log(doomed, "ann")
     raise KeyboardInterrupt
 
 
@@ -299,9 +304,11 @@ async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path
             async with service.fleet.using(AgentId("ann")):
                 pass
         record = await service.fleet.erase(AgentId("ann"))
-        assert json.loads(record.text)["actor"] == "key7" and service.fleet.data.erased.holds(1, SAID)
+        assert json.loads(record.text)["actor"] == "key7" and service.fleet.data.erased.held(1, [SAID]) == [
+            True
+        ]
         assert list(service.fleet.data.agents.iterdir()) == []
-        assert len(list(service.fleet.data.erased.records())) == 1
+        assert len(list(records_of(service.fleet.data.erased))) == 1
         with pytest.raises(NotFound):
             await service.fleet.erase(AgentId("ann"))
 
@@ -316,5 +323,5 @@ async def test_the_caller_is_named_where_one_is_known(tmp_path: Path) -> None:
             await memories.delete_node(service, "ann", "n1")
         async with service.fleet.using(AgentId("ann")) as agent:
             store = agent.workspace.store
-            found = await agent.run(lambda: store.read(lambda txn: list(txn.audit_records())))
+            found = await agent.run(lambda: store.read(lambda txn: list(txn.audit.records())))
     assert [json.loads(one.text)["actor"] for one in found] == ["key7"] * 3

@@ -150,7 +150,7 @@ async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path, caller_in:
         meta.write_text(meta.read_text().replace('"format_version": 1', '"format_version": 99'))
         shutil.copy(agents / "dan" / "data.mdb", agents / "bea" / "data.mdb")
         store = LmdbStore.open(agents / "cid", map_bytes=1 << 20, max_map_bytes=1 << 24)
-        store.write(lambda txn: txn.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]
+        store.write(lambda txn: txn.tables.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]
         store.close()
         assert await call.refused("POST", "/v1/agents/ann/recall", {}) == "FORMAT_TOO_NEW"
         assert await call.refused("POST", "/v1/agents/bea/recall", {}) == "AGENT_ID_MISMATCH"

@@ -64,8 +64,8 @@ def texts_on_disk(path: Path) -> list[str]:
     try:
         return store.read(
             lambda txn: (
-                [txn.chunk(bytes(key)) for key, _ in txn.items(layout.CHUNKS)]  # type: ignore[attr-defined]
-                + [node.content for node in txn.nodes()]
+                [txn.texts.get(bytes(key)) for key, _ in txn.tables.items(layout.CHUNKS)]  # type: ignore[attr-defined]
+                + [node.content for node in txn.nodes.all()]
             )
         )
     finally:

@@ -14,12 +14,12 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
-from ebbtide.records import Batch, Link, MessageRecord, Node, Receipt, ScanState
+from ebbtide.records import Batch, Identity, Link, MessageRecord, Node, Receipt, ScanState
 from ebbtide.store import layout
 from ebbtide.store.encryption.seal import Seal
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity, WriteTransaction
+from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.translation import translated
 
 IDENTITY = Identity("ann", 1, 7, layout.FORMAT_VERSION)
@@ -41,7 +41,7 @@ def store(tmp_path: Path, seal: Seal | None) -> Iterator[LmdbStore]:
 
 
 def put_batch(txn: WriteTransaction, *texts: str, key: str = "") -> Batch:
-    number, first = txn.next_batch_number(), txn.next_message_number()
+    number, first = txn.meta.next_batch_number, txn.meta.next_message_number
     records = [
         MessageRecord(first + i, number, i, "user", "", "", None, 5, "", layout.text_key(text))
         for i, text in enumerate(texts)
@@ -62,13 +62,13 @@ def test_a_store_remembers_whose_it_is_across_lives(tmp_path: Path, seal: Seal |
     made.close()
     opening: dict[str, Any] = {} if seal is None else {"seal_of": lambda fingerprint: seal}
     again = LmdbStore.open(tmp_path, map_bytes=SMALL, max_map_bytes=1 << 26, **opening)
-    assert again.read(lambda txn: txn.identity()) == IDENTITY
-    head = again.read(lambda txn: txn.head())
+    assert again.read(lambda txn: txn.meta.identity) == IDENTITY
+    head = again.read(lambda txn: txn.inbox.head())
     assert head is not None
     assert (head.number, head.message_count, head.position) == (1, 2, 1)
-    record = again.read(lambda txn: txn.message(2))
+    record = again.read(lambda txn: txn.messages.get(2))
     assert record is not None
-    assert again.read(lambda txn: txn.message_text(record)) == "你好"
+    assert again.read(lambda txn: txn.messages.text(record)) == "你好"
     again.close()
     with pytest.raises(Unavailable, match="closed"):
         again.read(lambda txn: txn.counts())
@@ -84,7 +84,7 @@ def test_a_write_that_raises_leaves_nothing(store: LmdbStore) -> None:
     with pytest.raises(RuntimeError):
         store.write(fail)
     assert store.read(lambda txn: txn.counts()).message_count == 0
-    assert store.read(lambda txn: txn.next_batch_number()) == 1
+    assert store.read(lambda txn: txn.meta.next_batch_number) == 1
 
 
 def test_the_map_grows_by_itself(store: LmdbStore) -> None:
@@ -112,7 +112,7 @@ def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path, seal: Seal | No
     assert caught.value.reason == "STORE_FULL"
     held = store.read(lambda txn: txn.counts()).message_count
     assert held > 10
-    assert store.read(lambda txn: txn.next_message_number()) == held + 1
+    assert store.read(lambda txn: txn.meta.next_message_number) == held + 1
     assert check_store(store) == []
     store.close()
 
@@ -120,7 +120,7 @@ def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path, seal: Seal | No
 def test_equal_texts_are_kept_once_and_counted(store: LmdbStore) -> None:
     """Chunks are shared by equal texts."""
     store.write(lambda txn: put_batch(txn, "same", "same", "other"))
-    entries = store.read(lambda txn: sum(1 for _ in txn.items(layout.CHUNKS)))  # type: ignore[attr-defined]
+    entries = store.read(lambda txn: sum(1 for _ in txn.tables.items(layout.CHUNKS)))  # type: ignore[attr-defined]
     assert entries == 2
 
 
@@ -130,13 +130,13 @@ def test_a_change_is_written_with_its_index_entries(store: LmdbStore) -> None:
     store.write(lambda txn: txn.apply(Change(nodes=[node(1), node(2)], links=links, next_node_id=3)))
     assert check_store(store) == []
     store.write(lambda txn: txn.apply(Change(links=[Link(1, 2, "", 0.75, 0)])))
-    assert set(store.read(lambda txn: list(txn.links()))) == {*links[:2], Link(1, 2, "", 0.75, 0)}
-    store.write(lambda txn: txn.put_scans({1: ScanState(1, 1)}))
+    assert set(store.read(lambda txn: list(txn.links.all()))) == {*links[:2], Link(1, 2, "", 0.75, 0)}
+    store.write(lambda txn: txn.scans.put(1, ScanState(1, 1)))
     store.write(lambda txn: txn.apply(Change(scanned=np.array([1]), scanned_in=2, finished_passes=2)))
-    assert dict(store.read(lambda txn: list(txn.scans()))) == {1: ScanState(2, 2)}
+    assert dict(store.read(lambda txn: list(txn.scans.all()))) == {1: ScanState(2, 2)}
     store.write(lambda txn: txn.apply(Change(forgotten=[1])))
-    assert store.read(lambda txn: list(txn.links())) == [Link(2, 1, "", 1.0, 0)]
-    assert store.read(lambda txn: list(txn.scans())) == []
+    assert store.read(lambda txn: list(txn.links.all())) == [Link(2, 1, "", 1.0, 0)]
+    assert store.read(lambda txn: list(txn.scans.all())) == []
 
 
 def test_scan_counters_of_many_nodes_are_packed(store: LmdbStore) -> None:
@@ -147,8 +147,8 @@ def test_scan_counters_of_many_nodes_are_packed(store: LmdbStore) -> None:
     for times in range(1, 7):
         scanned = [i for i, scan in scans.items() if scan.count >= times]
         store.write(lambda txn, ids=scanned: txn.apply(Change(scanned=np.array(ids), scanned_in=7)))
-    assert dict(store.read(lambda txn: list(txn.scans()))) == {i: s for i, s in scans.items() if s.count}
-    assert store.read(lambda txn: sum(1 for _ in txn.items(layout.SCANS))) == 3  # type: ignore[attr-defined]
+    assert dict(store.read(lambda txn: list(txn.scans.all()))) == {i: s for i, s in scans.items() if s.count}
+    assert store.read(lambda txn: sum(1 for _ in txn.tables.items(layout.SCANS))) == 3  # type: ignore[attr-defined]
 
 
 def test_statuses_are_pruned_by_count_and_by_age(store: LmdbStore) -> None:
@@ -156,32 +156,32 @@ def test_statuses_are_pruned_by_count_and_by_age(store: LmdbStore) -> None:
     for number in range(1, 7):
         batch = store.write(lambda txn, n=number: put_batch(txn, f"text {n}", key=f"k{n}"))  # type: ignore[misc]
         done = msgspec.structs.replace(batch, digested_at_ms=number * 100)
-        store.write(lambda txn, b=done: txn.finish_batch(b))  # type: ignore[misc]
-    store.write(lambda txn: txn.prune(keep=4, older_than_ms=0, most=32))
-    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [3, 4, 5, 6]
-    assert store.read(lambda txn: txn.receipt("k2")) is None
-    store.write(lambda txn: txn.prune(keep=4, older_than_ms=9000, most=32, least=3))
-    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [4, 5, 6], "the latest stay"
-    store.write(lambda txn: txn.prune(keep=4, older_than_ms=500, most=32))
-    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [5, 6]
-    store.write(lambda txn: txn.prune(keep=1, older_than_ms=900, most=1))
-    assert [b.number for b in store.read(lambda txn: list(txn.batches()))] == [6]
+        store.write(lambda txn, b=done: txn.inbox.finish(b))  # type: ignore[misc]
+    store.write(lambda txn: txn.inbox.prune(keep=4, older_than_ms=0, most=32))
+    assert [b.number for b in store.read(lambda txn: list(txn.inbox.all()))] == [3, 4, 5, 6]
+    assert store.read(lambda txn: txn.inbox.receipt("k2")) is None
+    store.write(lambda txn: txn.inbox.prune(keep=4, older_than_ms=9000, most=32, least=3))
+    assert [b.number for b in store.read(lambda txn: list(txn.inbox.all()))] == [4, 5, 6], "the latest stay"
+    store.write(lambda txn: txn.inbox.prune(keep=4, older_than_ms=500, most=32))
+    assert [b.number for b in store.read(lambda txn: list(txn.inbox.all()))] == [5, 6]
+    store.write(lambda txn: txn.inbox.prune(keep=1, older_than_ms=900, most=1))
+    assert [b.number for b in store.read(lambda txn: list(txn.inbox.all()))] == [6]
 
 
 def test_deferred_parked_and_retried_batches_keep_their_messages(store: LmdbStore) -> None:
     """To the tail, out of the inbox, back to the tail: never dropped."""
     first = store.write(lambda txn: put_batch(txn, "one"))
     store.write(lambda txn: put_batch(txn, "two"))
-    moved = store.write(lambda txn: txn.defer_batch(first))
-    assert [b.number for b in store.read(lambda txn: list(txn.waiting()))] == [2, 1]
-    store.write(lambda txn: txn.park_batch(moved))
-    assert [b.number for b in store.read(lambda txn: list(txn.waiting()))] == [2]
+    moved = store.write(lambda txn: txn.inbox.defer(first))
+    assert [b.number for b in store.read(lambda txn: list(txn.inbox.waiting()))] == [2, 1]
+    store.write(lambda txn: txn.inbox.park(moved))
+    assert [b.number for b in store.read(lambda txn: list(txn.inbox.waiting()))] == [2]
     assert store.read(lambda txn: txn.counts()).parked_batches == 1
-    parked = store.read(lambda txn: txn.batch(1))
+    parked = store.read(lambda txn: txn.inbox.get(1))
     assert parked is not None
     assert parked.state == "parked"
-    store.write(lambda txn: txn.unpark_batch(parked))
-    assert [b.number for b in store.read(lambda txn: list(txn.waiting()))] == [2, 1]
+    store.write(lambda txn: txn.inbox.unpark(parked))
+    assert [b.number for b in store.read(lambda txn: list(txn.inbox.waiting()))] == [2, 1]
 
 
 def test_a_newer_format_is_refused_not_guessed(tmp_path: Path) -> None:
@@ -202,10 +202,10 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_value_is_corruption_not_a_crash(store: LmdbStore) -> None:
     """A node that cannot be decoded surfaces as STORE_CORRUPTED."""
-    store.write(lambda txn: txn.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]
+    store.write(lambda txn: txn.tables.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]
     with pytest.raises(Corrupted):
-        store.read(lambda txn: list(txn.nodes()))
-    store.write(lambda txn: txn.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
+        store.read(lambda txn: list(txn.nodes.all()))
+    store.write(lambda txn: txn.tables.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

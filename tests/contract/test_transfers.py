@@ -14,7 +14,7 @@ import pytest
 from ebbtide.errors import Deadline, EbbtideError, Unavailable
 from ebbtide.ids import AgentId
 from ebbtide.store.transfer import receiving
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 from ebbtide.verbs import moving, transfers
 from ebbtide.verbs.service import Service
 from tests.support.callers import CALLERS, CallerIn, reason_of
@@ -37,10 +37,10 @@ class Endless:
         self.is_running = False
         monkeypatch.setattr(receiving, "check_store", self)
 
-    def __call__(self, store: Any, rest: Rest) -> list[Any]:
+    def __call__(self, store: Any, pause: Pause) -> list[Any]:
         self.is_running = True
         while True:
-            rest()
+            pause()
             time.sleep(0.001)
 
 
@@ -200,10 +200,10 @@ async def test_a_file_that_is_being_made_is_cancelled_by_a_stop(
         is_running = asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def endless(into: Any, store: Any, version: str, now_ms: int, rest: Rest) -> int:
+        def endless(into: Any, store: Any, version: str, now_ms: int, pause: Pause) -> int:
             loop.call_soon_threadsafe(is_running.set)
             while True:
-                rest()
+                pause()
                 time.sleep(0.001)
 
         monkeypatch.setattr("ebbtide.store.transfer.sending.write_export", endless)

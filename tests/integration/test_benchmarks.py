@@ -110,7 +110,7 @@ def test_a_synthetic_memory_holds_together(tmp_path: Path) -> None:
         try:
             assert check_store(store) == []
             counts = store.read(lambda txn: txn.counts())
-            focus = store.read(lambda txn: txn.focus())
+            focus = store.read(lambda txn: txn.meta.focus)
         finally:
             store.close()
         lost_count = counts.link_count - SMALL.link_count

@@ -265,7 +265,7 @@ async def test_node_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None
         return "y" * target
 
     def rewritten(workspace: Any) -> None:
-        node = workspace.store.read(lambda txn: txn.node(1))
+        node = workspace.store.read(lambda txn: txn.nodes.get(1))
         short = msgspec.structs.replace(node, content=node.content[:70])
         workspace.commit(Change(nodes=[short]))
 

@@ -28,10 +28,9 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Batch, MessageRecord, Node
+from ebbtide.records import Batch, Identity, MessageRecord, Node
 from ebbtide.store import layout
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from tests.property.histories import keywords_for
 
 SEED = 7
@@ -110,12 +109,12 @@ class Home:
 
     def nodes(self) -> dict[int, Node]:
         """Every node on disk."""
-        found: dict[int, Node] = self.store.read(lambda txn: {node.id: node for node in txn.nodes()})
+        found: dict[int, Node] = self.store.read(lambda txn: {node.id: node for node in txn.nodes.all()})
         return found
 
     def counters(self) -> tuple[int, int]:
         """(passes finished, passes owed)."""
-        found: tuple[int, int] = self.store.read(lambda txn: (txn.finished_passes(), txn.owed_passes()))
+        found: tuple[int, int] = self.store.read(lambda txn: (txn.meta.finished_passes, txn.meta.owed_passes))
         return found
 
     def faults(self) -> list[Any]:

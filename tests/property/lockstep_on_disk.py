@@ -92,5 +92,5 @@ class HomePair:
         assert_same_memory(self.home.workspace.network, nodes, self.home.counters(), self.oracle)
         for node_id, node in nodes.items():
             assert recorded(node.rewrites) == rewrites_of(self.oracle, node_id)
-            first = self.home.store.read(lambda txn, node=node: txn.first_content(node))
+            first = self.home.store.read(lambda txn, node=node: txn.nodes.first_content(node))
             assert first == self.oracle.nodes[node_id].first_content

@@ -57,7 +57,7 @@ def tell(home: Home, texts: list[str]) -> None:
 def selection(dice: Random, home: Home) -> Selection:
     """Something of each kind, now and then of several."""
     nodes, messages = home.store.read(
-        lambda txn: ([node.id for node in txn.nodes()], [record.number for record in txn.messages()])
+        lambda txn: ([node.id for node in txn.nodes.all()], [record.number for record in txn.messages.all()])
     )
     kind = dice.randrange(5)
     if kind == 0:
@@ -92,8 +92,8 @@ def numbers_left(home: Home) -> set[str]:
     """The numbers that some text or memory still bears."""
 
     def read(txn: Any) -> str:
-        texts = [txn.message_text(record) or "" for record in txn.messages()]
-        return " ".join([*texts, *(node.content for node in txn.nodes())])
+        texts = [txn.messages.text(record) or "" for record in txn.messages.all()]
+        return " ".join([*texts, *(node.content for node in txn.nodes.all())])
 
     return {part for part in home.store.read(read).replace("编号是", " ").split("zq") if part.isdigit()}
 

@@ -132,7 +132,7 @@ class Interleaved(RuleBasedStateMachine):
 
     def pass_state(self) -> PassState | None:
         """The pass under way."""
-        state: PassState | None = self.home.store.read(lambda txn: txn.pass_state())
+        state: PassState | None = self.home.store.read(lambda txn: txn.meta.pass_state)
         return state
 
     @invariant()
@@ -148,7 +148,7 @@ class Interleaved(RuleBasedStateMachine):
         network = self.home.workspace.network
         living = set(network.node_ids())
         assert set(self.home.nodes()) == living
-        on_disk = self.home.store.read(lambda txn: list(txn.links()))
+        on_disk = self.home.store.read(lambda txn: list(txn.links.all()))
         assert {link.source for link in on_disk} <= living
         for link, strength in network.all_links():
             assert link.source in living

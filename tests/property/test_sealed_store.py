@@ -19,6 +19,7 @@ from ebbtide.records import (
     Batch,
     EmbeddedMessage,
     EmbeddingState,
+    Identity,
     Link,
     MessageRecord,
     Node,
@@ -30,7 +31,6 @@ from ebbtide.store.encryption.seal import Seal
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.integrity.rebuild import rebuild_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from tests.support.encrypted import everything
 
 MAPS: dict[str, int] = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 26}
@@ -67,13 +67,13 @@ class TwoStores(RuleBasedStateMachine):
         """A batch arrives, with a receipt unless its key was used before."""
 
         def accept(txn: Any) -> Any:
-            number, first = txn.next_batch_number(), txn.next_message_number()
+            number, first = txn.meta.next_batch_number, txn.meta.next_message_number
             records = [
                 MessageRecord(first + i, number, i, "user", "Ann", "", None, 5, "c", layout.text_key(text))
                 for i, text in enumerate(texts)
             ]
             passages = [[PassageEntry(0, len(text), 1, b"", b"")] for text in texts]
-            used = "" if key and txn.receipt(key) else key
+            used = "" if key and txn.inbox.receipt(key) else key
             batch = Batch(number, 5, first, len(texts), idempotency_key=used)
             return txn.accept(batch, records, texts, Receipt(number, b"h") if used else None, passages)
 
@@ -84,23 +84,23 @@ class TwoStores(RuleBasedStateMachine):
         """The batch at the head goes where batches go."""
 
         def move(txn: Any) -> Any:
-            head = txn.head()
-            return None if head is None else getattr(txn, f"{what}_batch")(head)
+            head = txn.inbox.head()
+            return None if head is None else getattr(txn.inbox, what)(head)
 
         self.both(move)
 
     @rule(keep=st.integers(0, 2))
     def prune(self, keep: int) -> None:
         """Statuses and receipts go."""
-        self.both(lambda txn: txn.prune(keep=keep, older_than_ms=0, most=10))
+        self.both(lambda txn: txn.inbox.prune(keep=keep, older_than_ms=0, most=10))
 
     @rule(relation=NAMES, content=TEXTS)
     def digest(self, relation: str, content: str) -> None:
         """Two nodes come, one of them with a text of its own, linked both ways."""
 
         def digest(txn: Any) -> None:
-            first = txn.next_node_id()
-            own = txn.put_chunk(content)
+            first = txn.meta.next_node_id
+            own = txn.texts.put(content)
             nodes = [
                 Node(first, "bees", "p", ("k",), 1, 4, sources=()),
                 Node(first + 1, content, "p", (), 1, len(content), sources=(), first_key=own),
@@ -116,7 +116,7 @@ class TwoStores(RuleBasedStateMachine):
         """A node goes."""
 
         def forget(txn: Any) -> None:
-            ids = [node.id for node in txn.nodes()][place : place + 1]
+            ids = [node.id for node in txn.nodes.all()][place : place + 1]
             txn.apply(Change(deleted=ids) if is_deleted else Change(forgotten=ids))
 
         self.both(forget)
@@ -126,14 +126,14 @@ class TwoStores(RuleBasedStateMachine):
         """A message gets a vector; every other one loses its text once its batch is digested."""
 
         def change(txn: Any) -> None:
-            record = txn.message(number)
+            record = txn.messages.get(number)
             if record is None or record.is_withdrawn:
                 return
             if number % 2:
-                txn.set_embedding_state(EmbeddingState("m", 1, 0))
-                txn.put_embedded(number, EmbeddedMessage(1, (b"\0\x3c" + bytes(14),)))
+                txn.meta.set(embedding=EmbeddingState("m", 1, 0))
+                txn.vectors.put(number, EmbeddedMessage(1, (b"\0\x3c" + bytes(14),)))
             elif is_digested(txn, record, {}):
-                txn.withdraw(record, [])
+                txn.messages.withdraw(record, [])
 
         self.both(change)
 

@@ -118,7 +118,7 @@ def cited(home: Home, node: Node) -> list[str]:
     def read(txn) -> list[str]:
         texts = []
         for source in node.sources:
-            whole = txn.message_text(txn.message(source.message)).encode()
+            whole = txn.messages.text(txn.messages.get(source.message)).encode()
             assert 0 <= source.offset <= source.offset + source.length <= len(whole)
             texts.append(whole[source.offset : source.offset + source.length].decode())
         return texts
@@ -127,7 +127,7 @@ def cited(home: Home, node: Node) -> list[str]:
 
 
 def first_content(home: Home, node: Node) -> str | None:
-    return home.store.read(lambda txn: txn.first_content(node))
+    return home.store.read(lambda txn: txn.nodes.first_content(node))
 
 
 def digest_all(

@@ -83,13 +83,15 @@ def fill(txn: Any) -> None:
     )
     passages = [[PassageEntry(0, len(text), 8, TERMS, b"\1\1\1")] for text in SAID]
     txn.accept(batch, records, list(SAID), Receipt(1, b"h"), passages, {metadata_key: METADATA})
-    identity = txn.identity()
+    identity = txn.meta.identity
     proof = proof_of(bytes(32), SAID[0])
-    txn.record(AuditEntry(5, "-", "forgotten", {}, (proof,)), "" if identity is None else identity.agent_id)
-    txn.set_embedding_state(EmbeddingState("m", 1, 2))
+    txn.audit.append(
+        AuditEntry(5, "-", "forgotten", {}, (proof,)), "" if identity is None else identity.agent_id
+    )
+    txn.meta.set(embedding=EmbeddingState("m", 1, 2))
     for number in (1, 2):
-        txn.put_embedded(number, EmbeddedMessage(1, (VECTOR,)))
-    own = txn.put_chunk(OWN)
+        txn.vectors.put(number, EmbeddedMessage(1, (VECTOR,)))
+    own = txn.texts.put(OWN)
     source = Source(1, 0, len(SAID[0]))
     nodes = [
         Node(1, SAID[0], TEXTS[8], (TEXTS[9],), 1, len(SAID[0]), sources=(source,)),
@@ -120,32 +122,34 @@ def everything(store: LmdbStore) -> dict[str, Any]:
     """All that a store tells, however it keeps it."""
 
     def read(txn: Any) -> dict[str, Any]:
-        records = list(txn.messages())
+        records = list(txn.messages.all())
         return {
-            "identity": txn.identity(),
+            "identity": txn.meta.identity,
             "counts": txn.counts(),
-            "focus": txn.focus(),
-            "nodes": list(txn.nodes()),
-            "node texts": list(txn.node_texts()),
-            "mates": [list(txn.batch_mates(node)) for node in txn.nodes()],
-            "first": [txn.first_content(node) for node in txn.nodes()],
-            "links": list(txn.links()),
-            "scans": list(txn.scans()),
-            "passages": list(txn.passages()),
-            "texts": [txn.message_text(record) for record in records],
-            "metadata": [txn.metadata(record) for record in records],
-            "embedded": list(txn.embedded_messages()),
-            "embedding": txn.embedding_state(),
-            "batches": list(txn.batches()),
-            "waiting": list(txn.waiting()),
-            "receipts": [txn.receipt(batch.idempotency_key) for batch in txn.batches()],
+            "focus": txn.meta.focus,
+            "nodes": list(txn.nodes.all()),
+            "node texts": list(txn.nodes.texts()),
+            "mates": [list(txn.nodes.batch_mates(node)) for node in txn.nodes.all()],
+            "first": [txn.nodes.first_content(node) for node in txn.nodes.all()],
+            "links": list(txn.links.all()),
+            "scans": list(txn.scans.all()),
+            "passages": list(txn.passages.by_message()),
+            "texts": [txn.messages.text(record) for record in records],
+            "metadata": [txn.messages.metadata(record) for record in records],
+            "embedded": list(txn.vectors.all()),
+            "embedding": txn.meta.embedding,
+            "batches": list(txn.inbox.all()),
+            "waiting": list(txn.inbox.waiting()),
+            "receipts": [txn.inbox.receipt(batch.idempotency_key) for batch in txn.inbox.all()],
             "next": (
-                txn.next_node_id(),
-                txn.next_message_number(),
-                txn.next_batch_number(),
-                txn.texts_from(),
+                txn.meta.next_node_id,
+                txn.meta.next_message_number,
+                txn.meta.next_batch_number,
+                txn.meta.texts_from,
             ),
-            "references": sorted(layout.from_u32(value) for _, value in txn.items(layout.CHUNK_REFERENCES)),
+            "references": sorted(
+                layout.from_u32(value) for _, value in txn.tables.items(layout.CHUNK_REFERENCES)
+            ),
         }
 
     return store.read(read)

@@ -17,10 +17,10 @@ from typing import Any
 import lmdb
 import zstandard
 
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from ebbtide.store.transfer.backup_file import FORM, VERSION, Manifest, write_backup
 
 PAGE, HEADER = 4096, 16
@@ -63,10 +63,10 @@ def sound_file(*, chunks: dict[bytes, bytes] | None = None, node_count: int = 20
 def _copied(data: DataDirectory, store: LmdbStore, chunks: dict[bytes, bytes], node_count: int) -> bytes:
     def write(txn: Any) -> None:
         for key, value in chunks.items():
-            txn.put(layout.CHUNKS, key, value)
-            txn.put(layout.CHUNK_REFERENCES, key, layout.u32(1))
+            txn.tables.put(layout.CHUNKS, key, value)
+            txn.tables.put(layout.CHUNK_REFERENCES, key, layout.u32(1))
         for number in range(node_count):
-            txn.put(layout.BATCHES, layout.u64(number), bytes(1000))
+            txn.tables.put(layout.BATCHES, layout.u64(number), bytes(1000))
 
     store.write(write)
     folder = data.make_transfer()
@@ -137,7 +137,7 @@ class Pages:
 def circle() -> bytes:
     """A branch page that refers to itself."""
     pages = Pages(sound_file())
-    root = pages.root_of(layout.BATCHES)
+    root = pages.root_of(layout.BATCHES.name)
     pages.point(root, root)
     return bytes(pages.content)
 
@@ -145,7 +145,7 @@ def circle() -> bytes:
 def thicket() -> bytes:
     """Branches all of whose children are one and the same: a small file with 10^14 entries."""
     pages = Pages(sound_file())
-    root = pages.root_of(layout.BATCHES)
+    root = pages.root_of(layout.BATCHES.name)
     below = pages.first_child(root)
     for _ in range(LEVELS):
         pages.point(root, below)
@@ -194,7 +194,7 @@ def free_pages_in_use() -> bytes:
 def unordered() -> bytes:
     """Two keys of a table that changed places: what is looked up is not found."""
     pages = Pages(sound_file())
-    leaf = pages.first_child(pages.root_of(layout.BATCHES))
+    leaf = pages.first_child(pages.root_of(layout.BATCHES.name))
     first, second, *_ = pages.nodes(leaf)
     key = slice(first + 8, first + 16), slice(second + 8, second + 16)
     pages.content[key[0]], pages.content[key[1]] = pages.content[key[1]], pages.content[key[0]]

@@ -25,18 +25,18 @@ def content_of(store: Any) -> dict[str, Any]:
 
     def read(txn: Any) -> dict[str, Any]:
         found: dict[str, Any] = {
-            table.decode(): [(bytes(key), bytes(value)) for key, value in txn.items(table)]
+            table.name.decode(): [(bytes(key), bytes(value)) for key, value in txn.tables.items(table)]
             for table in layout.TABLES
             if table != layout.META
         }
         for name in ("identity", "overrides", "decay_rate", "focus", "next_node_id", "owed_passes"):
-            found[name] = getattr(txn, name)()
+            found[name] = getattr(txn.meta, name)
         for name in ("finished_passes", "pass_state", "next_message_number", "next_batch_number"):
-            found[name] = getattr(txn, name)()
-        for name in ("texts_from", "holds_withdrawn", "embedding_state"):
-            found[name] = getattr(txn, name)()
-        for name in (b"next_position", b"next_digested", b"next_relation_id"):
-            found[name.decode()] = layout.from_u64(txn.get(layout.META, name) or layout.u64(1))
+            found[name] = getattr(txn.meta, name)
+        for name in ("texts_from", "withdrawn", "embedding"):
+            found[name] = getattr(txn.meta, name)
+        for name in ("next_position", "next_digested", "next_relation_id"):
+            found[name] = getattr(txn.meta, name)
         return found
 
     return store.read(read)
@@ -58,7 +58,7 @@ def directory(path: Path | None = None) -> Iterator[DataDirectory]:
 def sent(data: DataDirectory, store: Any, form: str) -> bytes:
     """The backup or the export of a store."""
     how = Sending(data, "0", NOW_MS)
-    identity = store.read(lambda txn: txn.identity())
+    identity = store.read(lambda txn: txn.meta.identity)
     with how.export(store, identity) if form == "export" else how.backup(store, identity) as file:
         return file.read()
 
@@ -69,7 +69,7 @@ def received(
     """The agent of a backup or an export, ready to take its place."""
     source = io.BytesIO(content) if isinstance(content, bytes) else content
     return receive(
-        data, source, data.make_transfer(), wanted=wanted, rename=rename, defaults=AgentParameters()
+        data, source, data.make_transfer(), expected=wanted, rename=rename, defaults=AgentParameters()
     )
 
 

@@ -193,7 +193,7 @@ def mutated_backup(dice: Random, backup: bytes) -> bytes:
     return packed(manifest, with_entries(data, lambda txn, tables: _mutate_entries(dice, txn, tables)))
 
 
-def with_entries(data: bytes, change: Callable[[Any, dict[bytes, Any]], None]) -> bytes:
+def with_entries(data: bytes, change: Callable[[Any, dict[layout.Table[Any], Any]], None]) -> bytes:
     """An LMDB file whose entries were changed."""
     fast = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=fast) as folder:
@@ -201,7 +201,7 @@ def with_entries(data: bytes, change: Callable[[Any, dict[bytes, Any]], None]) -
         file.write_bytes(data)
         environment = lmdb.open(str(file), subdir=False, lock=False, sync=False, max_dbs=64, map_size=1 << 28)
         try:
-            tables = {name: environment.open_db(name, create=False) for name in layout.TABLES}
+            tables = {table: environment.open_db(table.name, create=False) for table in layout.TABLES}
             with environment.begin(write=True) as txn:
                 change(txn, tables)
         finally:
@@ -209,12 +209,12 @@ def with_entries(data: bytes, change: Callable[[Any, dict[bytes, Any]], None]) -
         return file.read_bytes()
 
 
-def _mutate_entries(dice: Random, txn: Any, tables: dict[bytes, Any]) -> None:
+def _mutate_entries(dice: Random, txn: Any, tables: dict[layout.Table[Any], Any]) -> None:
     for _ in range(dice.choice((1, 1, 1, 2))):
         full = [name for name in tables if txn.stat(tables[name])["entries"]]
         name = dice.choice([*full, layout.META, layout.META])
         key, value = dice.choice(list(txn.cursor(db=tables[name]).iternext()))
-        _mutate_entry(dice, txn, tables[name], name in layout.SORTED_TABLES, bytes(key), bytes(value))
+        _mutate_entry(dice, txn, tables[name], name.has_duplicates, bytes(key), bytes(value))
 
 
 def _mutate_entry(dice: Random, txn: Any, table: Any, is_sorted: bool, key: bytes, value: bytes) -> None:

@@ -33,18 +33,19 @@ from ebbtide.cli.app import app, main
 from ebbtide.daemon import opened
 from ebbtide.errors import EbbtideError, Unavailable
 from ebbtide.ids import AgentId
+from ebbtide.records import Identity
 from ebbtide.settings import Settings, load_settings
 from ebbtide.store import layout
 from ebbtide.store.chain import line_of
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import WrappedKeys, read_master_key
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from ebbtide.verbs.agents import erase, initialise, list_agents
 from ebbtide.verbs.forget import ForgetCommand, forget
 from ebbtide.verbs.moving import backup, restore
 from ebbtide.verbs.service import Service, get_readiness
 from tests.support.encrypted import everything, fill, found_in
+from tests.support.erased_log import records_of, verified_log
 from tests.support.in_process import settle, tell
 from tests.support.moving import sent
 from tests.support.steps import Steps, kill, watch
@@ -273,7 +274,7 @@ FACT = "The harbour master owns a brass telescope."
 
 def contents(store: LmdbStore) -> Any:
     """What an agent says."""
-    return store.read(lambda txn: [node.content for node in txn.nodes()])
+    return store.read(lambda txn: [node.content for node in txn.nodes.all()])
 
 
 def with_key(store: LmdbStore) -> Any:
@@ -284,7 +285,7 @@ def with_key(store: LmdbStore) -> Any:
 def no_dates(store: LmdbStore) -> Any:
     """What a new agent is, but for what is random and when it was."""
     return store.read(
-        lambda txn: (txn.counts(), txn.overrides(), [_action(one) for one in txn.audit_records()])
+        lambda txn: (txn.counts(), txn.meta.overrides, [_action(one) for one in txn.audit.records()])
     )
 
 
@@ -506,8 +507,8 @@ def verify(root: Path, name: str) -> dict[str, Any]:
         if (root / "told").exists():
             assert TOLD in agents["bob"][1]
         readable = [one for one, what in agents.items() if isinstance(what, tuple)]
-        erased = [(said.agent_id, said.action) for said in map(line_of, data.erased.records()) if said]
-        assert data.erased.verified().broken_at is None
+        erased = [(said.agent_id, said.action) for said in map(line_of, records_of(data.erased)) if said]
+        assert verified_log(data.erased).broken_at is None
     finally:
         data.release()
     flags = [] if key_file is None else ["--master-key-file", str(key_file)]
@@ -546,7 +547,7 @@ def _seen(data: DataDirectory, agent: str, operation: Operation) -> Any:
 
 
 def _actions(txn: Any) -> list[str]:
-    return [_action(record) for record in txn.audit_records()]
+    return [_action(record) for record in txn.audit.records()]
 
 
 def strays(place: Place, agents: dict[str, Any]) -> list[str]:

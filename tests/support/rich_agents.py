@@ -59,7 +59,7 @@ async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple
             workspace.passes.owe(2)
             with patch.object(visits, "FEWEST_VISITS", 2):
                 workspace.passes.compress([], lambda: True)
-            assert store.read(lambda txn: txn.pass_state()) is not None, "a pass is under way"
+            assert store.read(lambda txn: txn.meta.pass_state) is not None, "a pass is under way"
             assert check_store(store) == []
             for form in ("export", "backup"):
                 found[name, form] = sent(data, store, form)

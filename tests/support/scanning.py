@@ -54,19 +54,19 @@ class Traces:
     def _decoded(self, directory: Path) -> list[str]:
         store = LmdbStore.open(directory, **MAP)
         try:
-            told = store.read(lambda txn: [(n, k, v) for n in layout.TABLES for k, v in _items(txn, n)])
+            told = store.read(lambda txn: [(t, k, v) for t in layout.TABLES for k, v in _items(txn, t)])
         finally:
             store.close()
         found = []
-        for name, key, value in told:
+        for table, key, value in told:
             for text in self.texts:
                 if any(text in one for one in (*_strings(key), *_strings(value))):
-                    found.append(f"{name.decode()} {key.hex()}: {text}")
+                    found.append(f"{table.name.decode()} {key.hex()}: {text}")
         return found
 
 
-def _items(txn: Any, table: bytes) -> list[tuple[bytes, bytes]]:
-    return [(bytes(key), bytes(value)) for key, value in txn.items(table)]
+def _items(txn: Any, table: layout.Table[Any]) -> list[tuple[bytes, bytes]]:
+    return [(bytes(key), bytes(value)) for key, value in txn.tables.items(table)]
 
 
 def _decompressed(value: bytes) -> str:

@@ -10,8 +10,7 @@ from msgspec import inspect
 
 from ebbtide import bounds
 from ebbtide.settings import LimitSettings
-from ebbtide.store.codec import KNOWN
-from ebbtide.store.integrity.shape import NUMBERS, RECORDS
+from ebbtide.store.layout import ENTRIES, TABLES
 from tests.tidy.generate_bounds import PAGE, render, unbounded
 
 
@@ -35,7 +34,15 @@ def numbers(kind: Any, name: str, seen: frozenset[Any] = frozenset()) -> Iterato
         yield name, kind
 
 
-@pytest.mark.parametrize("kind", [*KNOWN, *NUMBERS.values(), *RECORDS.values()], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        one.kind
+        for one in (*(table.value for table in TABLES), *(entry.codec for entry in ENTRIES.values()))
+        if one.kind is not None
+    ],
+    ids=str,
+)
 def test_every_stored_number_has_a_bound_on_both_sides(kind: Any) -> None:
     """No record that is read from a store may hold a number of any size."""
     found = list(numbers(inspect.type_info(kind), getattr(kind, "__name__", str(kind))))

@@ -29,7 +29,7 @@ from ebbtide.store.directory.agent_meta import AgentMeta
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import master_key_of
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.agents import get_agent
 from ebbtide.verbs.audit import VerifyAuditCommand, list_audit, verify_audit
 from ebbtide.verbs.batches import list_batches
@@ -152,7 +152,7 @@ class RestingFleet:
 
     def _workspace(self, store: LmdbStore) -> Workspace:
         # With the decay rate its links were written with, a workspace has nothing to write when it loads.
-        rate = store.read(lambda txn: txn.decay_rate())
+        rate = store.read(lambda txn: txn.meta.decay_rate)
         defaults = self._settings.memory
         if rate is not None:
             defaults = defaults.model_copy(update={"decay_rate": rate})

@@ -1,9 +1,10 @@
-"""A chain of audit records: how a record is sealed, and how it is seen that one was changed, dropped or put in.
+"""A chain of audit records: verification finds a record that was changed, removed or inserted.
 
-Each record is a line of JSON that names the hash of the record before it, and its own hash is SHA-256 of that line, so
-that anybody can verify a chain with nothing but the records. The proofs of a record, keyed hashes of erased texts,
-stand beside the line, which holds a hash of all of them. The rule guarded here: no content, only who, when, what and
-how many. Where chains are kept is for others: one in each store (`audit.py`), one beside them (`erased_agents.py`).
+Each record is a line of JSON that includes the hash of the previous record. Its own hash is the SHA-256 of that line,
+so the records alone are enough to verify a chain. The proofs of a record, keyed hashes of erased texts, are stored
+next to the line, which has a hash of all of them. Records contain no content, only caller, time, action and numbers.
+
+There is a chain in each store (`lmdb/audit.py`) and one for all erased agents (`audit/erased_agents.py`).
 """
 
 from __future__ import annotations
@@ -19,31 +20,34 @@ import msgspec
 from ebbtide.bounds import Count, Hash, Id, Text, Time
 
 NONE_BEFORE = bytes(32)
-"""What the first record of a chain names as the hash before it."""
+"""The previous hash of the first record."""
 
 RENAMED = "renamed"
-"""The action by which an agent that was restored gets another id; `from` tells the one before."""
+"""The action of a restore under another id; `from` is the original id."""
 
 RESTORED = "restored"
-"""The action by which an agent comes back, or comes from elsewhere; `form` tells whether as a backup or an export."""
+"""The action of a restore; `form` is `backup` or `export`."""
+
+HASH_BYTES = 32
+"""Size of a SHA-256 hash."""
 
 KEY_BYTES = 32
-"""Random bytes of a proof key: as many as its HMACs have."""
+"""Size of a proof key and of its HMACs."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
-    """What was done to an agent, as it goes into its audit log. `details` are names and numbers, never content."""
+    """An operation on an agent, for its audit log. `details` are names and numbers, never content."""
 
     at_ms: int
     actor: str
     action: str
     details: dict[str, object]
     proofs: tuple[bytes, ...] = ()
-    """Keyed hashes of the texts that were erased."""
+    """Keyed hashes of the erased texts."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One record of an audit log: the line that was hashed, its hash, and the proofs that the line vouches for."""
+    """One record of an audit log: its line, the hash of the line, and the proofs that the line has a hash of."""
 
     number: Id
     text: Text
@@ -60,17 +64,17 @@ class ChainHead:
 
 
 def proof_of(key: bytes, text: str) -> bytes:
-    """What stands for an erased text: HMAC-SHA256 of it, without white space around it, under a proof key."""
+    """Return the proof of an erased text: its HMAC-SHA256, without surrounding white space."""
     return hmac.new(key, text.strip().encode(), hashlib.sha256).digest()
 
 
 def proofs_hash(proofs: Sequence[bytes]) -> str:
-    """What a record's line says of its proofs; empty where there are none."""
+    """Return the hash of a record's proofs, or an empty string where there are none."""
     return hashlib.sha256(b"".join(proofs)).hexdigest() if proofs else ""
 
 
-def sealed(entry: AuditEntry, agent_id: str, head: ChainHead) -> AuditRecord:
-    """The record that follows the head of a chain."""
+def chained(entry: AuditEntry, agent_id: str, head: ChainHead) -> AuditRecord:
+    """Return the record that follows the head of a chain."""
     line = {
         "action": entry.action,
         "actor": entry.actor,
@@ -87,7 +91,7 @@ def sealed(entry: AuditEntry, agent_id: str, head: ChainHead) -> AuditRecord:
 
 
 class Line(msgspec.Struct, frozen=True):
-    """What the line of a record says."""
+    """The content of a record's line."""
 
     action: str
     actor: str
@@ -101,11 +105,11 @@ class Line(msgspec.Struct, frozen=True):
 
 
 _LINES = msgspec.json.Decoder(Line)
-"""Made on import: see codec.py."""
+"""Built on import: see codec.py."""
 
 
 def line_of(record: AuditRecord) -> Line | None:
-    """What the line of a record says; None where it is no such line."""
+    """Return the content of a record's line, or None where it is invalid."""
     try:
         return _LINES.decode(record.text)
     except (msgspec.DecodeError, UnicodeError):
@@ -114,20 +118,20 @@ def line_of(record: AuditRecord) -> Line | None:
 
 @dataclass(slots=True)
 class Verification:
-    """A chain followed from its first record; it stops at the first that does not fit."""
+    """Verifies a chain from its first record, up to the first that does not fit."""
 
     agent_id: str | None = None
-    """Whose the records must be, after those of who it was before it was renamed; None where a chain tells of many."""
+    """The agent that the records must belong to, after a renaming; None for a chain of many agents."""
     count: int = 0
     hash: bytes = NONE_BEFORE
     broken_at: int | None = None
     """Number of the first record that does not fit."""
     problem: str = ""
     _owner: str | None = None
-    """Whose the latest record is."""
+    """The agent of the latest record."""
 
     def follow(self, records: Iterable[AuditRecord]) -> None:
-        """Look at the next records."""
+        """Verify the next records."""
         for record in records:
             if self.broken_at is not None:
                 return
@@ -138,32 +142,32 @@ class Verification:
             self.count, self.hash = self.count + 1, record.hash
 
     def end(self, head: ChainHead) -> None:
-        """All records were looked at; the last must be the one that is noted beside the chain."""
+        """Check, after the last record, that it is the stored head of the chain."""
         if self.broken_at is None and self.agent_id is not None and self._owner not in (None, self.agent_id):
-            self.broken_at, self.problem = 1, "is of another agent"
+            self.broken_at, self.problem = 1, "belongs to another agent"
         if self.broken_at is None and (self.count, self.hash) != (head.number, head.hash):
-            self.broken_at, self.problem = self.count + 1, "records are missing at the end"
+            self.broken_at, self.problem = self.count + 1, "is missing, with all records after it"
 
     def break_off(self, problem: str, *, at: int = 0) -> None:
-        """Note what does not fit beside the chain itself: by default of the record that should be next."""
+        """Note a problem that is not in a record itself: by default for the next number."""
         self.broken_at, self.problem = at or self.count + 1, problem
 
     def _fault(self, record: AuditRecord) -> str:
         line = line_of(record)
         if line is None:
-            return "cannot be read"
+            return "is invalid"
         if hashlib.sha256(record.text.encode()).digest() != record.hash:
-            return "is not what was written"
+            return "does not match its hash"
         if line.number != self.count + 1 or record.number != line.number:
-            return "is not the record after the one before it"
+            return "is out of order"
         if line.previous != self.hash.hex():
-            return "does not follow the record before it"
+            return "does not follow the previous record"
         if (line.proof_count, line.proofs) != (len(record.proofs), proofs_hash(record.proofs)):
-            return "has other proofs than were written"
+            return "does not match its proofs"
         if self.agent_id is None:
             return ""
         is_renamed = line.action == RENAMED and line.details.get("from") == self._owner
         if self._owner not in (None, line.agent_id) and not is_renamed:
-            return "is of another agent"
+            return "belongs to another agent"
         self._owner = line.agent_id
         return ""

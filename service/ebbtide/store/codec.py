@@ -1,64 +1,118 @@
-"""The codec of stores, and what it must know before there are threads.
+"""How values become bytes: MessagePack records, numbers of a fixed size, compressed text.
 
-msgspec works out how to read a type when it first meets it. Two threads that meet one for the first time together
-crash the process: the second one uses what the first one has not finished (seen with 0.22; at a start with several
-agents to open). So every type that is read from a store is met here, when the module is imported.
+msgspec builds the decoder of a type on first use. Two threads that build the same decoder at once crash the process
+(seen with msgspec 0.22, at a start that opens several agents). So every decoder is built when a module is imported:
+tables do this through their codecs, other modules call `make_known`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+import zstandard
 
-from ebbtide.bounds import DecayRate, Focus, Overrides
-from ebbtide.events import EventRecord
-from ebbtide.records import (
-    Batch,
-    EmbeddedMessage,
-    EmbeddingState,
-    MessageRecord,
-    Node,
-    NodeText,
-    PassageEntry,
-    PassState,
-    Receipt,
-)
-from ebbtide.store.chain import AuditRecord
-from ebbtide.store.port import Identity
+V = TypeVar("V")
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are not what they should be."""
+"""Errors that msgspec raises for bytes that are no valid value."""
+
+INVALID = (*UNDECODABLE, zstandard.ZstdError, struct.error)
+"""Errors that any codec raises for bytes that are no valid value."""
 
 encode = msgspec.msgpack.encode
 decode = msgspec.msgpack.decode
 
-KNOWN: tuple[Any, ...] = (
-    AuditRecord,
-    Batch,
-    EmbeddedMessage,
-    EmbeddingState,
-    EventRecord,
-    Identity,
-    MessageRecord,
-    Node,
-    NodeText,
-    PassState,
-    PassageEntry,
-    Receipt,
-    list[PassageEntry],
-    dict[str, object],
-    Focus,
-    DecayRate,
-    Overrides,
-)
+
+KNOWN: list[Any] = []
+"""The types whose decoders were built on import."""
 
 
 def make_known(*kinds: Any) -> None:
-    """Let the codec meet types; on import, that is on one thread."""
+    """Build the decoders of some types. Call it on import, which runs on one thread."""
+    KNOWN.extend(kinds)
     for kind in kinds:
         msgspec.msgpack.Decoder(kind)
         msgspec.json.Decoder(kind)
 
 
-make_known(*KNOWN)
+@dataclass(frozen=True)
+class Codec(Generic[V]):
+    """How values of one type become bytes."""
+
+    encode: Callable[[V], bytes]
+    decode: Callable[[bytes], V]
+    size: int | None = None
+    """Bytes of every value; None where they differ."""
+    kind: Any = None
+    """The type with its bounds, for `check`."""
+    is_record: bool = False
+    """Whether `decode` checks the bounds itself."""
+
+    def check(self, data: bytes) -> V:
+        """Decode a value within its bounds. Raises one of INVALID."""
+        value = self.decode(data)
+        return value if self.is_record or self.kind is None else msgspec.convert(value, self.kind)
+
+
+def record(kind: Any) -> Codec[Any]:
+    """Return the codec of a type that MessagePack encodes."""
+    make_known(kind)
+    return Codec(encode, msgspec.msgpack.Decoder(kind).decode, kind=kind, is_record=True)
+
+
+_U64 = struct.Struct(">Q")
+_U32 = struct.Struct(">I")
+
+u64 = _U64.pack
+u32 = _U32.pack
+
+
+def from_u64(value: bytes) -> int:
+    """Return the number in eight bytes."""
+    number: int = _U64.unpack(value)[0]
+    return number
+
+
+def from_u32(value: bytes) -> int:
+    """Return the number in four bytes."""
+    number: int = _U32.unpack(value)[0]
+    return number
+
+
+def number(kind: Any = None) -> Codec[int]:
+    """Return the codec of a number in eight bytes, big-endian: the byte order of keys is numeric order."""
+    return Codec(u64, from_u64, 8, kind)
+
+
+def small_number(kind: Any = None) -> Codec[int]:
+    """Return the codec of a number in four bytes, big-endian."""
+    return Codec(u32, from_u32, 4, kind)
+
+
+def fixed(size: int | None = None) -> Codec[bytes]:
+    """Return the codec of plain bytes, all of one size if one is given."""
+    return Codec(bytes, bytes, size)
+
+
+def text(kind: Any = None) -> Codec[str]:
+    """Return the codec of text in UTF-8."""
+    return Codec(str.encode, bytes.decode, kind=kind)
+
+
+def _compress(value: str) -> bytes:
+    return zstandard.ZstdCompressor().compress(value.encode())
+
+
+def _decompress(value: bytes) -> str:
+    return zstandard.ZstdDecompressor().decompress(value).decode()
+
+
+COMPRESSED: Final = Codec(_compress, _decompress)
+"""Text in UTF-8, compressed with Zstandard."""
+
+FLAG: Final = Codec[bool](lambda _: b"1", lambda _: True)
+"""A note that is present or absent."""

@@ -1,7 +1,4 @@
-"""What makes changes of a directory durable: the rule that a rename counts once its directory is synced.
-
-LMDB syncs its own file; which files there are is for us to sync. Nothing else about files stands here.
-"""
+"""Durable changes of files: a rename is durable once its directory is synced. LMDB only syncs its own file."""
 
 from __future__ import annotations
 
@@ -12,17 +9,17 @@ from pathlib import Path
 
 
 def sync_directory(path: Path) -> None:
-    """Make what was created in, renamed in or removed from a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Make durable which files a directory has."""
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def sync_file(path: Path) -> None:
-    """Make what was written into a file durable, by whatever wrote it."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Make the content of a file durable."""
+    _sync(path, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
@@ -33,12 +30,12 @@ _FRESH = ".new"
 
 
 def fresh_file(path: Path) -> Path:
-    """Where a file is written until it is whole; a write that was cut off may have left it."""
+    """Return the path of a file while it is being written. An interrupted write leaves it."""
     return path.with_name(f"{path.name}{_FRESH}")
 
 
 def fresh_files(folder: Path) -> list[Path]:
-    """What writes that were cut off left in a directory. Nothing may be writing there."""
+    """Return the files that interrupted writes have left in a directory. No write may be in progress there."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         entries = list(os.scandir(folder))
         names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
@@ -47,16 +44,16 @@ def fresh_files(folder: Path) -> list[Path]:
 
 
 def remove_fresh_files(folder: Path) -> None:
-    """Remove what writes that were cut off left in a directory. Nothing may be writing there."""
+    """Remove the files that interrupted writes have left in a directory. No write may be in progress there."""
     for path in fresh_files(folder):
         path.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, *parts: bytes, adopt: Callable[[int], None] | None = None) -> None:
-    """Make the parts, one after the other, the content of a file that only its owner can read.
+    """Replace the content of a file with the given parts, atomically and durably. Only its owner can read it.
 
-    Atomic and durable. Where it fails the file is as it was, and nothing is left beside it. `adopt` gets the
-    descriptor of the new file while it is empty: whose it is to be is settled before anything stands in it.
+    After an error the file is unchanged. `adopt` gets the descriptor of the new file while it is empty, to change its
+    owner.
     """
     fresh = fresh_file(path)
     try:
@@ -77,10 +74,10 @@ def replace_file(path: Path, *parts: bytes, adopt: Callable[[int], None] | None 
 
 
 def overwrite_and_remove(path: Path) -> bool:
-    """Overwrite a file, then remove it, both durably; whether there was one.
+    """Overwrite a file, then remove it, both durably. Return whether it existed.
 
-    A file system that writes elsewhere than it overwrites, or a disk that does, may still hold what was there. The file
-    gets the name of a fresh one first: cut off, it is either as it was, or what a start finishes with `fresh_files`.
+    Copy-on-write file systems and flash disks may still contain the old bytes. The file is renamed first: after an
+    interruption it is unchanged, or a start finishes the removal with `fresh_files`.
     """
     doomed = fresh_file(path)
     try:
@@ -93,7 +90,7 @@ def overwrite_and_remove(path: Path) -> bool:
 
 
 def overwrite_and_unlink(path: Path) -> None:
-    """Overwrite a file in its place, then remove it, both durably."""
+    """Overwrite a file in place, then remove it, both durably."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, os.urandom(os.fstat(descriptor).st_size))

@@ -1,49 +1,214 @@
-"""The layout of one agent's store: tables, keys, codecs, format version.
+"""The layout of one agent's store: its tables, the entries of META, and the format version.
 
-Numbers that are keys are big-endian u64, so that LMDB's byte order is numeric order. Link and backlink values
-have a fixed size: all links of a node, or of an agent, can be read as one buffer. Keys made from text go
-through `text_key` and nowhere else; in a sealed store HMACs of them stand in their place.
+A `Table` states how its keys and values are encoded, whether it is encrypted or derived, and where an export has its
+content. Reading, writing, sealing, checking and exporting all use these values.
 
-Changing anything here means a new FORMAT_VERSION and a migration from the old one.
+Numbers in keys are big-endian, so the byte order of LMDB is numeric order. Links and backlinks have a fixed size, so
+all links of an agent can be read as one buffer. Keys made from text are hashes (`text_key`); an encrypted store uses
+HMACs instead.
+
+Any change here needs a new FORMAT_VERSION and a migration from the old one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Generic, NamedTuple, Self, TypeVar, cast, overload
 
 import numpy as np
+from msgspec import Meta
 
-from ebbtide.store import codec
+from ebbtide.bounds import (
+    MAX_COUNT,
+    MAX_NUMBER,
+    Count,
+    DecayRate,
+    Focus,
+    Id,
+    Overrides,
+    OwedPasses,
+    RelationId,
+    RelationName,
+)
+from ebbtide.events import EventRecord
+from ebbtide.records import (
+    Batch,
+    EmbeddedMessage,
+    EmbeddingState,
+    Identity,
+    MessageRecord,
+    Node,
+    NodeText,
+    PassageEntry,
+    PassState,
+    Receipt,
+)
+from ebbtide.store.chain import HASH_BYTES, KEY_BYTES, AuditRecord, ChainHead
+from ebbtide.store.codec import (
+    COMPRESSED,
+    FLAG,
+    Codec,
+    decode,
+    encode,
+    fixed,
+    from_u32,
+    from_u64,
+    make_known,
+    number,
+    record,
+    small_number,
+    text,
+    u32,
+    u64,
+)
+
+__all__ = ["decode", "encode", "from_u32", "from_u64", "u32", "u64"]
+
+V = TypeVar("V")
 
 FORMAT_VERSION: Final = 1
 """Version of the tables and codecs below; a store with a higher one is refused."""
 
 LMDB_ENGINE: Final = "0.9"
-"""The LMDB file format in use: 0.9 files are read by every LMDB tool, 1.0 files are not."""
+"""The LMDB file format in use: every LMDB tool reads 0.9 files, not 1.0 files."""
 
-NODES = b"nodes"  # u64 id -> Node
-LINKS = b"links"  # u64 source -> many (target, relation, strength, anchor), sorted
-BACKLINKS = b"backlinks"  # u64 target -> many (source, relation), sorted
-SCANS = b"scans"  # u64 block -> SCANS_PER_BLOCK x (count, last pass)
-RELATIONS = b"relations"  # u32 id -> name
-RELATION_IDS = b"relation_ids"  # text key of the name -> u32 id
-MESSAGES = b"messages"  # u64 number -> MessageRecord
-PASSAGES = b"passages"  # u64 message -> list of PassageEntry; derived from its text
-VECTORS = b"vectors"  # u64 message -> EmbeddedMessage; derived from its text by an embedding model
-CHUNKS = b"chunks"  # text key -> zstd
-CHUNK_REFERENCES = b"chunk_references"  # text key -> u32
-BATCHES = b"batches"  # u64 number -> Batch
-INBOX = b"inbox"  # u64 position -> u64 batch: waiting, in order
-PARKED = b"parked"  # u64 batch -> empty
-DIGESTED = b"digested"  # u64 sequence -> u64 batch: for retention
-RECEIPTS = b"receipts"  # text key of the idempotency key -> Receipt
-AUDIT = b"audit"  # u64 number -> AuditRecord
-EVENTS = b"events"  # u64 number of the first event -> EventRecord: what one commit did
-META = b"meta"  # name -> value
+SCANS_PER_BLOCK: Final = 1024
+"""Nodes whose scan counters share one value of SCANS."""
 
-TABLES: Final = (
+# --- values of a fixed size --------------------------------------------------------------------------------
+
+
+class LinkValue(NamedTuple):
+    """A link as its source stores it."""
+
+    target: int
+    relation: int
+    strength: float
+    anchor: int
+
+
+class BacklinkValue(NamedTuple):
+    """A link as its target stores it."""
+
+    source: int
+    relation: int
+
+
+_LINK = struct.Struct(">QIdI")
+_BACKLINK = struct.Struct(">QI")
+
+LINK_SIZE: Final = _LINK.size
+LINK_ROW: Final = np.dtype(
+    [("source", ">u8"), ("target", ">u8"), ("relation", ">u4"), ("strength", ">f8"), ("anchor", ">u4")]
+)
+"""A key of LINKS and one of its values as one array element."""
+
+SCAN_ROW: Final = np.dtype([("count", ">u4"), ("last_pass", ">u4")])
+EMPTY_SCAN_BLOCK: Final = bytes(SCANS_PER_BLOCK * SCAN_ROW.itemsize)
+
+link_value = _LINK.pack
+backlink_value = _BACKLINK.pack
+link_prefix = _BACKLINK.pack
+"""The first bytes of a link value: target and relation id."""
+
+
+def from_link_value(value: bytes) -> LinkValue:
+    """Return the fields of a link value."""
+    return LinkValue._make(_LINK.unpack(value))
+
+
+def from_backlink_value(value: bytes) -> BacklinkValue:
+    """Return the fields of a backlink value."""
+    return BacklinkValue._make(_BACKLINK.unpack(value))
+
+
+def from_scan_block(value: bytes) -> np.ndarray[Any, Any]:
+    """Return the counters of a block as a writable array of SCAN_ROW."""
+    return np.frombuffer(value, dtype=SCAN_ROW).copy()
+
+
+def text_key(content: str) -> bytes:
+    """Return the key of a text, or of an entry named by a text: SHA-256 of its UTF-8."""
+    return hashlib.sha256(content.encode()).digest()
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Generic[V]):
+    """One table of a store: how its entries are encoded, and what holds for all of them."""
+
+    name: bytes
+    key: Codec[Any]
+    value: Codec[V]
+    exported: str = ""
+    """Where an export has its content; empty where an export leaves it out."""
+    is_sealed: bool = False
+    """Whether values contain or derive from text, and so are encrypted in an encrypted store."""
+    text_kind: bytes = b""
+    """The kind of text that keys are made from; an encrypted store has HMACs of them."""
+    is_derived: bool = False
+    """Whether the table is computed again from others where entries are missing."""
+    has_duplicates: bool = False
+    """Whether one key has many sorted values."""
+
+
+_ID = number(Id)
+_HASH = fixed(HASH_BYTES)
+_SCAN_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // SCANS_PER_BLOCK)])
+
+NODES = Table[Node](b"nodes", _ID, record(Node), "node", is_sealed=True)
+LINKS = Table[LinkValue](
+    b"links",
+    _ID,
+    Codec(lambda one: link_value(*one), from_link_value, LINK_SIZE),
+    "link",
+    has_duplicates=True,
+)
+BACKLINKS = Table[BacklinkValue](
+    b"backlinks",
+    _ID,
+    Codec(lambda one: backlink_value(*one), from_backlink_value, _BACKLINK.size),
+    "of links",
+    has_duplicates=True,
+)
+SCANS = Table[bytes](b"scans", _SCAN_BLOCK, fixed(len(EMPTY_SCAN_BLOCK)), "node.scans, node.last_pass")
+RELATIONS = Table[str](b"relations", small_number(RelationId), text(RelationName), "relation", is_sealed=True)
+RELATION_IDS = Table[int](b"relation_ids", _HASH, small_number(), "of relations", text_kind=b"relation")
+MESSAGES = Table[MessageRecord](b"messages", _ID, record(MessageRecord), "message", is_sealed=True)
+PASSAGES = Table[list[PassageEntry]](
+    b"passages", _ID, record(list[PassageEntry]), "index.passages", is_sealed=True, is_derived=True
+)
+VECTORS = Table[EmbeddedMessage](
+    b"vectors", _ID, record(EmbeddedMessage), "index.vectors", is_sealed=True, is_derived=True
+)
+CHUNKS = Table[str](
+    b"chunks",
+    _HASH,
+    COMPRESSED,
+    "message.content, message.metadata, node.first",
+    is_sealed=True,
+    text_kind=b"chunk",
+)
+CHUNK_REFERENCES = Table[int](
+    b"chunk_references", _HASH, small_number(), "of messages and nodes", text_kind=b"chunk"
+)
+BATCHES = Table[Batch](b"batches", _ID, record(Batch), "batch", is_sealed=True)
+INBOX = Table[int](b"inbox", _ID, number(), "batch.state, batch.position")  # position to batch, in order
+PARKED = Table[bytes](b"parked", _ID, fixed(0), "batch.state")
+DIGESTED = Table[int](b"digested", _ID, number(), "batch.state, batch.position")  # in the order of digests
+RECEIPTS = Table[Receipt](
+    b"receipts", _HASH, record(Receipt), "batch.body_hash", is_sealed=True, text_kind=b"idempotency key"
+)
+AUDIT = Table[AuditRecord](b"audit", _ID, record(AuditRecord), is_sealed=True)
+EVENTS = Table[EventRecord](b"events", _ID, record(EventRecord))  # under the number of its first event
+META = Table[bytes](b"meta", fixed(), fixed(), "agent")
+
+TABLES: Final[tuple[Table[Any], ...]] = (
     NODES,
     LINKS,
     BACKLINKS,
@@ -64,101 +229,104 @@ TABLES: Final = (
     EVENTS,
     META,
 )
-SORTED_TABLES: Final = frozenset({LINKS, BACKLINKS})
-DERIVED_TABLES: Final = frozenset({PASSAGES, VECTORS})
-"""Made anew from the others where they are missing, as in a store that was written before there were any."""
-LATER_TABLES: Final = DERIVED_TABLES | {AUDIT, EVENTS}
-"""Made where they are missing: a store that was written before there were any is opened as it is."""
 
-COMPACTION_DUE: Final = b"compaction_due"
-"""The name in META under which it stands that the file may hold what was erased."""
-LEFTOVERS: Final = b"leftovers"
-"""The name in META under which it stands that the file may hold what was deleted, corrected or withdrawn."""
-
-SEALED_TABLES: Final = frozenset(
-    {NODES, RELATIONS, MESSAGES, PASSAGES, VECTORS, CHUNKS, BATCHES, RECEIPTS, AUDIT}
-)
-"""Whose values hold or derive from text, as proofs in the audit log do: encrypted in a sealed store. Ids, strengths,
-counters and events are not."""
-KEYED_BY_TEXT: Final = {
-    CHUNKS: b"chunk",
-    CHUNK_REFERENCES: b"chunk",
-    RECEIPTS: b"idempotency key",
-    RELATION_IDS: b"relation",
-}
-"""Whose keys are text keys, and what kind of text: in a sealed store they are HMACs."""
-SEALED_WITH: Final = b"sealed_with"
-"""The name in META of the fingerprint of the key that seals a store; absent where nothing is sealed."""
-
-SCANS_PER_BLOCK: Final = 1024
-
-_U64 = struct.Struct(">Q")
-_U32 = struct.Struct(">I")
-_LINK = struct.Struct(">QIdI")
-_BACKLINK = struct.Struct(">QI")
-
-LINK_SIZE: Final = _LINK.size
 VALUE_SIZES: Final = {
-    table.decode(): {LINKS: _LINK.size, BACKLINKS: _BACKLINK.size}.get(table, 0) for table in TABLES
+    table.name.decode(): (table.value.size or 0) if table.has_duplicates else 0 for table in TABLES
 }
 """The name of each table, with the size of its values where they are sorted duplicates, else 0."""
-LINK_ROW: Final = np.dtype(
-    [("source", ">u8"), ("target", ">u8"), ("relation", ">u4"), ("strength", ">f8"), ("anchor", ">u4")]
-)
-"""A key of LINKS and one of its values as one array element."""
 
-SCAN_ROW: Final = np.dtype([("count", ">u4"), ("last_pass", ">u4")])
-EMPTY_SCAN_BLOCK: Final = bytes(SCANS_PER_BLOCK * SCAN_ROW.itemsize)
+make_known(NodeText, dict[str, object])
 
-u64 = _U64.pack
-u32 = _U32.pack
-link_value = _LINK.pack
-backlink_value = _BACKLINK.pack
+# --- the entries of META -----------------------------------------------------------------------------------
 
 
-def from_u64(value: bytes) -> int:
-    """The number behind an eight-byte key or value."""
-    number: int = _U64.unpack(value)[0]
-    return number
+class Entry(Generic[V]):
+    """One entry of META: an attribute of `MetaEntries`, whose name is its key."""
+
+    name: bytes
+
+    def __init__(self, codec: Codec[Any], default: V, exported: str = "", most: int = 0) -> None:
+        self.codec = codec
+        self.default = default
+        self.exported = exported
+        """Where an export has it; empty where an export leaves it out."""
+        self.most = most
+        """The highest value of a number that only grows; 0 for other entries."""
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self.name = name.encode()
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: MetaEntries, owner: type) -> V: ...
+    def __get__(self, instance: MetaEntries | None, owner: type) -> Self | V:
+        return self if instance is None else cast(V, instance.value_of(self))
 
 
-def from_u32(value: bytes) -> int:
-    """The number behind a four-byte value."""
-    number: int = _U32.unpack(value)[0]
-    return number
+def _next(exported: str, kind: Any = Id, most: int = MAX_NUMBER) -> Entry[int]:
+    """The number that is given next."""
+    return Entry(number(kind), 1, exported, most)
 
 
-def from_link_value(value: bytes) -> tuple[int, int, float, int]:
-    """(target, relation id, strength, anchor) of a link value."""
-    target, relation, strength, anchor = _LINK.unpack(value)
-    return target, relation, strength, anchor
+def _chain_head(value: bytes) -> ChainHead:
+    return ChainHead(from_u64(value[:8]), value[8:])
 
 
-def from_backlink_value(value: bytes) -> tuple[int, int]:
-    """(source, relation id) of a backlink value."""
-    source, relation = _BACKLINK.unpack(value)
-    return source, relation
+class MetaEntries:
+    """The entries of META as attributes; one that is absent has its default."""
+
+    identity = Entry[Identity | None](record(Identity), None, "agent.agent_id, agent.created_at, agent.seed")
+    sealed_with = Entry(text(), "")
+    """The fingerprint of the key that encrypts the store; empty for an unencrypted one."""
+    overrides = Entry[dict[str, object]](record(Overrides), {}, "agent.parameters")
+    """The parameters that were set for this agent."""
+    decay_rate = Entry[float | None](record(DecayRate), None, "agent.decay_rate")
+    """The rate at which the stored links decay; None before the agent was first opened."""
+    focus = Entry[tuple[int, ...]](record(Focus), (), "agent.focus")
+    """The ids of the nodes in focus, newest first."""
+    owed_passes = Entry(number(OwedPasses), 0, "agent.owed_passes")
+    """Compression passes that the agent owes, including the current one."""
+    finished_passes = Entry(number(Count), 0, "agent.finished_passes", MAX_COUNT)
+    """The number of the last completed pass."""
+    pass_state = Entry[PassState | None](record(PassState), None, "agent.current_pass")
+    """The current pass."""
+    next_node_id = _next("agent.next_node")
+    next_message_number = _next("agent.next_message")
+    next_batch_number = _next("agent.next_batch")
+    next_position = _next("agent.next_position")
+    """The next position in the inbox."""
+    next_digested = _next("agent.next_digested")
+    """The next position in the order of digests."""
+    next_relation_id = _next("agent.next_relation", RelationId, MAX_COUNT)
+    # A replacement raises it to a number derived from the clock, so it has no bound of its own.
+    next_event = Entry(number(Id), 1)
+    texts_from = _next("agent.texts_from")
+    """Every message before this one has lost its text."""
+    withdrawn = Entry(FLAG, default=False, exported="agent.holds_withdrawn")
+    """Whether the text of any message was withdrawn."""
+    embedding = Entry(record(EmbeddingState), EmbeddingState(), "agent.embedding")
+    """The model of the agent's vectors, and the last message that has some."""
+    audit_head = Entry(
+        Codec(lambda head: u64(head.number) + head.hash, _chain_head, 8 + HASH_BYTES), ChainHead()
+    )
+    """Number and hash of the latest audit record."""
+    proof_key = Entry[bytes | None](fixed(KEY_BYTES), None)
+    """The key of the agent's deletion proofs."""
+    compaction_due = Entry(FLAG, default=False)
+    """Whether the file may still contain texts that were erased."""
+    leftovers = Entry(FLAG, default=False)
+    """Whether the file may still contain texts that were deleted, corrected or withdrawn."""
+
+    def value_of(self, entry: Entry[Any]) -> object:
+        """Return the value of an entry."""
+        raise NotImplementedError
 
 
-def from_link_rows(rows: memoryview) -> np.ndarray[Any, Any]:
-    """Keys of LINKS, each followed by one of its values, as one array of LINK_ROW."""
-    return np.frombuffer(rows, dtype=LINK_ROW)
+ENTRIES: Final[Mapping[bytes, Entry[Any]]] = {
+    one.name: one for one in vars(MetaEntries).values() if isinstance(one, Entry)
+}
+"""Every entry of META by its key."""
 
-
-def from_scan_block(value: bytes) -> np.ndarray[Any, Any]:
-    """The counters of every node of a block as an array of SCAN_ROW, free to be written to."""
-    return np.frombuffer(value, dtype=SCAN_ROW).copy()
-
-
-def link_prefix(target: int, relation: int) -> bytes:
-    """What a link value begins with; its other fields follow."""
-    return _BACKLINK.pack(target, relation)
-
-
-def text_key(text: str) -> bytes:
-    """The key under which a text, or something named by a text, is found: SHA-256 of its UTF-8."""
-    return hashlib.sha256(text.encode()).digest()
-
-
-encode = codec.encode
-decode = codec.decode
+NOTES_OF_FILE: Final = (MetaEntries.compaction_due, MetaEntries.leftovers)
+"""Entries that describe the file rather than the agent: a fresh copy has none."""

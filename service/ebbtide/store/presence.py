@@ -1,8 +1,8 @@
 """Whether the file of an open store is still the one at its path.
 
-A file stays usable while it is open, also when its file system is unmounted or its directory was moved or removed.
-A commit to it would be acknowledged and be gone after a restart. So a store compares device and inode before and after
-each commit: two calls of `stat`, some microseconds beside a sync.
+An open file stays usable after its file system was unmounted, or its directory moved or removed. A commit to it would
+be acknowledged and lost at a restart. So a store compares device and inode before and after each commit: two calls of
+`stat`, which take microseconds next to a sync.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def nothing_to_confirm() -> None:
 
 
 class Presence:
-    """The file of one store, as it was when it was opened."""
+    """The file of one store as it was when it was opened."""
 
     def __init__(self, file: Path, confirm: Confirm) -> None:
         self._file = file
@@ -38,10 +38,7 @@ class Presence:
         return self._found() == self._noted
 
     def must_reopen(self) -> bool:
-        """Whether the file at the path is another one than that which is open, in a directory that is still ours.
-
-        STORE_UNAVAILABLE where no file is there.
-        """
+        """Return whether another file is at the path, in the locked directory. Raise STORE_UNAVAILABLE for none."""
         found = self._found()
         if found == self._noted:
             return False
@@ -59,9 +56,9 @@ class Presence:
 
 
 def elsewhere() -> Unavailable:
-    """The refusal of a write whose file is not at its path."""
+    """Return the error of a write whose file is not at its path."""
     return Unavailable(
-        "the agent's store is not at its path any more; nothing is acknowledged until it is back",
+        "The agent's store is not at its path. Writes fail until it is back.",
         reason="STORE_UNAVAILABLE",
         retry_after_s=1.0,
     )

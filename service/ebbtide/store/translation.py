@@ -1,6 +1,6 @@
-"""What the errors of LMDB and of the operating system mean: one table, held against what lmdb can raise by a test.
+"""Translates the errors of LMDB and of the operating system. A test checks that the table is complete.
 
-The path of a store goes to the log, by `__cause__`, never to a caller.
+The path of a store is logged, through `__cause__`, and never sent to a client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import zstandard
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Unavailable
 
 TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
-    "Error": (Unavailable, "STORE_UNAVAILABLE"),  # what the operating system said, as a bare errno
+    "Error": (Unavailable, "STORE_UNAVAILABLE"),  # a bare errno of the operating system
     "MapFullError": (Exhausted, "STORE_FULL"),
     "DiskError": (Unavailable, "STORE_UNAVAILABLE"),
     "LockError": (Unavailable, "STORE_UNAVAILABLE"),
@@ -33,44 +33,44 @@ TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
     "BadChecksumError": (Corrupted, "STORE_CORRUPTED"),
     "VersionMismatchError": (Corrupted, "STORE_CORRUPTED"),
     "IncompatibleError": (Corrupted, "STORE_CORRUPTED"),
-    "CursorFullError": (Corrupted, "STORE_CORRUPTED"),  # pages that point in a circle
+    "CursorFullError": (Corrupted, "STORE_CORRUPTED"),  # pages that refer to each other in a circle
     "PageFullError": (Corrupted, "STORE_CORRUPTED"),
     "TxnFullError": (Internal, "INTERNAL"),
-    "BadTxnError": (Corrupted, "STORE_CORRUPTED"),  # what follows on a page that could not be read
+    "BadTxnError": (Corrupted, "STORE_CORRUPTED"),  # follows a page that could not be read
     "BadRslotError": (Internal, "INTERNAL"),
     "BadDbiError": (Internal, "INTERNAL"),
     "BadValsizeError": (Internal, "INTERNAL"),
     "DbsFullError": (Internal, "INTERNAL"),
     "KeyExistsError": (Internal, "INTERNAL"),
-    "NotFoundError": (Corrupted, "STORE_CORRUPTED"),  # a table that is not there
+    "NotFoundError": (Corrupted, "STORE_CORRUPTED"),  # a missing table
     "InvalidParameterError": (Internal, "INTERNAL"),
     "EnvEncryptionError": (Internal, "INTERNAL"),
     "CryptoFailError": (Internal, "INTERNAL"),
     "ProblemError": (Internal, "INTERNAL"),
 }
-"""lmdb's exception, by name, to ours."""
+"""The error of each exception of lmdb, by name."""
 
 UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError, UnicodeDecodeError, struct.error)
-"""What a damaged value raises when it is decoded, or is of a wrong size."""
+"""Errors that a damaged value raises when it is decoded, or has a wrong size."""
 
 FOREIGN = (lmdb.Error, OSError, *UNREADABLE)
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 LARGEST_WRITE_BYTES = 1 << 20
-"""LMDB writes at most this much at once; with less room left, a short write is a full disk."""
+"""LMDB writes at most this much at once; with less free space, a short write is a full disk."""
 
 
 def translated(error: Exception, path: Path) -> EbbtideError:
-    """Our error for one that lmdb or the operating system raised; the path goes to the log, by `__cause__`."""
+    """Return the error for an exception of lmdb or the operating system."""
     if _says_no_room(error, path):
-        return Exhausted("the disk is full; nothing of this change was stored", reason="STORE_FULL")
+        return Exhausted("The disk is full. Nothing was stored.", reason="STORE_FULL")
     family, reason = TRANSLATION.get(type(error).__name__, (Internal, "INTERNAL"))
     if isinstance(error, OSError):
         family, reason = Unavailable, "STORE_UNAVAILABLE"
     elif isinstance(error, UNREADABLE):
         family, reason = Corrupted, "STORE_CORRUPTED"
-    return family(f"the store of this agent failed: {type(error).__name__}", reason=reason)
+    return family(f"The store of this agent failed: {type(error).__name__}.", reason=reason)
 
 
 def _says_no_room(error: Exception, path: Path) -> bool:
@@ -80,7 +80,7 @@ def _says_no_room(error: Exception, path: Path) -> bool:
         return False
     if "No space left" in str(error):
         return True
-    # A disk that is just getting full writes less than it was given, which LMDB takes for an I/O error.
+    # A nearly full disk writes less than requested, which LMDB reports as an I/O error.
     return "Input/output error" in str(error) and _free_bytes(path) < LARGEST_WRITE_BYTES
 
 

@@ -1,7 +1,6 @@
-"""Resting: long work on a store calls `rest` now and then, which lets requests pass, and ends cancelled work.
+"""Yielding: long work on a store calls `pause` between small steps, which lets requests run and cancels the work.
 
-The store does not know whom it lets pass, nor why it may be cancelled: the daemon does (`priority.py`,
-`verbs/transfers.py`). On the command line `rest` does nothing.
+The daemon supplies the function (`priority.py`, `verbs/transfers.py`). On the command line `pause` does nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-Rest = Callable[[], None]
-"""Called between two small pieces of long work. It takes a few milliseconds at most, or raises to cancel the work."""
+Pause = Callable[[], None]
+"""Called between two small steps of long work. It returns after a few milliseconds at most, or raises to cancel."""
 
-ITEMS_BETWEEN = 16
-"""Entries of a table looked at, or lines written, without a rest: well below a millisecond."""
+ITEMS_PER_PAUSE = 16
+"""Entries read or lines written between two pauses: well below a millisecond."""
 
 
-def resting(items: Iterable[T], rest: Rest) -> Iterator[T]:
-    """The items, with a rest between some of them. None is taken before it is asked for."""
+def with_pauses(items: Iterable[T], pause: Pause) -> Iterator[T]:
+    """Yield the items, and call `pause` after every few of them."""
     for count, item in enumerate(items, 1):
         yield item
-        if count % ITEMS_BETWEEN == 0:
-            rest()
+        if count % ITEMS_PER_PAUSE == 0:
+            pause()

@@ -14,7 +14,7 @@ from ebbtide.ids import node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.forms import Answer, read_json, refusal, unnamed, without_surplus
 from ebbtide.verbs.paging import check_page_size, from_token, to_token
 from ebbtide.verbs.service import Service
@@ -149,7 +149,7 @@ async def _info(agent: Agent) -> AgentInfo:
     workspace = agent.workspace
 
     def read(txn: ReadTransaction) -> tuple[AgentCounts, int, int]:
-        return txn.counts(), txn.finished_passes(), agent.unembedded_count(txn)
+        return txn.counts(), txn.meta.finished_passes, agent.unembedded_count(txn)
 
     counts, finished, behind = await agent.run(lambda: workspace.store.read(read))
     return AgentInfo(

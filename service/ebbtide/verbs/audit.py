@@ -16,7 +16,7 @@ from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import parse_agent_id
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditRecord, Verification, line_of, proof_of
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text
 from ebbtide.verbs.paging import check_page_size, number_from_token, to_token
 from ebbtide.verbs.service import Service
@@ -85,7 +85,7 @@ async def list_audit(service: Service, agent_id: str, page_size: int | None, pag
     begin = number_from_token(page_token, "audit") + 1
 
     def read(txn: ReadTransaction) -> tuple[list[AuditRecord], bool]:
-        found = list(islice(txn.audit_records(begin), size + 1))
+        found = list(islice(txn.audit.records(begin), size + 1))
         return found[:size], len(found) > size
 
     async with service.fleet.using(owner) as agent:
@@ -129,11 +129,11 @@ def check_texts(command: VerifyAuditCommand, limits: LimitSettings) -> None:
 async def _verified(agent: Agent, texts: list[str]) -> AuditVerified:
     store = agent.workspace.store
     chain, found, head = Verification(agent.id), dict[bytes, int](), None
-    key = await agent.run(lambda: store.read(lambda txn: txn.proof_key()))
+    key = await agent.run(lambda: store.read(lambda txn: txn.meta.proof_key))
     sought = [] if key is None else [proof_of(key, text) for text in texts]
 
     def follow(txn: ReadTransaction, end: int) -> None:
-        for record in islice(txn.audit_records(chain.count + 1), VERIFIED_AT_ONCE):
+        for record in islice(txn.audit.records(chain.count + 1), VERIFIED_AT_ONCE):
             if record.number > end:
                 return
             chain.follow([record])
@@ -142,7 +142,7 @@ async def _verified(agent: Agent, texts: list[str]) -> AuditVerified:
             if chain.broken_at is not None:
                 return
 
-    head = await agent.run(lambda: store.read(lambda txn: txn.audit_head()))
+    head = await agent.run(lambda: store.read(lambda txn: txn.meta.audit_head))
     while True:
         before = chain.count
         await agent.run(lambda: store.read(partial(follow, end=head.number)))

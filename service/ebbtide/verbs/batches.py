@@ -11,7 +11,7 @@ from ebbtide.errors import NotFound
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_batch_id
 from ebbtide.records import AgentCounts, Batch, BatchState
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.forms import Answer, Form, refuse
 from ebbtide.verbs.paging import check_page_size, number_from_token, to_token
 from ebbtide.verbs.service import Service
@@ -61,7 +61,7 @@ async def list_batches(
         in_hand = agent.digest.in_hand
 
         def read(txn: ReadTransaction) -> list[BatchInfo]:
-            infos = (_info(batch, in_hand) for batch in txn.batches(start))
+            infos = (_info(batch, in_hand) for batch in txn.inbox.all(start))
             return list(islice((i for i in infos if state in (None, i.state)), size + 1))
 
         found = await agent.run(lambda: agent.workspace.store.read(read))
@@ -73,7 +73,7 @@ async def get_batch(service: Service, agent_id: str, batch_id: str) -> BatchInfo
     """Tell what became of a batch. BATCH_NOT_FOUND when its status is no longer kept."""
     async with service.fleet.using(parse_agent_id(agent_id)) as agent:
         number = parse_batch_id(batch_id)
-        batch = await agent.run(lambda: agent.workspace.store.read(lambda txn: txn.batch(number)))
+        batch = await agent.run(lambda: agent.workspace.store.read(lambda txn: txn.inbox.get(number)))
         return _info(_found(batch, number), agent.digest.in_hand)
 
 
@@ -164,7 +164,7 @@ async def flush(service: Service, agent_id: str, command: FlushCommand) -> Flush
 
 async def _standing(agent: Agent, last: int) -> tuple[bool, AgentCounts, int]:
     def read(txn: ReadTransaction) -> tuple[bool, AgentCounts, int]:
-        waiting = any(batch.number <= last for batch in txn.waiting())
+        waiting = any(batch.number <= last for batch in txn.inbox.waiting())
         return not waiting, txn.counts(), agent.unembedded_count(txn)
 
     return await agent.run(lambda: agent.workspace.store.read(read))

@@ -16,8 +16,7 @@ from typing import Any
 
 from ebbtide.parameters import AgentParameters
 from ebbtide.privacy.spans import Span, find, keyed, redacted
-from ebbtide.records import PersonalSpan
-from ebbtide.store.port import Identity
+from ebbtide.records import Identity, PersonalSpan
 
 
 class Door:

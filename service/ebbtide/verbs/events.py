@@ -20,7 +20,7 @@ from ebbtide.access.operations import OPERATIONS
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
 from ebbtide.fleet.runtime.watching import Watch
 from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.forms import Answer, refuse
 from ebbtide.verbs.service import Service
 
@@ -162,7 +162,7 @@ class EventStream:
 
         def read(txn: ReadTransaction) -> tuple[int, list[EventInfo]]:
             after = _position(txn, self._after)
-            return after, [_told(event) for event in islice(txn.events(after + 1), PAGE_SIZE)]
+            return after, [_told(event) for event in islice(txn.events.since(after + 1), PAGE_SIZE)]
 
         async with self._service.fleet.using(self._owner) as agent:
             after, found = await agent.run(lambda: agent.workspace.store.read(read))
@@ -172,7 +172,7 @@ class EventStream:
 
 def _position(txn: ReadTransaction, after: int | None) -> int:
     """The number after which to go on; EVENTS_GONE where the next one is not there and will never come."""
-    first, following = txn.first_event(), txn.next_event()
+    first, following = txn.events.first_number(), txn.meta.next_event
     if after is None:
         return first - 1
     if after == FROM_NOW_ON:

@@ -13,7 +13,7 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import MessageRecord, Node, Source
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.forms import Answer
 from ebbtide.verbs.paging import check_page_size, from_token, number_from_token, to_token
 from ebbtide.verbs.service import Service
@@ -132,7 +132,7 @@ async def get_focus(service: Service, agent_id: str) -> FocusInfo:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> list[NodeInfo]:
-            nodes = [txn.node(node_id) for node_id in workspace.network.focus]
+            nodes = [txn.nodes.get(node_id) for node_id in workspace.network.focus]
             return [_info(txn, workspace, node) for node in nodes if node is not None]
 
         return FocusInfo(nodes=await agent.run(lambda: workspace.store.read(read)))
@@ -147,7 +147,7 @@ async def list_nodes(service: Service, agent_id: str, page_size: int | None, pag
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> list[NodeInfo]:
-            return [_info(txn, workspace, node) for node in islice(txn.nodes(start), size + 1)]
+            return [_info(txn, workspace, node) for node in islice(txn.nodes.all(start), size + 1)]
 
         found = await agent.run(lambda: workspace.store.read(read))
     token = to_token(found[size].id[1:], "nodes") if len(found) > size else ""
@@ -161,7 +161,7 @@ async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
-            node = txn.node(number)
+            node = txn.nodes.get(number)
             return None if node is None else node_detail(txn, workspace, node)
 
         found = await agent.run(lambda: workspace.store.read(read))
@@ -255,9 +255,9 @@ def _fields(txn: ReadTransaction, workspace: Workspace, node: Node) -> dict[str,
 
 
 def _source(txn: ReadTransaction, source: Source) -> SourceInfo:
-    record = txn.message(source.message)
+    record = txn.messages.get(source.message)
     assert record is not None, "a source names a message that is kept"
-    return source_info(record, source.offset, source.length, txn.metadata(record))
+    return source_info(record, source.offset, source.length, txn.messages.metadata(record))
 
 
 def source_info(

@@ -42,7 +42,7 @@ from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
 from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.port import WriteTransaction
+from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse, shown, unnamed
 from ebbtide.verbs.inspect import NodeDetail, node_detail
@@ -173,7 +173,7 @@ def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry, pii: s
 
     def write(txn: WriteTransaction) -> Corrected:
         corrected = correction.correct(txn, wanted)
-        txn.record(msgspec.structs.replace(entry, proofs=corrected.proofs), workspace.identity.agent_id)
+        txn.audit.append(msgspec.structs.replace(entry, proofs=corrected.proofs), workspace.identity.agent_id)
         return corrected
 
     node = workspace.amend(write).node
@@ -310,7 +310,7 @@ def _delete(
         details = _in_short(wanted, deletion.outcomes)
         if details:
             entry = AuditEntry(now_ms, asker, "deleted", details, deletion.proofs)
-            txn.record(entry, workspace.identity.agent_id)
+            txn.audit.append(entry, workspace.identity.agent_id)
         return deletion
 
     return workspace.amend(write)

@@ -25,8 +25,9 @@ from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.agent_quota import Allowance
 from ebbtide.ids import AgentId, parse_agent_id
+from ebbtide.records import Identity
 from ebbtide.store.directory.data_directory import directory_name
-from ebbtide.store.port import Identity, Store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.transfer.receiving import Staged, receive
 from ebbtide.store.transfer.sending import Sending
 from ebbtide.store.translation import translated
@@ -93,7 +94,7 @@ async def export(service: Service, agent_id: str) -> Leaving:
     )
 
 
-def _store_of(agent: Agent) -> tuple[Store, Identity]:
+def _store_of(agent: Agent) -> tuple[LmdbStore, Identity]:
     return agent.workspace.store, agent.workspace.identity
 
 
@@ -178,13 +179,13 @@ async def _restored(
                 service.fleet.data,
                 source,
                 folder,
-                wanted=wish.owner,
+                expected=wish.owner,
                 rename=wish.rename,
                 defaults=service.fleet.defaults,
                 now_ms=now_ms,
-                asker=wish.asker,
+                actor=wish.asker,
                 covers=wish.covers,
-                rest=transfer.rest,
+                pause=transfer.rest,
             )
 
     with held:

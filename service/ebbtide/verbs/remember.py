@@ -29,10 +29,9 @@ from ebbtide.fleet.state.recall_filter import Echoes
 from ebbtide.ids import batch_text_id, parse_agent_id
 from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Batch, MessageRecord, PersonalSpan
+from ebbtide.records import Batch, Identity, MessageRecord, PersonalSpan
 from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
-from ebbtide.store.port import Identity
 from ebbtide.verbs.door import Door
 from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
 from ebbtide.verbs.metadata import check_flat, merged_json, metadata_json

@@ -10,10 +10,10 @@ import pytest
 
 from ebbtide.cli import app as command_line
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.port import Identity
 from tests.support.encrypted import fill, found_in
 
 
@@ -63,7 +63,7 @@ def test_agents_are_encrypted_rotated_checked_and_decrypted(
     assert run(root, "encryption", "rotate", "--all", key="old.key") == 0
     assert run(root, "check", key="old.key") == 0
     assert run(root, "check") == ExitCode.DAMAGED
-    assert "set encryption.master_key_file" in "".join(capsys.readouterr()).replace("\n", " ")
+    assert "Set encryption.master_key_file" in "".join(capsys.readouterr()).replace("\n", " ")
     assert run(root, "encryption", "decrypt", "--all", key="old.key") == 0
     assert told(root, capsys) == {"ann": (False, False), "bea": (False, False)}
     assert run(root, "check") == 0

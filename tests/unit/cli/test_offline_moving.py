@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ebbtide.cli.files.moving import AtRest
 from ebbtide.cli.offline import OfflineClient
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import LOG
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.port import Identity
 from tests.support.in_process import settings_for
 from tests.support.moving import directory, sent
 
@@ -21,7 +21,7 @@ def test_who_is_replaced_offline_is_told_of(tmp_path: Path) -> None:
     with directory(tmp_path) as data:
         store = data.create_store(Identity("ann", 1, 7, layout.FORMAT_VERSION))
         lines = sent(data, store, "export")
-        kept = store.write(lambda txn: txn.record(AuditEntry(5, "-", "deleted", {}), "ann"))
+        kept = store.write(lambda txn: txn.audit.append(AuditEntry(5, "-", "deleted", {}), "ann"))
         store.close()
         place, resting = AtRest(data, settings), OfflineClient(data, settings)
         for number in (1, 2):

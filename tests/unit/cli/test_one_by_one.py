@@ -12,9 +12,9 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.files.one_by_one import OneByOne
 from ebbtide.errors import Corrupted, NotFound, Unavailable
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.port import Identity
 from tests.support.encrypted import fill
 
 ODD = "Ann Möller"

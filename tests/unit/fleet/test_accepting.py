@@ -13,11 +13,10 @@ from ebbtide.errors import Conflict, Exhausted, Unavailable
 from ebbtide.fleet.ingest.admission import Accepted, Arrival
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Batch, MessageRecord
+from ebbtide.records import Batch, Identity, MessageRecord
 from ebbtide.store import layout
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 
 MAP_BYTES = 1 << 18
 MAX_MAP_BYTES = 1 << 19
@@ -99,11 +98,11 @@ def stored(workspace: Workspace) -> list[tuple[int, list[str]]]:
             (
                 batch.number,
                 [
-                    txn.message_text(txn.message(batch.first_message + index))
+                    txn.messages.text(txn.messages.get(batch.first_message + index))
                     for index in range(batch.message_count)
                 ],
             )
-            for batch in txn.waiting()
+            for batch in txn.inbox.waiting()
         ]
 
     found: list[tuple[int, list[str]]] = workspace.store.read(read)

@@ -98,7 +98,7 @@ def test_messages_stored_without_passages_are_found(home: Home) -> None:
     accept(home, "The boat is late.", "Tea is ready.")
     accept(home, "Another boat.")
     before = seen(home.workspace.open_archive.loaded)  # type: ignore[arg-type]
-    home.store.write(lambda txn: txn.delete(layout.PASSAGES, layout.u64(2)))
+    home.store.write(lambda txn: txn.tables.delete(layout.PASSAGES, layout.u64(2)))
     home.reopen()
     assert asked(home, "tea") == ["Ann: Tea is ready."]
     assert seen(home.workspace.open_archive.loaded) == before  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ class Follower:
 
     def news(self) -> list[Event]:
         """What was told since, after following it."""
-        events = self.home.store.read(lambda txn: list(txn.events(self.seen + 1)))
+        events = self.home.store.read(lambda txn: list(txn.events.since(self.seen + 1)))
         assert [event.sequence for event in events] == list(range(self.seen + 1, self.seen + 1 + len(events)))
         self.seen += len(events)
         for event in events:

@@ -65,14 +65,14 @@ def follows(home: Home) -> bool:
 
 def texts(home: Home) -> list[str | None]:
     def read(txn: Any) -> list[str | None]:
-        return [txn.message_text(record) for record in txn.messages()]
+        return [txn.messages.text(record) for record in txn.messages.all()]
 
     found: list[str | None] = home.store.read(read)
     return found
 
 
 def chunk_count(home: Home) -> int:
-    count: int = home.store.read(lambda txn: len(list(txn.items(layout.CHUNKS))))
+    count: int = home.store.read(lambda txn: len(list(txn.tables.items(layout.CHUNKS))))
     return count
 
 
@@ -88,7 +88,7 @@ def test_with_none_texts_go_with_the_digest(home: Home) -> None:
     assert texts(home) == [None]
     assert chunk_count(home) == 0
     assert follows(home)
-    [record] = home.store.read(lambda txn: list(txn.messages()))
+    [record] = home.store.read(lambda txn: list(txn.messages.all()))
     assert (record.speaker, record.accepted_at_ms, record.is_withdrawn) == ("Ann", 5, True)
 
 
@@ -188,7 +188,7 @@ def test_steps_are_small_and_go_on_after_a_close(home: Home, monkeypatch: pytest
     home.reopen()
     swept(home)
     assert texts(home) == [None] * 12
-    assert home.store.read(lambda txn: txn.texts_from()) == 13
+    assert home.store.read(lambda txn: txn.meta.texts_from) == 13
     assert len(recollected(home, "boat")) > 0
     assert swept(home) == 1
 
@@ -235,10 +235,10 @@ def test_passages_that_are_missing_are_made_anew(home: Home) -> None:
     home.workspace.change_parameters({"retention": "none"})
     home.remember([(BOAT, [])], {})
     key = layout.u64(1)
-    kept = home.store.read(lambda txn: txn.passages_of(1))
+    kept = home.store.read(lambda txn: txn.passages.get(1))
     wrong = [msgspec.structs.replace(entry, told_by=(7,)) for entry in kept]
     for value in (layout.encode(wrong), b"\xc1"):
-        home.store.write(lambda txn, value=value: txn.put(layout.PASSAGES, key, value))
+        home.store.write(lambda txn, value=value: txn.tables.put(layout.PASSAGES, key, value))
         assert [finding.is_repairable for finding in home.faults()] == [True]
         assert rebuild_store(home.store.store) == []
         home.reopen()

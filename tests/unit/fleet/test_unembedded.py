@@ -19,12 +19,11 @@ from ebbtide.fleet.archive.unembedded import (
     next_unembedded,
     unembedded_count,
 )
-from ebbtide.records import Batch, EmbeddedMessage, EmbeddingState, MessageRecord
+from ebbtide.records import Batch, EmbeddedMessage, EmbeddingState, Identity, MessageRecord
 from ebbtide.retrieval.passages import LONGEST
 from ebbtide.store import layout
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 
 A, B = "builtin:a", "ollama:b"
 MIB = 1 << 20
@@ -45,7 +44,7 @@ def said(store: LmdbStore, *texts: str) -> None:
     """A batch of messages by Ann is accepted."""
 
     def write(txn: object) -> None:
-        first, number = txn.next_message_number(), txn.next_batch_number()  # type: ignore[attr-defined]
+        first, number = txn.meta.next_message_number, txn.meta.next_batch_number  # type: ignore[attr-defined]
         records = [
             MessageRecord(first + i, number, i, "user", "Ann", "", 5, 5, "", layout.text_key(text))
             for i, text in enumerate(texts)
@@ -161,16 +160,16 @@ def test_a_store_that_does_not_tell_a_size_has_that_of_its_vectors(store: LmdbSt
     """What an older version wrote is embedded anew when the size has changed, and not before; questions go on."""
     said(store, "one", "two", "three")
     keep(store, work_of(store, A), [None, vector(0), vector(1)])
-    state = store.read(lambda txn: txn.embedding_state())
+    state = store.read(lambda txn: txn.meta.embedding)
     assert state.dimension == 4
 
     def as_before(txn: object) -> None:
-        txn.put(layout.META, b"embedding", layout.encode((A, state.stamp, 3)))  # type: ignore[attr-defined]
+        txn.tables.put(layout.META, b"embedding", layout.encode((A, state.stamp, 3)))  # type: ignore[attr-defined]
         three = EmbeddedMessage(state.stamp, (np.ones(1, dtype="<f2").tobytes(),))
-        txn.put_embedded(3, three)  # type: ignore[attr-defined]
+        txn.vectors.put(3, three)  # type: ignore[attr-defined]
 
     store.write(as_before)
-    assert store.read(lambda txn: txn.embedding_state()) == EmbeddingState(A, state.stamp, 3, 0)
+    assert store.read(lambda txn: txn.meta.embedding) == EmbeddingState(A, state.stamp, 3, 0)
     assert vectors_held(store) == {1: vector(0).tolist()}
     assert left(store, A, 4) == 0 and left(store, A, 1) == 3
 
@@ -194,11 +193,11 @@ def test_a_text_withdrawn_meanwhile_gets_no_vector(store: LmdbStore) -> None:
     work = work_of(store, A)
 
     def withdraw(txn: object) -> None:
-        record = txn.message(2)  # type: ignore[attr-defined]
-        key = txn.put_chunk("      ")  # type: ignore[attr-defined]
+        record = txn.messages.get(2)  # type: ignore[attr-defined]
+        key = txn.texts.put("      ")  # type: ignore[attr-defined]
         changed = msgspec.structs.replace(record, text_key=key)
-        txn.put(layout.MESSAGES, layout.u64(2), layout.encode(changed))  # type: ignore[attr-defined]
-        txn.drop_chunk(record.text_key)  # type: ignore[attr-defined]
+        txn.tables.put(layout.MESSAGES, layout.u64(2), layout.encode(changed))  # type: ignore[attr-defined]
+        txn.texts.drop(record.text_key)  # type: ignore[attr-defined]
 
     store.write(withdraw)
     assert keep(store, work) == {1, 3}
@@ -216,9 +215,9 @@ def test_a_mark_set_back_is_not_moved_on_by_an_answer_under_way(store: LmdbStore
     under_way = work_of(store, A)
 
     def forget_first(txn: object) -> None:
-        txn.delete(layout.VECTORS, layout.u64(1))  # type: ignore[attr-defined]
-        state = txn.embedding_state()  # type: ignore[attr-defined]
-        txn.set_embedding_state(EmbeddingState(state.model, state.stamp, 0))  # type: ignore[attr-defined]
+        txn.tables.delete(layout.VECTORS, layout.u64(1))  # type: ignore[attr-defined]
+        state = txn.meta.embedding  # type: ignore[attr-defined]
+        txn.meta.set(embedding=EmbeddingState(state.model, state.stamp, 0))  # type: ignore[attr-defined]
 
     store.write(forget_first)
     keep(store, under_way)
@@ -231,8 +230,8 @@ def test_what_has_vectors_already_is_passed_over(store: LmdbStore) -> None:
     said(store, *(f"message {place}" for place in range(count)))
     while (work := store.read(lambda txn: next_unembedded(txn, A, 0))) is not None:
         keep(store, work)
-    state = store.read(lambda txn: txn.embedding_state())
-    store.write(lambda txn: txn.set_embedding_state(EmbeddingState(A, state.stamp, 0)))
+    state = store.read(lambda txn: txn.meta.embedding)
+    store.write(lambda txn: txn.meta.set(embedding=EmbeddingState(A, state.stamp, 0)))
     assert numbers(work_of(store, A)) == []
     keep(store, work_of(store, A))
     assert left(store, A) == 5

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
 
-import msgspec
 import pytest
 
 from ebbtide.errors import Exhausted
@@ -18,7 +16,6 @@ from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Said, outside
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
-from ebbtide.store import layout
 from tests.property.homes import Home, shortened, snapshot
 from tests.unit.fleet.test_archive import seen
 
@@ -91,16 +88,17 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
         living = sorted(home.nodes())
         for node_id in dice.sample(living, min(len(living), dice.randint(0, 3))):
             linked = sum(
-                node_id in (link.source, link.target) for link in home.store.read(lambda t: list(t.links()))
+                node_id in (link.source, link.target)
+                for link in home.store.read(lambda t: list(t.links.all()))
             )
             [outcome] = delete(home, node_id).outcomes
             assert isinstance(outcome, Deleted)
             assert outcome.links_removed == linked
-            links = home.store.read(lambda txn: list(txn.links()))
+            links = home.store.read(lambda txn: list(txn.links.all()))
             assert all(node_id not in (link.source, link.target) for link in links)
         for node_id in dice.sample(sorted(home.nodes()), min(len(home.nodes()), dice.randint(0, 2))):
             correct(home, node_id, " ".join(dice.sample(WORDS, 3)))
-        messages = home.store.read(lambda txn: [record.number for record in txn.messages()])
+        messages = home.store.read(lambda txn: [record.number for record in txn.messages.all()])
         delete(
             home, *(Said(number) for number in dice.sample(messages, min(len(messages), dice.randint(0, 2))))
         )
@@ -110,11 +108,11 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
 def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
     """One outcome each, in order; who is named twice is there once; a link between two of them counts once."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
-    links = len(home.store.read(lambda txn: list(txn.links())))
+    links = len(home.store.read(lambda txn: list(txn.links.all())))
     done = delete(home, 2, 9, 1, 2)
     gone = [outcome for outcome in done.outcomes if isinstance(outcome, Deleted)]
     assert [one.node_id for one in gone] == [2, 1] and done.outcomes == [gone[0], None, gone[1], None]
-    left = len(home.store.read(lambda txn: list(txn.links())))
+    left = len(home.store.read(lambda txn: list(txn.links.all())))
     assert sum(one.links_removed for one in gone) == links - left
     assert_it_agrees(home)
 
@@ -176,17 +174,17 @@ def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
     """When the disk does not take it, what nobody cites is found as before; afterwards it goes."""
     home.remember([("the boat is late", []), ("tea is ready", [])], {})
     delete(home, 1)
-    text = home.store.read(lambda txn: txn.message_text(txn.message(1)))
+    text = home.store.read(lambda txn: txn.messages.text(txn.messages.get(1)))
     home.store.is_full = True
     with pytest.raises(Exhausted):
         delete(home, Said(1))
     home.store.is_full = False
-    assert home.store.read(lambda txn: txn.message_text(txn.message(1))) == text
+    assert home.store.read(lambda txn: txn.messages.text(txn.messages.get(1))) == text
     assert_it_agrees(home)
     [outcome] = delete(home, Said(1)).outcomes
     assert isinstance(outcome, Deleted) and outcome.links_removed == 0
     assert text.split() == ["…", "|", "tea", "is", "ready", "|"] and outcome.bytes_withdrawn == 5
-    assert home.store.read(lambda txn: txn.message_text(txn.message(1))).strip() == "tea is ready"
+    assert home.store.read(lambda txn: txn.messages.text(txn.messages.get(1))).strip() == "tea is ready"
     assert_it_agrees(home)
 
 
@@ -205,23 +203,3 @@ def test_what_others_cite_stays(
 ) -> None:
     """Of a span that others share only their part is spared."""
     assert list(outside(spans, others)) == left
-
-
-def test_a_record_written_before_messages_had_metadata_is_read(home: Home) -> None:
-    """It tells its batch's while that is kept, and is deleted and counted like any other."""
-    home.remember([("the anchor is rusty", [])], {})
-
-    def age(txn: Any) -> None:
-        old = msgspec.structs.astuple(txn.message(1))[:10]
-        txn.put(layout.MESSAGES, layout.u64(1), layout.encode(old))
-        [batch] = txn.batches()
-        txn.put(
-            layout.BATCHES, layout.u64(1), layout.encode(msgspec.structs.replace(batch, metadata='{"a":1}'))
-        )
-
-    home.store.write(age)
-    home.reopen()
-    found, _ = home.workspace.recollect(Wanted("anchor", 10, metadata={"a": 1}), 10, len)
-    assert [one.source.metadata for one in found.memories] == [{"a": 1}]
-    delete(home, 1)
-    assert home.workspace.recollect(Wanted("rusty", 10), 10, len)[0].memories == ()

@@ -1,4 +1,4 @@
-"""A chain of audit records shows whatever was changed, dropped, swapped or put in."""
+"""A chain of audit records detects every changed, removed, swapped or inserted record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from ebbtide.store.audit.erased_agents import HEAD, LOG, ErasedAgents
-from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead, Verification, line_of, proof_of, sealed
+from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead, Verification, chained, line_of, proof_of
+from tests.support.erased_log import records_of, verified_log
 
 KEY = b"k" * 32
 
@@ -24,7 +25,7 @@ def chain(count: int, agent_id: str = "ann") -> list[AuditRecord]:
     for number in range(count):
         proofs = (proof_of(KEY, f"text {number}"),) if number % 2 else ()
         records.append(
-            sealed(AuditEntry(number, "-", "forgotten", {"nodes": number}, proofs), agent_id, head)
+            chained(AuditEntry(number, "-", "forgotten", {"nodes": number}, proofs), agent_id, head)
         )
         head = ChainHead(records[-1].number, records[-1].hash)
     return records
@@ -38,7 +39,7 @@ def verified(records: list[AuditRecord], head: AuditRecord) -> Verification:
 
 
 def test_anybody_can_follow_a_chain() -> None:
-    """With nothing but lines and hashes: SHA-256 of each line is its hash, and the next line names it."""
+    """The records alone verify a chain: each line has the SHA-256 of the previous line."""
     records = chain(5)
     assert verified(records, records[-1]).broken_at is None
     for record in records:
@@ -72,7 +73,7 @@ TAMPERED: dict[str, tuple[Callable[[list[AuditRecord]], object], int]] = {
 
 @pytest.mark.parametrize("how", TAMPERED)
 def test_what_was_tampered_with_is_named(how: str) -> None:
-    """The first record that does not fit is named."""
+    """Verification names the first record that does not fit."""
     records = chain(5)
     head = records[-1]
     tamper, broken = TAMPERED[how]
@@ -82,44 +83,48 @@ def test_what_was_tampered_with_is_named(how: str) -> None:
 
 
 def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
-    """Each erased agent is a line with proofs beside it; a line that was cut off makes room, a changed one shows."""
+    """Each erased agent has a line with proofs. A truncated line is overwritten; a changed one is detected."""
     log = ErasedAgents(tmp_path)
-    assert list(log.records()) == [] and log.head() == ChainHead()
+    assert list(records_of(log)) == [] and log.head() == ChainHead()
     first = log.append(AuditEntry(1, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),)), "ann", KEY)
     with (tmp_path / "audit" / LOG).open("ab") as file:
         file.write(b'{"text": "half a li')
     second = log.append(AuditEntry(2, "-", "agent_erased", {}), "记忆", b"")
     assert [first.number, second.number] == [1, 2]
 
-    verification = log.verified
-    assert verification().broken_at is None and verification().count == 2
-    assert log.holds(1, " one ") and not log.holds(1, "two") and not log.holds(2, "one")
-    assert [line_of(record).agent_id for record in log.records()] == ["ann", "记忆"]  # type: ignore[union-attr]
+    found = verified_log(log)
+    assert found.broken_at is None and found.count == 2
+    assert (
+        log.held(1, [" one "]) == [True]
+        and log.held(1, ["two"]) == [False]
+        and log.held(2, ["one"]) == [False]
+    )
+    assert [line_of(record).agent_id for record in records_of(log)] == ["ann", "记忆"]  # type: ignore[union-attr]
     content = (tmp_path / "audit" / LOG).read_bytes()
     (tmp_path / "audit" / LOG).write_bytes(content.replace(b'nodes\\":1', b'nodes\\":2'))
-    assert verification().broken_at == 1
+    assert verified_log(log).broken_at == 1
     (tmp_path / "audit" / LOG).write_bytes(content)
     (tmp_path / "audit" / "1.proofs").unlink()
-    assert verification().broken_at == 1
+    assert verified_log(log).broken_at == 1
 
 
 def test_an_erasure_is_told_once_and_never_left_out(tmp_path: Path) -> None:
-    """Resumed after others were told beside it, it is found; another one of the same moment is not taken for it."""
+    """A resumed deletion finds its record among later ones, and does not confuse it with another of the same time."""
     log = ErasedAgents(tmp_path)
     entry = AuditEntry(5, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),))
-    first = log.tell(entry, "ann", KEY, after=0)
+    first = log.ensure(entry, "ann", KEY, after=0)
     for name in ("bea", "cia"):
-        log.tell(AuditEntry(5, "-", "agent_erased", {}), name, b"", after=0)
-    assert log.tell(AuditEntry(5, "-", "agent_erased", {"readable": False}), "ann", b"", after=0) == first
-    assert log.tell(AuditEntry(5, "-", "agent_erased", {}), "ann", b"", after=3).number == 4
+        log.ensure(AuditEntry(5, "-", "agent_erased", {}), name, b"", after=0)
+    assert log.ensure(AuditEntry(5, "-", "agent_erased", {"readable": False}), "ann", b"", after=0) == first
+    assert log.ensure(AuditEntry(5, "-", "agent_erased", {}), "ann", b"", after=3).number == 4
     threads = [
-        threading.Thread(target=log.tell, args=(entry, f"a{n}", KEY), kwargs={"after": 4}) for n in range(8)
+        threading.Thread(target=log.ensure, args=(entry, f"a{n}", KEY), kwargs={"after": 4}) for n in range(8)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    found = log.verified()
+    found = verified_log(log)
     assert (found.broken_at, found.count) == (None, 12)
 
 
@@ -133,52 +138,52 @@ def kept_log(path: Path, count: int) -> ErasedAgents:
 
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_a_log_of_erased_agents_that_was_cut_shows(tmp_path: Path, left: int) -> None:
-    """By the head that is noted beside it; without that by the want of it, or proofs of no record; and for good."""
+    """A truncated log is detected by its head file, by a missing head file, or by proofs without a record."""
     log = kept_log(tmp_path, 3)
-    assert log.verified().broken_at is None
+    assert verified_log(log).broken_at is None
     file = tmp_path / "audit" / LOG
     cut = b"".join(file.read_bytes().splitlines(keepends=True)[:left])
     for how in ("cut", "removed") if left == 0 else ("cut",):
         file.write_bytes(cut)
         if how == "removed":
             file.unlink()
-        found = log.verified()
+        found = verified_log(log)
         assert (found.broken_at, bool(found.problem)) == (left + 1, True)
     head = tmp_path / "audit" / HEAD
     noted = head.read_bytes()
     head.unlink()
-    assert log.verified().broken_at is not None
+    assert verified_log(log).broken_at is not None
     head.write_bytes(b"nonsense")
-    assert log.verified().broken_at is not None
+    assert verified_log(log).broken_at is not None
     if left:
         lines = [msgspec.json.decode(line) for line in cut.splitlines()]
         head.write_bytes(msgspec.json.encode({"number": left, "hash": lines[-1]["hash"]}))
-        assert log.verified().broken_at == left + 1, "its proofs are there"
+        assert verified_log(log).broken_at == left + 1, "its proofs are there"
         for number in range(left + 1, 4):
             (tmp_path / "audit" / f"{number}.proofs").rename(tmp_path / f"{number}")
-        assert log.verified().broken_at is None, "whoever may write every file cannot be found out here"
+        assert verified_log(log).broken_at is None, "whoever may write every file cannot be found out here"
         for number in range(left + 1, 4):
             (tmp_path / f"{number}").rename(tmp_path / "audit" / f"{number}.proofs")
     head.write_bytes(noted)
     fresh = log.append(AuditEntry(9, "-", "agent_erased", {}, (proof_of(KEY, "nine"),)), "bea", KEY)
-    assert fresh.number == 4 and log.holds(3, "t3") and log.holds(4, "nine"), (
+    assert fresh.number == 4 and log.held(3, ["t3"]) == [True] and log.held(4, ["nine"]) == [True], (
         "nothing that is left is written over"
     )
-    assert log.verified().broken_at == left + 1
+    assert verified_log(log).broken_at == left + 1
 
 
 def test_a_crash_before_the_head_is_noted_is_no_cut(tmp_path: Path) -> None:
-    """The log is one record longer then; the next record, or the end of the erasure, notes it."""
+    """The log may be one record longer than its head file; the next record or a resumed deletion updates it."""
     log = kept_log(tmp_path, 2)
     head = tmp_path / "audit" / HEAD
     before = head.read_bytes()
     entry = AuditEntry(3, "-", "agent_erased", {})
-    third = log.tell(entry, "ann", KEY, after=2)
+    third = log.ensure(entry, "ann", KEY, after=2)
     after = head.read_bytes()
     head.write_bytes(before)
-    assert log.verified().broken_at is None
-    assert log.tell(entry, "ann", KEY, after=2) == third
+    assert verified_log(log).broken_at is None
+    assert log.ensure(entry, "ann", KEY, after=2) == third
     assert head.read_bytes() == after
     head.write_bytes(before)
     assert log.append(entry, "bea", KEY).number == 4
-    assert log.verified().broken_at is None and log.verified().count == 4
+    assert verified_log(log).broken_at is None and verified_log(log).count == 4

@@ -1,4 +1,4 @@
-"""The consistency checker finds what is broken, and rebuild mends what is derived."""
+"""The consistency checker finds damage, and a rebuild repairs what is derived."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ebbtide.records import (
     Batch,
     EmbeddedMessage,
     EmbeddingState,
+    Identity,
     Link,
     MessageRecord,
     Node,
@@ -29,11 +30,9 @@ from ebbtide.records import (
 from ebbtide.store import layout
 from ebbtide.store.encryption.seal import Seal
 from ebbtide.store.integrity.check import check_store
-from ebbtide.store.integrity.check_entries import MAX_FINDINGS
+from ebbtide.store.integrity.entries import MAX_FINDINGS
 from ebbtide.store.integrity.rebuild import rebuild_store
-from ebbtide.store.integrity.shape import NUMBERS, SIZES
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 
 TEXT = "外婆住在团岛。She lives there."
 
@@ -61,10 +60,10 @@ def _fill(txn: Any) -> None:
             Batch(number, 5, number, 1, idempotency_key=f"k{number}"), [record], [TEXT], Receipt(number, b"h")
         )
         if number == 1:
-            txn.finish_batch(batch)
+            txn.inbox.finish(batch)
         if number == 2:
-            txn.park_batch(batch)
-    own = txn.put_chunk("rephrased")
+            txn.inbox.park(batch)
+    own = txn.texts.put("rephrased")
     nodes = [
         Node(1, "外婆住在团岛。", "p", (), 1, 7, sources=(Source(1, 0, 21),)),
         Node(2, "rephrased", "p", (), 1, 9, sources=(Source(1, 0, len(TEXT.encode())),), first_key=own),
@@ -82,21 +81,21 @@ def _fill(txn: Any) -> None:
     txn.apply(Change(scanned=np.array([1]), scanned_in=1))
 
 
-def _put(table: bytes, key: bytes, value: bytes) -> Callable[[Any], None]:
-    return lambda txn: txn.put(table, key, value)
+def _put(table: layout.Table[Any], key: bytes, value: bytes) -> Callable[[Any], None]:
+    return lambda txn: txn.tables.put(table, key, value)
 
 
-def _delete(table: bytes, key: bytes) -> Callable[[Any], None]:
-    return lambda txn: txn.delete(table, key)
+def _delete(table: layout.Table[Any], key: bytes) -> Callable[[Any], None]:
+    return lambda txn: txn.tables.delete(table, key)
 
 
-def _amended(table: bytes, number: int, **changes: Any) -> Callable[[Any], None]:
-    """Change some fields of a record."""
+def _amended(table: layout.Table[Any], number: int, **changes: Any) -> Callable[[Any], None]:
+    """Return a function that changes fields of a record."""
     kind = {layout.BATCHES: Batch, layout.MESSAGES: MessageRecord}[table]
 
     def amend(txn: Any) -> None:
-        record = layout.decode(txn.get(table, layout.u64(number)), type=kind)
-        txn.put(table, layout.u64(number), layout.encode(msgspec.structs.replace(record, **changes)))
+        record = layout.decode(txn.tables.get(table, layout.u64(number)), type=kind)
+        txn.tables.put(table, layout.u64(number), layout.encode(msgspec.structs.replace(record, **changes)))
 
     return amend
 
@@ -109,7 +108,7 @@ def _passing(
 
 
 def _frame_of(size: int) -> bytes:
-    """The beginning of a Zstandard frame that says how much it becomes."""
+    """The header of a Zstandard frame that declares a size."""
     return b"\x28\xb5\x2f\xfd\xe0" + size.to_bytes(8, "little") + bytes(16)
 
 
@@ -117,7 +116,7 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
     "links of a node that is gone": _put(layout.LINKS, layout.u64(9), layout.link_value(1, 1, 0.5, 0)),
     "a link without its backlink": _delete(layout.BACKLINKS, layout.u64(2)),
     "a backlink without its link": _put(layout.BACKLINKS, layout.u64(2), layout.backlink_value(2, 1)),
-    "a counter of a node that is gone": lambda txn: txn.put_scans({77: ScanState(1, 1)}),
+    "a counter of a node that is gone": lambda txn: txn.scans.put(77, ScanState(1, 1)),
     "a focus that names the gone": _put(layout.META, b"focus", layout.encode((9,))),
     "a focus that names one twice": _put(layout.META, b"focus", layout.encode((2, 2))),
     "a chunk counted wrongly": _put(layout.CHUNK_REFERENCES, layout.text_key(TEXT), layout.u32(9)),
@@ -138,24 +137,24 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
         layout.META, b"embedding", layout.encode(EmbeddingState("m", 1, 1 << 52))
     ),
     "a vector that is no direction": lambda txn: (
-        txn.set_embedding_state(EmbeddingState("m", 1, 1)),
-        txn.put_embedded(1, EmbeddedMessage(1, (bytes(8),))),
+        txn.meta.set(embedding=EmbeddingState("m", 1, 1)),
+        txn.vectors.put(1, EmbeddedMessage(1, (bytes(8),))),
     ),
     "a vector that is no number": lambda txn: (
-        txn.set_embedding_state(EmbeddingState("m", 1, 1)),
-        txn.put_embedded(1, EmbeddedMessage(1, (b"\x00\x7e" * 4,))),
+        txn.meta.set(embedding=EmbeddingState("m", 1, 1)),
+        txn.vectors.put(1, EmbeddedMessage(1, (b"\x00\x7e" * 4,))),
     ),
-    "a chunk nobody refers to": lambda txn: txn.put_chunk("an orphan"),
+    "a chunk nobody refers to": lambda txn: txn.texts.put("an orphan"),
 }
 
 LOST: dict[str, Callable[[Any], None]] = {
-    "a node under another's key": lambda txn: txn.put(
-        layout.NODES, layout.u64(5), txn.get(layout.NODES, layout.u64(1))
+    "a node under another's key": lambda txn: txn.tables.put(
+        layout.NODES, layout.u64(5), txn.tables.get(layout.NODES, layout.u64(1))
     ),
     "a node that cannot be decoded": _put(layout.NODES, layout.u64(2), b"\xc1"),
     "a message whose text is gone": _delete(layout.CHUNKS, layout.text_key(TEXT)),
-    "a text that is not what its key says": lambda txn: txn.put(
-        layout.CHUNKS, layout.text_key(TEXT), txn.get(layout.CHUNKS, layout.text_key("rephrased"))
+    "a text that is not what its key says": lambda txn: txn.tables.put(
+        layout.CHUNKS, layout.text_key(TEXT), txn.tables.get(layout.CHUNKS, layout.text_key("rephrased"))
     ),
     "a text that cannot be decompressed": _put(layout.CHUNKS, layout.text_key(TEXT), b"torn"),
     "a cited message that is gone": _delete(layout.MESSAGES, layout.u64(1)),
@@ -176,16 +175,16 @@ LOST: dict[str, Callable[[Any], None]] = {
     "an id that could be given twice": _put(layout.META, b"next_node_id", layout.u64(2)),
     "a message number that could be given twice": _put(layout.META, b"next_message_number", layout.u64(3)),
     "a batch number that could be given twice": _put(layout.META, b"next_batch_number", layout.u64(3)),
-    "a scan in a pass to come": lambda txn: txn.put_scans({1: ScanState(1, 9)}),
+    "a scan in a pass to come": lambda txn: txn.scans.put(1, ScanState(1, 9)),
     "a pass out of turn": lambda txn: txn.apply(Change(pass_state=PassState(7, "scan", 3), owed_passes=1)),
     "a pass nobody owes": lambda txn: txn.apply(Change(pass_state=PassState(2, "scan", 3), owed_passes=0)),
-    "a waiting batch that is not in the inbox": lambda txn: txn.clear(layout.INBOX),
+    "a waiting batch that is not in the inbox": lambda txn: txn.tables.clear(layout.INBOX),
     "an inbox entry without its batch": _put(layout.INBOX, layout.u64(50), layout.u64(50)),
     "a batch at another place": lambda txn: (
-        txn.clear(layout.INBOX),
-        txn.put(layout.INBOX, layout.u64(50), layout.u64(3)),
+        txn.tables.clear(layout.INBOX),
+        txn.tables.put(layout.INBOX, layout.u64(50), layout.u64(3)),
     ),
-    "a parked batch that is not listed": lambda txn: txn.clear(layout.PARKED),
+    "a parked batch that is not listed": lambda txn: txn.tables.clear(layout.PARKED),
     "a batch digested twice": _put(layout.DIGESTED, layout.u64(50), layout.u64(1)),
     "a batch that is queued twice": _put(layout.INBOX, layout.u64(2), layout.u64(3)),
     "a place in the inbox that could be given twice": _put(layout.META, b"next_position", layout.u64(3)),
@@ -203,25 +202,25 @@ LOST: dict[str, Callable[[Any], None]] = {
         layout.MESSAGES, 1, personal=(PersonalSpan("email", 40, 1 << 20),)
     ),
     "metadata that is gone": _amended(layout.MESSAGES, 1, metadata_key=bytes(32)),
-    "metadata that is no object": lambda txn: _amended(layout.MESSAGES, 1, metadata_key=txn.put_chunk("[1]"))(
+    "metadata that is no object": lambda txn: _amended(layout.MESSAGES, 1, metadata_key=txn.texts.put("[1]"))(
         txn
     ),
     "metadata of a batch that is no object": _amended(layout.BATCHES, 1, metadata="5"),
-    "a relation that its name does not find": lambda txn: txn.put(
+    "a relation that its name does not find": lambda txn: txn.tables.put(
         layout.RELATION_IDS, layout.text_key("上文"), layout.u32(1)
     ),
-    "a name without a relation": lambda txn: txn.put(
+    "a name without a relation": lambda txn: txn.tables.put(
         layout.RELATION_IDS, layout.text_key("else"), layout.u32(7)
     ),
     "a link that stands twice": _put(layout.LINKS, layout.u64(1), layout.link_value(2, 1, 0.25, 0)),
     "a strength that is no number": _put(layout.LINKS, layout.u64(1), layout.link_value(2, 2, nan, 0)),
-    "a node scanned more often than there were passes": lambda txn: txn.put_scans({1: ScanState(7, 1)}),
+    "a node scanned more often than there were passes": lambda txn: txn.scans.put(1, ScanState(7, 1)),
     "a receipt under another key": _put(layout.RECEIPTS, b"k" * 32, layout.encode(Receipt(2, b"h"))),
     "a pass that visits a node twice": _passing(drawn=(1, 1)),
     "a pass that visits a node to come": _passing(drawn=(3,)),
     "a pass behind a node that it does not visit": _passing(drawn=(1,), after=(0, 2)),
     "a pass that began with nodes to come": _passing(start_id=9),
-    "a chunk that says it is endless": lambda txn: txn.put(
+    "a chunk that says it is endless": lambda txn: txn.tables.put(
         layout.CHUNKS, layout.text_key(TEXT), _frame_of(1 << 40)
     ),
     "a receipt for a batch that is gone": _put(layout.RECEIPTS, b"k" * 32, layout.encode(Receipt(50, b"h"))),
@@ -230,7 +229,7 @@ LOST: dict[str, Callable[[Any], None]] = {
 
 @pytest.mark.parametrize("what", REPAIRABLE)
 def test_derived_damage_is_found_and_mended(store: LmdbStore, what: str) -> None:
-    """What is derived, when it is off, is a finding; rebuild makes it anew and nothing is found any more."""
+    """Wrong derived entries are findings, and a rebuild repairs them."""
     store.write(REPAIRABLE[what])
     findings = check_store(store)
     assert findings
@@ -241,11 +240,15 @@ def test_derived_damage_is_found_and_mended(store: LmdbStore, what: str) -> None
 
 @pytest.mark.parametrize("what", LOST)
 def test_ground_damage_is_found_and_never_invented_away(store: LmdbStore, what: str) -> None:
-    """What cannot be derived is a finding that rebuild does not hide."""
+    """Damaged ground state is a finding that a rebuild does not hide."""
     store.write(LOST[what])
     findings = check_store(store)
     assert any(not finding.is_repairable for finding in findings), findings
 
+
+SIZES = [
+    (table, table.key.size or 0, table.value.size) for table in layout.TABLES if table is not layout.META
+]
 
 FAR = (2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 
@@ -281,25 +284,28 @@ BEYOND: dict[str, Callable[[Any], None]] = {
     "an event far away": _put(layout.EVENTS, layout.u64(2**64 - 1), b""),
     **{
         f"{name.decode()} = {far}": _put(layout.META, name, layout.u64(far))
-        for name in NUMBERS
+        for name, entry in layout.ENTRIES.items()
+        if entry.codec.size == 8
         for far in FAR
     },
     **{
-        f"a key of {table.decode()}": _put(table, layout.u64(2**64 - 1), bytes(value_bytes or 0))
-        for table, (key_bytes, value_bytes) in SIZES.items()
+        f"a key of {table.name.decode()}": _put(table, layout.u64(2**64 - 1), bytes(value_bytes or 0))
+        for table, key_bytes, value_bytes in SIZES
         if key_bytes == 8
     },
     **{
-        f"a key of a wrong size in {table.decode()}": _put(
+        f"a key of a wrong size in {table.name.decode()}": _put(
             table, b"k" * (key_bytes + 1), bytes(value_bytes or 0)
         )
-        for table, (key_bytes, value_bytes) in SIZES.items()
-        if table not in layout.KEYED_BY_TEXT  # HMACs in a sealed store
+        for table, key_bytes, value_bytes in SIZES
+        if not table.text_kind  # HMACs in a sealed store
     },
     **{
-        f"a value of a wrong size in {table.decode()}": _put(table, b"k" * key_bytes, bytes(value_bytes + 1))
-        for table, (key_bytes, value_bytes) in SIZES.items()
-        if value_bytes is not None and table not in layout.SORTED_TABLES  # LMDB keeps these at one size
+        f"a value of a wrong size in {table.name.decode()}": _put(
+            table, b"k" * key_bytes, bytes(value_bytes + 1)
+        )
+        for table, key_bytes, value_bytes in SIZES
+        if value_bytes is not None and not table.has_duplicates  # LMDB keeps these at one size
     },
     **{
         f"{name} of a wrong size": _put(layout.META, name.encode(), b"12345")
@@ -310,17 +316,17 @@ BEYOND: dict[str, Callable[[Any], None]] = {
 
 @pytest.mark.parametrize("what", BEYOND)
 def test_numbers_beyond_their_bounds_are_found_and_stop_nothing(store: LmdbStore, what: str) -> None:
-    """What an older version let in is a finding: the checker neither fails over it nor loops as often as it says."""
+    """Values beyond their bounds are findings; the checker neither fails nor loops as often as they say."""
     store.write(BEYOND[what])
     assert check_store(store), what
 
 
 def test_findings_are_bounded(store: LmdbStore) -> None:
-    """Of a store in which everything is wrong no more findings are kept than anybody reads."""
+    """The checker stops after MAX_FINDINGS findings."""
 
     def fill(txn: Any) -> None:
         for number in range(100, MAX_FINDINGS + 200):
-            txn.put(layout.PARKED, layout.u64(number), b"x")
+            txn.tables.put(layout.PARKED, layout.u64(number), b"x")
 
     store.write(fill)
     assert len(check_store(store)) == MAX_FINDINGS

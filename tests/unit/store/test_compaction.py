@@ -1,4 +1,4 @@
-"""A compaction leaves no byte that nothing refers to, loses nothing, and can be cut off at any moment."""
+"""A compaction removes all deleted data, loses no entry, and survives an interruption at any moment."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import lmdb
 import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
-from ebbtide.records import Link, Node
+from ebbtide.records import Identity, Link, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import FRESH_FILE, LmdbStore
-from ebbtide.store.port import Identity
 from tests.support.process import ROOT
 from tests.support.scanning import Traces
 
@@ -31,7 +29,7 @@ KEPT = "The harbour smells of tar and oranges in the morning"
 
 
 def filled(path: Path) -> LmdbStore:
-    """A store in which texts of many sizes were kept and erased among others: pages were split, shared and freed."""
+    """A store in which texts of many sizes were written and erased, so pages were split, shared and freed."""
     path.mkdir(exist_ok=True)
     store = LmdbStore.create(path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **MAPS)
     for number in range(1, 120):
@@ -44,25 +42,28 @@ def filled(path: Path) -> LmdbStore:
     for size in (1, 5, 30, 40, 60, 80, 120, 400):
         # What compresses well takes little room: these do not.
         noise = "".join(hashlib.sha256(b"%d %d" % (size, i)).hexdigest() for i in range(size))
-        keys.append(store.write(lambda txn, text=f"{SECRET} {noise}": txn.put_chunk(text)))  # type: ignore[misc]
+        keys.append(store.write(lambda txn, text=f"{SECRET} {noise}": txn.texts.put(text)))  # type: ignore[misc]
     for name in (b"secret-1", b"secret-2"):
-        store.write(lambda txn, name=name: txn.put(layout.META, name, SECRET.encode() * 20))  # type: ignore
+        store.write(lambda txn, name=name: txn.tables.put(layout.META, name, SECRET.encode() * 20))  # type: ignore
     for key in keys:
-        store.write(lambda txn, key=key: txn.drop_chunk(key))  # type: ignore[misc]
+        store.write(lambda txn, key=key: txn.texts.drop(key))  # type: ignore[misc]
     for name in (b"secret-1", b"secret-2"):
-        store.write(lambda txn, name=name: txn.delete(layout.META, name))  # type: ignore
+        store.write(lambda txn, name=name: txn.tables.delete(layout.META, name))  # type: ignore
     store.write(
-        lambda txn: (txn.set_compaction_due(), txn.record(AuditEntry(1, "-", "forgotten", {}), "ann"))
+        lambda txn: (
+            txn.meta.set(compaction_due=True),
+            txn.audit.append(AuditEntry(1, "-", "forgotten", {}), "ann"),
+        )
     )
     return store
 
 
-def contents(store: LmdbStore) -> dict[bytes, list[tuple[bytes, bytes]]]:
-    """Every entry of every table, but for the note that asks for a compaction."""
+def contents(store: LmdbStore) -> dict[layout.Table[Any], list[tuple[bytes, bytes]]]:
+    """Every entry of every table except the note of a due compaction."""
 
-    def read(txn: Any) -> dict[bytes, list[tuple[bytes, bytes]]]:
+    def read(txn: Any) -> dict[layout.Table[Any], list[tuple[bytes, bytes]]]:
         return {
-            name: [(bytes(k), bytes(v)) for k, v in txn.items(name) if k != layout.COMPACTION_DUE]
+            name: [(bytes(k), bytes(v)) for k, v in txn.tables.items(name) if k != b"compaction_due"]
             for name in layout.TABLES
         }
 
@@ -74,16 +75,16 @@ def holds_secret(path: Path) -> bool:
 
 
 def test_nothing_is_lost_and_nothing_stays_behind(tmp_path: Path) -> None:
-    """Entries are the same as before; the bytes of what was deleted are gone from the file."""
+    """A compaction keeps every entry, and removes the bytes of deleted data from the file."""
     store = filled(tmp_path)
     before = contents(store)
-    assert holds_secret(tmp_path) and store.read(lambda txn: txn.is_compaction_due())
+    assert holds_secret(tmp_path) and store.read(lambda txn: txn.meta.compaction_due)
     size = (tmp_path / "data.mdb").stat().st_size
     store.compact()
-    assert not holds_secret(tmp_path) and not store.read(lambda txn: txn.is_compaction_due())
+    assert not holds_secret(tmp_path) and not store.read(lambda txn: txn.meta.compaction_due)
     assert contents(store) == before and check_store(store) == []
     assert (tmp_path / "data.mdb").stat().st_size < size
-    store.write(lambda txn: txn.put_chunk(KEPT))
+    store.write(lambda txn: txn.texts.put(KEPT))
     store.close()
     again = LmdbStore.open(tmp_path, **MAPS)
     assert len(contents(again)[layout.CHUNKS]) == 1
@@ -92,18 +93,18 @@ def test_nothing_is_lost_and_nothing_stays_behind(tmp_path: Path) -> None:
 
 
 def test_a_compacted_store_grows_again(tmp_path: Path) -> None:
-    """Its map is as large as its file at first, and grows with what is written."""
+    """After a compaction the map starts at the size of the file and grows again."""
     store = filled(tmp_path)
     store.compact()
     for number in range(40):
         noise = "".join(hashlib.sha256(b"%d %d" % (number, i)).hexdigest() for i in range(2000))
-        store.write(lambda txn, text=noise: txn.put_chunk(text))  # type: ignore[misc]
+        store.write(lambda txn, text=noise: txn.texts.put(text))  # type: ignore[misc]
     assert len(contents(store)[layout.CHUNKS]) == 40
     store.close()
 
 
 def test_without_room_the_store_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk refuses the compaction; the store goes on, says that it is due, and no half file stays."""
+    """On a full disk a compaction fails, stays due, and leaves no partial file; the store works on."""
     store = filled(tmp_path)
     before = contents(store)
 
@@ -115,7 +116,7 @@ def test_without_room_the_store_stays_as_it_is(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(Exhausted):
             store.compact()
     assert contents(store) == before and not (tmp_path / FRESH_FILE).exists()
-    assert store.read(lambda txn: txn.is_compaction_due())
+    assert store.read(lambda txn: txn.meta.compaction_due)
     store.compact()
     assert not holds_secret(tmp_path)
     store.close()
@@ -140,7 +141,7 @@ os._exit(0)
 
 
 def test_a_kill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
-    """Killed before each touch of a file, the store has every entry, and a second try leaves nothing behind."""
+    """After a kill before any file operation the store has every entry, and a second compaction succeeds."""
     store = filled(tmp_path / "made")
     before = contents(store)
     store.close()
@@ -153,24 +154,10 @@ def test_a_kill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
         left = LmdbStore.open(path, **MAPS)
         assert contents(left) == before and check_store(left) == [], moment
         assert not (path / FRESH_FILE).exists()
-        if left.read(lambda txn: txn.is_compaction_due()):
+        if left.read(lambda txn: txn.meta.compaction_due):
             left.compact()
         left.close()
         assert not holds_secret(path), moment
         if done.returncode == 0:
             break
     assert moment >= 4
-
-
-def test_a_store_without_the_table_opens(tmp_path: Path) -> None:
-    """A store that was written before there was an audit log is opened as it is, and has an empty one."""
-    filled(tmp_path).close()
-    environment = lmdb.open(str(tmp_path), max_dbs=40, map_size=1 << 24)
-    with environment.begin(write=True) as txn:
-        txn.drop(environment.open_db(layout.AUDIT, txn=txn))
-        txn.delete(b"audit_head", db=environment.open_db(layout.META, txn=txn))
-    environment.close()
-    store = LmdbStore.open(tmp_path, **MAPS)
-    assert check_store(store) == [] and list(store.read(lambda txn: list(txn.audit_records()))) == []
-    assert store.write(lambda txn: txn.record(AuditEntry(1, "-", "x", {}), "ann")).number == 1
-    store.close()

@@ -16,13 +16,15 @@ import pytest
 
 from ebbtide.errors import Corrupted, Exhausted, Precondition
 from ebbtide.ids import AgentId
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.chain import AuditEntry, line_of
+from ebbtide.store.directory.agent_replacement import PendingDeletion
 from ebbtide.store.directory.data_directory import DataDirectory, directory_name
-from ebbtide.store.directory.turnover import LastWill
+from ebbtide.store.lmdb import environment
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
+from tests.support.erased_log import records_of
 from tests.support.moving import received, sent
 
 ANN = AgentId("ann")
@@ -49,13 +51,13 @@ def identity(agent_id: str = "ann", version: int = layout.FORMAT_VERSION) -> Ide
     [("ann", "ann"), ("a-b_9", "a-b_9"), ("0", "0")],
 )
 def test_plain_ids_are_their_own_directory(agent_id: str, name: str) -> None:
-    """Lower-case letters, digits, dash and underscore stay readable on disk."""
+    """An id of lower-case letters, digits, dash and underscore is its own directory name."""
     assert directory_name(AgentId(agent_id)) == name
 
 
 @pytest.mark.parametrize("agent_id", ["Ann", "-a", "_a", "安", "a b", "a.b", "~a", "x" * 65, "CON"])
 def test_other_ids_are_hashed(agent_id: str) -> None:
-    """Anything else becomes ~ and base32 of its SHA-256: fits every file system."""
+    """Any other id becomes ~ and the base32 of its SHA-256, which every file system accepts."""
     name = directory_name(AgentId(agent_id))
     assert name.startswith("~")
     assert len(name) == 53
@@ -63,7 +65,7 @@ def test_other_ids_are_hashed(agent_id: str) -> None:
 
 
 def test_a_second_holder_is_told_who_holds_the_directory(data: DataDirectory) -> None:
-    """Two daemons never share a directory; the sentence names the process."""
+    """Two daemons never share a directory; the error names the process with the lock."""
     import os
 
     with pytest.raises(Precondition, match=f"process {os.getpid()}") as caught:
@@ -77,7 +79,7 @@ def test_a_second_holder_is_told_who_holds_the_directory(data: DataDirectory) ->
 
 
 def test_an_agent_exists_from_creation_to_erasure(data: DataDirectory) -> None:
-    """create, exists, open, erase: and nothing of it is left."""
+    """An agent is created, opened and erased, and nothing of it is left."""
     assert not data.exists(ANN)
     data.create_store(identity()).close()
     data.mark(ANN)
@@ -91,7 +93,7 @@ def test_an_agent_exists_from_creation_to_erasure(data: DataDirectory) -> None:
 
 
 def test_a_creation_cut_off_in_the_middle_is_begun_anew(data: DataDirectory) -> None:
-    """A directory without identity held nothing that was accepted; creating works."""
+    """A directory without an identity has no accepted data, and a creation replaces it."""
     (data.agents / "ann").mkdir()
     assert not data.exists(ANN)
     data.create_store(identity()).close()
@@ -99,13 +101,13 @@ def test_a_creation_cut_off_in_the_middle_is_begun_anew(data: DataDirectory) -> 
 
 
 class Interrupted(BaseException):
-    """What ends a process in the middle of something."""
+    """Ends an operation half-way, as a kill does."""
 
 
-class CutOff(tuple[bytes, ...]):
-    """Tables in whose middle a creation is cut off."""
+class CutOff(tuple[layout.Table[Any], ...]):
+    """Tables that interrupt a creation half-way."""
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[layout.Table[Any]]:
         yield from list(super().__iter__())[: len(self) // 2]
         raise Interrupted
 
@@ -113,9 +115,9 @@ class CutOff(tuple[bytes, ...]):
 def test_a_creation_cut_off_among_its_tables_is_begun_anew(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store is there with all its tables and its identity or not at all; what is left of one is no damage."""
+    """An interrupted creation leaves a whole store or a blank one, which the next creation replaces."""
     with monkeypatch.context() as patch:
-        patch.setattr(layout, "TABLES", CutOff(layout.TABLES))
+        patch.setattr(environment, "TABLES", CutOff(layout.TABLES))
         with pytest.raises(Interrupted):
             data.create_store(identity())
     assert (data.agents / "ann" / "data.mdb").exists()
@@ -129,7 +131,7 @@ def test_a_creation_cut_off_among_its_tables_is_begun_anew(
 
 @pytest.mark.parametrize("damage", ["missing", "torn"])
 def test_a_lost_meta_file_never_costs_a_memory(data: DataDirectory, damage: str) -> None:
-    """meta.json is told anew from the store; the store is never taken for an unfinished creation."""
+    """A lost meta.json is recovered from the store, which is not mistaken for an interrupted creation."""
     data.create_store(identity()).close()
     meta = data.agents / "ann" / "meta.json"
     meta.unlink() if damage == "missing" else meta.write_text("{")
@@ -142,11 +144,11 @@ def test_a_lost_meta_file_never_costs_a_memory(data: DataDirectory, damage: str)
 def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start that looks for marked agents and a request for the same agent both succeed: neither opens it twice."""
+    """A start and a request recover the same agent at once, and the store is opened only once."""
     data.create_store(identity()).close()
     data.mark(ANN)
     (data.agents / "ann" / "meta.json").unlink()
-    looking, may_go_on, look = threading.Event(), threading.Event(), LmdbStore.look
+    looking, may_go_on, look = threading.Event(), threading.Event(), LmdbStore.peek
 
     def slow_look(path: Path, *args: Any, **kwargs: Any) -> Any:
         def slowly(txn: Any) -> Any:
@@ -156,7 +158,7 @@ def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
 
         return look(path, slowly, *args[1:], **kwargs)
 
-    monkeypatch.setattr(LmdbStore, "look", slow_look)
+    monkeypatch.setattr(LmdbStore, "peek", slow_look)
     with ThreadPoolExecutor(2) as pool:
         at_start = pool.submit(data.marked)
         assert looking.wait(20)
@@ -169,7 +171,7 @@ def test_a_lost_meta_file_is_recovered_by_one_thread_at_a_time(
 
 
 def test_a_directory_of_another_agent_is_refused(data: DataDirectory) -> None:
-    """The id in the store is compared at open: a misplaced copy is no other agent's memory."""
+    """A store copied into another agent's directory is refused."""
     data.create_store(identity()).close()
     shutil.copytree(data.agents / "ann", data.agents / "bea")
     with pytest.raises(Corrupted) as caught:
@@ -186,7 +188,7 @@ def test_a_newer_format_is_refused_before_the_store_is_touched(data: DataDirecto
 
 
 def test_an_erasure_cut_off_in_the_middle_is_finished_at_the_next_start(data: DataDirectory) -> None:
-    """Once an agent's directory is set aside it does not come back."""
+    """An agent whose directory was renamed for deletion does not come back."""
     data.create_store(identity()).close()
     (data.agents / "ann").rename(data.agents / ".erasing-ann")
     data.release()
@@ -201,7 +203,7 @@ def entry(at_ms: int) -> AuditEntry:
 
 
 class Refusing:
-    """A disk without room for what has certain names: removals and renames of them fail."""
+    """A disk on which removals and renames of certain names fail."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *names: str) -> None:
         self.names = names
@@ -220,13 +222,13 @@ class Refusing:
 def test_what_cannot_be_finished_stops_nobody_else(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start goes on without it and serves the others; the next start finishes it, with one record each."""
+    """A start skips a deletion that cannot be finished; a later start finishes it with one record."""
     for name in ("ann", "bea", "cia", "dot"):
         data.create_store(identity(name)).close()
     data.release()
     for name in ("ann", "bea"):
         (data.agents / name).rename(data.agents / f".erasing-{name}")
-        will = LastWill(name, 9, "key1", "agent_erased")
+        will = PendingDeletion(name, 9, "key1", "agent_erased")
         (data.agents / f".erasing-{name}" / "erasing.json").write_bytes(msgspec.json.encode(will))
     (data.agents / "cia").rename(data.agents / ".replaced-cia")
     (data.work / "cia").touch()
@@ -250,13 +252,13 @@ def test_what_cannot_be_finished_stops_nobody_else(
     again.acquire()
     assert sorted(path.name for path in again.agents.iterdir()) == ["cia", "dot"]
     assert again.marked() == [AgentId("cia")], "its work is not forgotten"
-    told = [line_of(record) for record in again.erased.records()]
+    told = [line_of(record) for record in records_of(again.erased)]
     assert sorted(line.agent_id for line in told if line is not None) == ["ann", "bea"]
     again.release()
 
 
 def test_an_agent_that_was_put_aside_is_back_before_its_name_is_used(data: DataDirectory) -> None:
-    """A replacement that was cut off never lets another agent begin where one is."""
+    """After an interrupted replacement the old agent is back, and no other is created in its place."""
     data.create_store(identity()).close()
     (data.agents / "ann").rename(data.agents / ".replaced-ann")
     assert data.exists(ANN)
@@ -267,7 +269,7 @@ def test_an_agent_that_was_put_aside_is_back_before_its_name_is_used(data: DataD
 def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Erased again, or begun anew: the first one is told once, then nothing of it is left."""
+    """A pending deletion gets one record and leaves nothing, also when the agent is erased or created again."""
     for number, again in enumerate((lambda: data.erase(ANN, entry(8)), lambda: None), 1):
         data.create_store(identity()).close()
         with monkeypatch.context() as patch:
@@ -280,15 +282,15 @@ def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
         data.create_store(identity()).close()
         assert not data.is_being_erased(ANN)
         assert [path.name for path in data.agents.iterdir()] == ["ann"]
-        assert len(list(data.erased.records())) == 2 * number - 1
+        assert len(list(records_of(data.erased))) == 2 * number - 1
         data.erase(ANN, entry(7))
-        assert len(list(data.erased.records())) == 2 * number, "it is another erasure, at the same moment"
+        assert len(list(records_of(data.erased))) == 2 * number, "it is another erasure, at the same moment"
 
 
 def test_who_was_replaced_is_told_of_when_that_becomes_possible(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk without room keeps nobody from being replaced; a start, an erasure or the next one tells of it, once."""
+    """A replacement succeeds without its record; a start, a deletion or the next replacement writes it once."""
     store: Any = data.create_store(identity())
     content = sent(data, store, "backup")
     store.close()
@@ -301,7 +303,7 @@ def test_who_was_replaced_is_told_of_when_that_becomes_possible(
         if not data.exists(ANN):
             data.create_store(identity()).close()
         with monkeypatch.context() as patch:
-            patch.setattr(ErasedAgents, "tell", refusing)
+            patch.setattr(ErasedAgents, "ensure", refusing)
             data.install(ANN, received(data, content, ANN).path, entry(number))
         assert data.exists(ANN)
         data.open_store(ANN).close()
@@ -309,7 +311,7 @@ def test_who_was_replaced_is_told_of_when_that_becomes_possible(
         then()
         data.install(ANN, received(data, content, ANN).path, entry(number + 10))
         assert [path.name for path in data.agents.iterdir()] == ["ann"]
-    told = [line for line in map(line_of, data.erased.records()) if line is not None]
+    told = [line for line in map(line_of, records_of(data.erased)) if line is not None]
     assert [(line.action, line.at) for line in told] == [
         ("replaced", 1),
         ("replaced", 11),
@@ -325,14 +327,14 @@ def refusing(*_: object, **__: object) -> None:
 
 
 def test_stale_markers_are_dropped(data: DataDirectory) -> None:
-    """A marker of an agent that is gone is harmless and goes."""
+    """A marker of a missing agent is removed."""
     (data.work / "ghost").touch()
     assert data.marked() == []
     assert list(data.work.iterdir()) == []
 
 
 def test_a_marker_that_cannot_be_removed_is_harmless(data: DataDirectory) -> None:
-    """A stale marker costs one look at the next start; it must not end whatever found the agent idle."""
+    """A marker that cannot be removed is no error."""
     (data.work / directory_name(ANN)).mkdir()
     data.unmark(ANN)
     assert (data.work / directory_name(ANN)).exists()

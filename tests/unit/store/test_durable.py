@@ -1,4 +1,4 @@
-"""A file is replaced whole, durably, or not at all."""
+"""A file is replaced as a whole, durably, or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ebbtide.store.durable import fresh_file, replace_file
 
 
 def test_parts_take_the_place_of_what_was_there(tmp_path: Path) -> None:
-    """The file holds the parts in order, only its owner can read it, and what a cut-off write left is gone."""
+    """The file has the parts in order, for its owner only; leftovers of an interrupted write are removed."""
     path = tmp_path / "file"
     path.write_bytes(b"before")
     fresh_file(path).write_bytes(b"half of something")
@@ -23,7 +23,7 @@ def test_parts_take_the_place_of_what_was_there(tmp_path: Path) -> None:
 
 
 def test_whose_it_is_to_be_is_settled_before_anything_stands_in_it(tmp_path: Path) -> None:
-    """`adopt` is given the new file while it is empty."""
+    """`adopt` gets the new file while it is empty."""
     sizes: list[int] = []
     replace_file(tmp_path / "file", b"content", adopt=lambda own: sizes.append(os.fstat(own).st_size))
     assert sizes == [0]
@@ -33,7 +33,7 @@ def test_whose_it_is_to_be_is_settled_before_anything_stands_in_it(tmp_path: Pat
 def test_a_failure_leaves_what_was_there_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Wherever it fails: the error is told, the file is as it was, no half of another lies beside it."""
+    """After an error at any step the file is unchanged, and no partial file is left."""
     path = tmp_path / "file"
     path.write_bytes(b"before")
 

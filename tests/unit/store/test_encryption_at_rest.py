@@ -1,4 +1,4 @@
-"""Encrypted agents on disk: nothing to be read, nothing changed unnoticed, no key but the right one."""
+"""Encrypted agents on disk: files are unreadable, changes are detected, and only the right key opens them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from ebbtide.changes import Change
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition
 from ebbtide.ids import AgentId
-from ebbtide.records import AgentCounts, Node
+from ebbtide.records import AgentCounts, Identity, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.directory.data_directory import DataDirectory
@@ -21,7 +21,6 @@ from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.integrity.rebuild import rebuild_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from ebbtide.store.transfer.rewrite import seal_agent, unseal_agent
 from tests.support.encrypted import KEYED, digest, everything, fill, found_in, traces
 
@@ -30,21 +29,21 @@ MASTER, OTHER = MasterKey(b"m" * 32), MasterKey(b"o" * 32)
 
 
 def make(root: Path, master: MasterKey | None = MASTER) -> DataDirectory:
-    """A data directory, held."""
+    """A locked data directory."""
     made = DataDirectory(root, initial_map_bytes=1 << 18, max_map_bytes=1 << 26, master_key=master)
     made.acquire()
     return made
 
 
 def put_agent(data: DataDirectory, agent_id: AgentId = ANN) -> None:
-    """Make an agent and fill it."""
+    """Create an agent and fill it."""
     store = data.create_store(Identity(agent_id, 5, 7, layout.FORMAT_VERSION))
     store.write(fill)
     store.close()
 
 
 def told(data: DataDirectory, agent_id: AgentId = ANN) -> dict[str, object]:
-    """All that an agent's store tells, after checking it."""
+    """Return the content of an agent's store, after checking it."""
     store = data.open_store(agent_id)
     try:
         assert check_store(store) == []
@@ -68,7 +67,7 @@ def plain(tmp_path: Path) -> Iterator[DataDirectory]:
 
 
 def test_no_text_is_found_in_any_file(data: DataDirectory, plain: DataDirectory) -> None:
-    """Texts, parts, hashes, compressed frames, vectors and index terms: all found in plain, none when encrypted."""
+    """Texts, hashes, compressed frames, vectors and index terms are in the files of a plain agent only."""
     put_agent(plain)
     put_agent(data)
     in_plain = found_in(plain.root)
@@ -79,11 +78,11 @@ def test_no_text_is_found_in_any_file(data: DataDirectory, plain: DataDirectory)
 
 
 def test_what_is_deleted_leaves_nothing_either(data: DataDirectory) -> None:
-    """Free pages of the file are ciphertext too."""
+    """Free pages of an encrypted store contain no plain text."""
     put_agent(data)
     store = data.open_store(ANN)
-    store.write(lambda txn: txn.put_chunk("Soon gone: Eichhörnchen in the attic"))
-    store.write(lambda txn: txn.drop_chunk(layout.text_key("Soon gone: Eichhörnchen in the attic")))
+    store.write(lambda txn: txn.texts.put("Soon gone: Eichhörnchen in the attic"))
+    store.write(lambda txn: txn.texts.drop(layout.text_key("Soon gone: Eichhörnchen in the attic")))
     store.close()
     contents = (data.agents / "ann" / "data.mdb").read_bytes()
     assert b"Soon gone" not in contents
@@ -91,7 +90,7 @@ def test_what_is_deleted_leaves_nothing_either(data: DataDirectory) -> None:
 
 
 def test_meta_tells_the_key_and_no_file_of_the_agent_holds_it(data: DataDirectory) -> None:
-    """`meta.json` has the fingerprint; the key itself lies wrapped, for its owner only, outside the agent's files."""
+    """`meta.json` has the fingerprint; the wrapped key is outside the agent's files, readable by its owner only."""
     put_agent(data)
     meta = data.meta("ann")
     assert meta is not None
@@ -110,7 +109,7 @@ def test_meta_tells_the_key_and_no_file_of_the_agent_holds_it(data: DataDirector
 def test_a_wrong_master_key_is_refused_and_changes_nothing(
     data: DataDirectory, master: MasterKey | None
 ) -> None:
-    """MASTER_KEY_REFUSED at the start and at every opening, and no byte of the directory is another one."""
+    """A wrong or missing master key is MASTER_KEY_REFUSED, and changes no byte of the directory."""
     put_agent(data)
     data.keys.admit()
     data.release()
@@ -130,7 +129,7 @@ def test_a_wrong_master_key_is_refused_and_changes_nothing(
 
 
 def test_a_lost_meta_file_costs_nothing_without_the_key(data: DataDirectory) -> None:
-    """It is made anew, with the fingerprint, also by who cannot open the agent; who can finds everything."""
+    """A lost meta.json is recovered with the fingerprint, with or without the master key."""
     put_agent(data)
     before, meta = told(data), data.meta("ann")
     (data.agents / "ann" / "meta.json").unlink()
@@ -150,7 +149,7 @@ def test_a_lost_meta_file_costs_nothing_without_the_key(data: DataDirectory) -> 
 
 
 def test_plain_agents_stay_plain_and_live_beside_encrypted_ones(data: DataDirectory) -> None:
-    """A master key changes nothing about agents that are there already."""
+    """Existing agents stay unencrypted after a master key was set."""
     data.release()
     without = make(data.root, None)
     put_agent(without, BEA)
@@ -164,14 +163,14 @@ def test_plain_agents_stay_plain_and_live_beside_encrypted_ones(data: DataDirect
 
 
 def test_every_region_of_every_sealed_value_is_guarded(data: DataDirectory) -> None:
-    """A bit flipped anywhere in a sealed value, or a value put elsewhere: told by the checker, refused by readers."""
+    """The checker and every reader detect a flipped bit in an encrypted value, and a moved value."""
     put_agent(data)
     store = data.open_store(ANN)
     raw = LmdbStore(store.path, store._environment, max_map_bytes=1 << 26)
     raw._tables = store._tables
     tampered = 0
-    for table in sorted(layout.SEALED_TABLES):
-        entries = raw.read(lambda txn, table=table: [*txn.items(table)])  # type: ignore[attr-defined, misc]
+    for table in sorted((one for one in layout.TABLES if one.is_sealed), key=lambda one: one.name):
+        entries = raw.read(lambda txn, table=table: [*txn.tables.items(table)])  # type: ignore[attr-defined, misc]
         assert entries, table
         for index, (key, value) in enumerate(entries):
             changed = [
@@ -179,29 +178,31 @@ def test_every_region_of_every_sealed_value_is_guarded(data: DataDirectory) -> N
             ]
             swapped = entries[(index + 1) % len(entries)][1] if len(entries) > 1 else b""
             for wrong in [*changed, swapped, value[:10], b""]:
-                raw.write(lambda txn, t=table, k=key, w=wrong: txn.put(t, k, w))  # type: ignore[attr-defined, misc]
-                assert [(one.table, one.key) for one in check_store(store)] == [(table.decode(), key.hex())]
+                raw.write(lambda txn, t=table, k=key, w=wrong: txn.tables.put(t, k, w))  # type: ignore[attr-defined, misc]
+                assert [(one.table, one.key) for one in check_store(store)] == [
+                    (table.name.decode(), key.hex())
+                ]
                 with pytest.raises(Corrupted):
-                    store.read(lambda txn, table=table: [*txn.items(table)])  # type: ignore[attr-defined, misc]
+                    store.read(lambda txn, table=table: [*txn.tables.items(table)])  # type: ignore[attr-defined, misc]
                 tampered += 1
-            raw.write(lambda txn, t=table, k=key, v=value: txn.put(t, k, v))  # type: ignore[attr-defined, misc]
+            raw.write(lambda txn, t=table, k=key, v=value: txn.tables.put(t, k, v))  # type: ignore[attr-defined, misc]
     assert tampered > 100
     assert check_store(store) == []
     store.close()
 
 
 def places(value: bytes) -> list[int]:
-    """Key number, nonce, first, middle and last byte of the text, tag."""
+    """Offsets in the key number, the nonce, the text and the tag."""
     return [0, 1, 12, 13, len(value) // 2, len(value) - 17, len(value) - 1]
 
 
 def test_a_rebuild_mends_an_encrypted_store(data: DataDirectory) -> None:
-    """What is derived is made anew under the keyed keys; what nothing refers to goes."""
+    """A rebuild of an encrypted store repairs derived entries and deletes texts without references."""
     put_agent(data)
     store = data.open_store(ANN)
     before = everything(store)
-    store.write(lambda txn: txn.clear(layout.CHUNK_REFERENCES))  # type: ignore[attr-defined]
-    store.write(lambda txn: txn.put_chunk("nobody's"))
+    store.write(lambda txn: txn.tables.clear(layout.CHUNK_REFERENCES))  # type: ignore[attr-defined]
+    store.write(lambda txn: txn.texts.put("nobody's"))
     assert any(one.is_repairable for one in check_store(store))
     assert rebuild_store(store) == []
     assert everything(store) == before
@@ -212,7 +213,7 @@ def test_a_rebuild_mends_an_encrypted_store(data: DataDirectory) -> None:
 
 
 def test_a_plain_agent_is_encrypted_rotated_and_decrypted(data: DataDirectory) -> None:
-    """Each rewriting keeps all that is told, changes the key, leaves no file behind, and forgets the old key."""
+    """Each rewrite keeps the content, changes the key, leaves no file behind, and removes the old key."""
     data.release()
     without = make(data.root, None)
     put_agent(without)
@@ -244,13 +245,13 @@ def test_a_plain_agent_is_encrypted_rotated_and_decrypted(data: DataDirectory) -
 
 
 def test_a_store_with_damage_is_not_rewritten(data: DataDirectory) -> None:
-    """It says so and leaves everything as it was, the keys included."""
+    """A store with findings is not rewritten, and neither it nor its keys change."""
     put_agent(data)
     store = data.open_store(ANN)
-    store.write(lambda txn: txn.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
+    store.write(lambda txn: txn.tables.delete(layout.NODES, layout.u64(1)))  # type: ignore[attr-defined]
     store.close()
     before = (data.agents / "ann" / "data.mdb").read_bytes(), digest(data.root / "keys")
-    with pytest.raises(Corrupted, match="was left as it is"):
+    with pytest.raises(Corrupted, match="Nothing was changed"):
         seal_agent(data, ANN)
     assert ((data.agents / "ann" / "data.mdb").read_bytes(), digest(data.root / "keys")) == before
 
@@ -259,7 +260,7 @@ def test_a_store_with_damage_is_not_rewritten(data: DataDirectory) -> None:
 def test_without_room_for_both_nothing_is_changed(
     data: DataDirectory, rewrite: Callable[[DataDirectory, AgentId], object]
 ) -> None:
-    """STORE_FULL: the store opens under its key, and nothing of the new one is left."""
+    """A rewrite on a full disk is STORE_FULL; the store and its key are unchanged."""
     put_agent(data)
     data.release()
     store = data.open_store(ANN)
@@ -275,13 +276,13 @@ def test_without_room_for_both_nothing_is_changed(
 
 
 def large(number: int) -> Node:
-    """A node that takes some room."""
+    """A large node."""
     content = "".join(chr(0x4E00 + number * 50 + place) for place in range(2000))
     return Node(number, content, "p", (), 1, len(content))
 
 
 def test_another_master_key_wraps_every_key_anew(data: DataDirectory) -> None:
-    """Nothing of the agents is touched; cut off in the middle it is finished by running it again."""
+    """A rotation of the master key touches no agent, and a second run finishes an interrupted one."""
     put_agent(data, ANN)
     put_agent(data, BEA)
     data.keys.admit()
@@ -310,12 +311,12 @@ def test_another_master_key_wraps_every_key_anew(data: DataDirectory) -> None:
 
 
 def cut() -> None:
-    """What a kill does, for a test that goes on."""
+    """Interrupts an operation, as a kill does."""
     raise InterruptedError
 
 
 def test_a_destroyed_key_makes_agent_and_backups_unreadable(data: DataDirectory, tmp_path: Path) -> None:
-    """DATA_KEY_MISSING for the agent and for a copy put back; it can be erased, and its name used anew."""
+    """An agent without its key is DATA_KEY_MISSING, also a copy of it; it can be erased and created again."""
     put_agent(data)
     shutil.copytree(data.agents / "ann", tmp_path / "backup")
     wrapped = (data.root / "keys" / "ann").read_bytes()
@@ -336,7 +337,7 @@ def test_a_destroyed_key_makes_agent_and_backups_unreadable(data: DataDirectory,
 
 
 def test_erasing_an_agent_destroys_its_key(data: DataDirectory) -> None:
-    """Also where it was cut off after the directory was renamed: the next start finishes both."""
+    """A deletion destroys the key; a start finishes one that was interrupted after the rename."""
     put_agent(data, ANN)
     put_agent(data, BEA)
     data.erase(ANN, AuditEntry(0, "-", "agent_erased", {}))
@@ -350,7 +351,7 @@ def test_erasing_an_agent_destroys_its_key(data: DataDirectory) -> None:
 
 
 def test_a_new_agent_never_has_the_key_of_an_old_one(data: DataDirectory) -> None:
-    """Whatever key lies there under its name, of an agent whose files were removed by hand, is destroyed."""
+    """A new agent does not get the key of an earlier one whose files were removed by hand."""
     put_agent(data)
     old = data.meta("ann")
     shutil.rmtree(data.agents / "ann")
@@ -364,13 +365,13 @@ def test_a_new_agent_never_has_the_key_of_an_old_one(data: DataDirectory) -> Non
 
 
 def test_without_a_master_key_nothing_of_it_is_loaded() -> None:
-    """A daemon that encrypts nothing does not hold the library that would."""
+    """A daemon without encryption does not import `cryptography`."""
     script = "import sys, ebbtide.daemon, ebbtide.cli.offline; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_keys_are_of_no_use_to_another_agent(data: DataDirectory) -> None:
-    """A key file that was copied from another agent is refused, and a torn one is Corrupted."""
+    """A key file of another agent is refused, and a partial one is Corrupted."""
     put_agent(data, ANN)
     put_agent(data, BEA)
     ann, keys = data.root / "keys" / "ann", data.root / "keys"

@@ -1,18 +1,17 @@
-"""The event log in one store: packed by commit, read from any number on, bounded, begun empty in an older store."""
+"""The event log in one store: packed by commit, readable from any number, and bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import lmdb
 import pytest
 
 from ebbtide.events import EventKind, EventRun, focus_run, names_run, run_of
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 
 BOUNDS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 26}
 
@@ -31,18 +30,18 @@ def forgotten(*nodes: int) -> EventRun:
 
 
 def put(store: LmdbStore, *runs: EventRun, keep: int = 1000) -> None:
-    store.write(lambda txn: txn.put_events(5, runs, keep))
+    store.write(lambda txn: txn.events.put(5, runs, keep))
 
 
 def numbers(store: LmdbStore, start: int = 1) -> list[int]:
-    return [event.sequence for event in store.read(lambda txn: list(txn.events(start)))]
+    return [event.sequence for event in store.read(lambda txn: list(txn.events.since(start)))]
 
 
 def test_what_is_put_is_read(store: LmdbStore) -> None:
-    """Numbers, focus and names come back as they were told, each event under a number of its own."""
+    """Events keep their numbers, focus and names, and each has its own sequence number."""
     put(store, forgotten(7, 9), focus_run([4, 2]), names_run(["locale"]))
     put(store, run_of(EventKind.NODE_COMPRESSED, [1 << 40], [90], [45], [3]))
-    events = store.read(lambda txn: list(txn.events(1)))
+    events = store.read(lambda txn: list(txn.events.since(1)))
     assert [(e.sequence, e.kind, e.numbers, e.focus, e.names) for e in events] == [
         (1, "NodeForgotten", {"node": 7, "pass_number": 3}, (), ()),
         (2, "NodeForgotten", {"node": 9, "pass_number": 3}, (), ()),
@@ -60,7 +59,7 @@ def test_what_is_put_is_read(store: LmdbStore) -> None:
 
 
 def test_reading_begins_at_any_number(store: LmdbStore) -> None:
-    """In the middle of a record, between two, before the first and after the last."""
+    """Reading may start within a record, between two, before the first and after the last."""
     for nodes in ([1], [2, 3, 4], [5, 6], [7]):
         put(store, forgotten(*nodes))
     for start in range(10):
@@ -68,17 +67,17 @@ def test_reading_begins_at_any_number(store: LmdbStore) -> None:
 
 
 def test_nothing_told_is_nothing_written(store: LmdbStore) -> None:
-    """Without events there is no record, and no number is used up."""
+    """A commit without events writes no record and uses no number."""
     put(store)
-    assert store.read(lambda txn: (txn.first_event(), txn.next_event())) == (1, 1)
+    assert store.read(lambda txn: (txn.events.first_number(), txn.meta.next_event)) == (1, 1)
     assert numbers(store) == []
 
 
 def test_the_latest_are_kept_and_numbers_never_repeat(store: LmdbStore) -> None:
-    """At least `keep`, at most one commit's more; what is dropped leaves its numbers behind."""
+    """At least `keep` events stay, at most one record more; numbers are not reused."""
     for number in range(50):
         put(store, forgotten(*range(1, 4)), keep=10)
-        first, following = store.read(lambda txn: (txn.first_event(), txn.next_event()))
+        first, following = store.read(lambda txn: (txn.events.first_number(), txn.meta.next_event))
         assert following == 3 * (number + 1) + 1
         assert min(10, following - 1) <= following - first < 10 + 3
         assert numbers(store) == list(range(first, following))
@@ -88,7 +87,7 @@ def test_the_latest_are_kept_and_numbers_never_repeat(store: LmdbStore) -> None:
 
 
 def test_a_smaller_bound_takes_effect_in_steps(store: LmdbStore) -> None:
-    """However many are to go, a commit drops a few records, until all that are too many are gone."""
+    """Each commit drops only a few records, until the limit is met."""
     for node in range(1, 201):
         put(store, forgotten(node))
     put(store, forgotten(1), keep=10)
@@ -101,43 +100,32 @@ def test_a_smaller_bound_takes_effect_in_steps(store: LmdbStore) -> None:
 def test_ten_thousand_events_are_one_value(store: LmdbStore) -> None:
     """A step that forgets ten thousand memories writes one entry of 16 bytes each."""
     put(store, forgotten(*range(1, 10_001)))
-    entries = store.read(lambda txn: list(txn.items(layout.EVENTS)))  # type: ignore[attr-defined]
+    entries = store.read(lambda txn: list(txn.tables.items(layout.EVENTS)))  # type: ignore[attr-defined]
     assert [len(value) < 161_000 for _, value in entries] == [True]
     assert numbers(store, 9_999) == [9_999, 10_000]
-
-
-def test_a_store_of_before_begins_an_empty_log(tmp_path: Path) -> None:
-    """A store without the table is opened, has told nothing, and tells from now on."""
-    LmdbStore.create(tmp_path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **BOUNDS).close()
-    with lmdb.open(str(tmp_path), max_dbs=40) as environment, environment.begin(write=True) as txn:
-        txn.drop(environment.open_db(layout.EVENTS, txn=txn))
-    store = LmdbStore.open(tmp_path, **BOUNDS)
-    assert numbers(store) == []
-    put(store, forgotten(1))
-    assert numbers(store) == [1]
-    assert check_store(store) == []
-    store.close()
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda txn: txn.put(layout.EVENTS, layout.u64(2), b"\xc1"),
-        lambda txn: txn.delete(layout.EVENTS, layout.u64(2)),
-        lambda txn: txn.put(layout.META, b"next_event", layout.u64(2)),
-        lambda txn: txn.put(layout.EVENTS, layout.u64(9), txn.get(layout.EVENTS, layout.u64(1))),
-        lambda txn: txn.put(
+        lambda txn: txn.tables.put(layout.EVENTS, layout.u64(2), b"\xc1"),
+        lambda txn: txn.tables.delete(layout.EVENTS, layout.u64(2)),
+        lambda txn: txn.tables.put(layout.META, b"next_event", layout.u64(2)),
+        lambda txn: txn.tables.put(
+            layout.EVENTS, layout.u64(9), txn.tables.get(layout.EVENTS, layout.u64(1))
+        ),
+        lambda txn: txn.tables.put(
             layout.EVENTS, layout.u64(4), layout.encode((5, [("NodeForgotten", 2, b"too short")]))
         ),
-        lambda txn: txn.put(layout.EVENTS, layout.u64(4), layout.encode((5, [("Nonsense", 1, b"")]))),
+        lambda txn: txn.tables.put(layout.EVENTS, layout.u64(4), layout.encode((5, [("Nonsense", 1, b"")]))),
     ],
 )
 def test_the_checker_finds_what_is_broken(tmp_path: Path, damage: object) -> None:
-    """A record that cannot be read, is missing, stands elsewhere, or a number that would be given twice."""
+    """The checker finds an invalid, missing or moved record, and a next number in use."""
     store = LmdbStore.create(tmp_path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **BOUNDS)
     for node in (1, 2, 3):
         put(store, forgotten(node))
-    store.write(lambda txn: txn.put_events(5, [forgotten(4)], 1000))
+    store.write(lambda txn: txn.events.put(5, [forgotten(4)], 1000))
     assert check_store(store) == []
     store.write(damage)  # type: ignore[arg-type]
     assert check_store(store) != []

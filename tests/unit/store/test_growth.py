@@ -1,4 +1,4 @@
-"""A map that cannot be made larger: the write is refused, and the store goes on without a restart."""
+"""A map that cannot grow: the write is refused, and the store works on without a restart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from ebbtide.errors import Unavailable
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
+from ebbtide.records import Identity
 from ebbtide.changes import Change
 from ebbtide.records import Node
 

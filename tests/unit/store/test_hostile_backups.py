@@ -1,4 +1,4 @@
-"""Backups made by an attacker: refused as such, within bounds of time, memory and disk, and nothing is left over."""
+"""Forged backups are refused within limits of time, memory and disk, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CASES = cases()
 
 @pytest.mark.parametrize("name", CASES)
 def test_whatever_is_forged_is_refused_within_bounds(data: Any, name: str) -> None:
-    """One clear reason, little time, little memory, and no file left where agents arrive."""
+    """A hostile backup is refused with one reason, in bounded time and memory, and leaves no file."""
     content = CASES[name]()
     begin_s = time.process_time()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -64,22 +64,22 @@ def test_whatever_is_forged_is_refused_within_bounds(data: Any, name: str) -> No
 
 
 def test_a_sound_file_of_the_same_making_is_taken(data: Any) -> None:
-    """What the forged ones are made from is refused for nothing but what was forged."""
+    """The unforged backup, from which the forged ones are made, is accepted."""
     received(data, backup_of(hostile.sound_file(node_count=0)))
 
 
 def test_a_list_of_free_pages_is_not_believed(data: Any) -> None:
-    """Entries come in and nothing else: neither the list that writes would trust, nor a table of no store."""
+    """Only entries of known tables are copied, not the list of free pages or another table."""
     staged = received(data, backup_of(hostile.free_pages_in_use()), "bea", rename=True)
     with staged_store(staged) as store:
-        store.write(lambda txn: txn.put(layout.BATCHES, layout.u64(1), bytes(100_000)))
-        assert store.read(lambda txn: txn.get(layout.BATCHES, layout.u64(1))) == bytes(100_000)
+        store.write(lambda txn: txn.tables.put(layout.BATCHES, layout.u64(1), bytes(100_000)))
+        assert store.read(lambda txn: txn.tables.get(layout.BATCHES, layout.u64(1))) == bytes(100_000)
     assert b"of no store" not in (staged.path / "data.mdb").read_bytes()
 
 
 def test_a_walk_through_pages_ends(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in a local store that is read through only: as soon as entries need more room than the file has."""
-    monkeypatch.setattr(probe, "PATIENCE_S", 20.0)
+    """Reading a local store ends when its entries need more space than the file has."""
+    monkeypatch.setattr(probe, "TIMEOUT_S", 20.0)
     (tmp_path / "data.mdb").write_bytes(hostile.thicket())
     assert not probe.is_sound(tmp_path)
     (tmp_path / "data.mdb").write_bytes(hostile.sound_file())
@@ -89,7 +89,7 @@ def test_a_walk_through_pages_ends(data: Any, tmp_path: Path, monkeypatch: pytes
 def test_a_copy_that_is_given_up_or_takes_too_long_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What `rest` raises comes through, and a child that goes on for too long is ended."""
+    """An error of `pause` ends the copy, and a child that exceeds its time limit is ended."""
     children: list[subprocess.Popen[bytes]] = []
 
     def sleeping(*_: object) -> subprocess.Popen[bytes]:
@@ -102,13 +102,13 @@ def test_a_copy_that_is_given_up_or_takes_too_long_leaves_no_process(
     monkeypatch.setattr(probe, "_child", sleeping)
     with pytest.raises(Unavailable):
         probe.copy_foreign(tmp_path, tmp_path, {}, give_up)
-    monkeypatch.setattr(probe, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(probe, "TIMEOUT_S", 0.2)
     assert not probe.copy_foreign(tmp_path, tmp_path, {}, lambda: None)
     assert [child.poll() for child in children] == [-9, -9]
 
 
 def test_a_disk_without_room_is_not_filled(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """STORE_FULL before a byte is unpacked, where three times the data is more than the disk has free."""
+    """A backup is STORE_FULL before it is unpacked, if the disk has less than three times its size free."""
 
     class Usage(NamedTuple):
         total: int
@@ -124,7 +124,7 @@ def test_a_disk_without_room_is_not_filled(data: Any, monkeypatch: pytest.Monkey
 
 
 def test_a_small_file_may_not_say_that_it_is_a_large_one(data: Any) -> None:
-    """More than 250 times its size is refused at once, whatever the map would allow."""
+    """Data that would unpack to more than 250 times its size is refused at once."""
     size = backup_file.ALWAYS_UNPACKED_BYTES + 100 * MIB
     source = io.BytesIO(backup_of(b"", size, hostile.zeros(size)))
     with pytest.raises(InvalidRequest, match="250 times"):

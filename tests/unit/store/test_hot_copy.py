@@ -1,4 +1,4 @@
-"""A copy beside jobs: one moment, whole, without what was deleted; and it never keeps anybody waiting."""
+"""A copy of an open store has one consistent state without deleted data, and no job waits for it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted, Unavailable
-from ebbtide.records import Link, Node
+from ebbtide.records import Identity, Link, Node
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb import lmdb_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 from tests.support.moving import content_of
 
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
@@ -44,7 +43,7 @@ def never() -> bool:
 
 
 def test_a_copy_is_the_store(store: LmdbStore, tmp_path: Path) -> None:
-    """Every table, sorted duplicates with pages of their own too, is in it; the checker finds nothing."""
+    """A copy has every entry, including many sorted duplicates, and passes the checker."""
     into = tmp_path / "copy"
     into.mkdir()
     assert store.copy(into, never, lambda: None)
@@ -55,7 +54,7 @@ def test_a_copy_is_the_store(store: LmdbStore, tmp_path: Path) -> None:
 
 
 def test_what_was_deleted_is_not_in_a_copy(store: LmdbStore, tmp_path: Path) -> None:
-    """Words that still stand in free pages of the store stand nowhere in the file of the copy."""
+    """A copy does not contain deleted text that is still in free pages of the store."""
     node = Node(1, "the secret of the lighthouse " * 9, "", (), 0, 261)
     store.write(lambda txn: txn.apply(Change(nodes=[node])))
     store.write(lambda txn: txn.apply(Change(nodes=[Node(1, "x", "", (), 0, 1)])))
@@ -66,14 +65,14 @@ def test_what_was_deleted_is_not_in_a_copy(store: LmdbStore, tmp_path: Path) -> 
     assert b"lighthouse" not in (into / "data.mdb").read_bytes()
 
 
-def test_the_map_grows_beside_a_copy_which_begins_anew(store: LmdbStore, tmp_path: Path) -> None:
-    """A writer that needs a larger map gets it while a copy is under way; the copy then has one state, whole."""
+def test_the_map_grows_during_a_copy_which_starts_again(store: LmdbStore, tmp_path: Path) -> None:
+    """The map grows while a copy is in progress, and the copy has one consistent state."""
     into = tmp_path / "copy"
     into.mkdir()
     grown, started = threading.Event(), threading.Event()
     begun, before = [0], content_of(store)
 
-    def rest() -> None:
+    def pause() -> None:
         begun[0] += 1
         started.set()
         if begun[0] == 2:
@@ -81,7 +80,7 @@ def test_the_map_grows_beside_a_copy_which_begins_anew(store: LmdbStore, tmp_pat
             while not store._copies.must_end:
                 threading.Event().wait(0.001)
 
-    copying = threading.Thread(target=lambda: store.copy(into, never, rest))
+    copying = threading.Thread(target=lambda: store.copy(into, never, pause))
     copying.start()
     started.wait(20)
 
@@ -103,19 +102,19 @@ def test_the_map_grows_beside_a_copy_which_begins_anew(store: LmdbStore, tmp_pat
 
 
 def test_a_store_that_closes_ends_its_copies(store: LmdbStore, tmp_path: Path) -> None:
-    """Closing waits for no copy: it ends with AGENT_CLOSING."""
+    """Closing the store ends a copy with AGENT_CLOSING."""
     into = tmp_path / "copy"
     into.mkdir()
     started, failures = threading.Event(), []
 
-    def rest() -> None:
+    def pause() -> None:
         started.set()
         while not store._copies.must_end:
             threading.Event().wait(0.001)
 
     def copy() -> None:
         try:
-            store.copy(into, never, rest)
+            store.copy(into, never, pause)
         except Unavailable as error:
             failures.append(error.reason)
 
@@ -127,8 +126,8 @@ def test_a_store_that_closes_ends_its_copies(store: LmdbStore, tmp_path: Path) -
     assert failures == ["AGENT_CLOSING"]
 
 
-def test_a_copy_that_nobody_wants_ends(store: LmdbStore, tmp_path: Path) -> None:
-    """Given up in the middle it says so, and the store can be copied again."""
+def test_a_cancelled_copy_ends(store: LmdbStore, tmp_path: Path) -> None:
+    """A cancelled copy returns False, and the store can be copied again."""
     into = tmp_path / "copy"
     into.mkdir()
     asked = iter([False, False, False])
@@ -138,7 +137,7 @@ def test_a_copy_that_nobody_wants_ends(store: LmdbStore, tmp_path: Path) -> None
 
 
 class Held:
-    """A copy in a thread of its own that stands still until it has to end, or is released."""
+    """A copy in its own thread that waits until it must end, or is released."""
 
     def __init__(self, store: LmdbStore, into: Path) -> None:
         into.mkdir()
@@ -151,9 +150,9 @@ class Held:
         assert self.is_under_way.wait(20)
 
     def _copy(self) -> None:
-        self.whole.append(self.store.copy(self.into, never, self._rest))
+        self.whole.append(self.store.copy(self.into, never, self._pause))
 
-    def _rest(self) -> None:
+    def _pause(self) -> None:
         self.is_under_way.set()
         while not self.release.wait(0.001):
             if self.store._copies.must_end:
@@ -161,7 +160,7 @@ class Held:
                 return
 
     def content(self) -> dict[str, object]:
-        """What was copied in the end."""
+        """The nodes in the finished copy."""
         self.release.set()
         self._thread.join(20)
         assert self.whole == [True]
@@ -174,18 +173,18 @@ class Held:
 
 
 def noise(number: int, characters: int) -> str:
-    """Text that no compression makes much shorter."""
+    """Incompressible text."""
     return "".join(hashlib.sha256(b"%d %d" % (number, i)).hexdigest() for i in range(characters // 64))
 
 
 def told(store: LmdbStore, number: int, characters: int) -> None:
-    """Let node 2 say something else."""
+    """Change the content of node 2."""
     node = Node(2, noise(number, characters), "", (), 0, characters)
     store.write(lambda txn: txn.apply(Change(nodes=[node])))
 
 
-def test_a_copy_takes_no_room_from_a_map_that_may_not_grow(tmp_path: Path) -> None:
-    """Pages that only a copy still reads are free for a commit that needs them: the copy ends and begins anew."""
+def test_a_copy_gives_way_in_a_map_that_cannot_grow(tmp_path: Path) -> None:
+    """A commit that needs pages which only a copy still reads ends the copy, which starts again."""
     (tmp_path / "store").mkdir()
     store = LmdbStore.create(
         tmp_path / "store", Identity("ann", 0, 1, 1), map_bytes=1 << 20, max_map_bytes=1 << 20
@@ -204,7 +203,7 @@ def test_a_copy_takes_no_room_from_a_map_that_may_not_grow(tmp_path: Path) -> No
 
 
 def test_a_copy_of_a_full_store_goes_on_while_writes_are_refused(tmp_path: Path) -> None:
-    """A write that finds no room for other reasons does not end the copy by which somebody would help himself."""
+    """A write that fails for another lack of space does not end the copy."""
     (tmp_path / "store").mkdir()
     store = LmdbStore.create(
         tmp_path / "store", Identity("ann", 0, 1, 1), map_bytes=1 << 20, max_map_bytes=1 << 20
@@ -220,15 +219,15 @@ def test_a_copy_of_a_full_store_goes_on_while_writes_are_refused(tmp_path: Path)
     store.close()
 
 
-def test_a_copy_that_has_to_begin_anew_without_end_is_refused(
+def test_a_copy_that_starts_again_too_often_fails(
     store: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where jobs leave it no time, who asked for it is told to ask again later."""
-    monkeypatch.setattr(lmdb_store, "MOST_BEGINNINGS", 3)
+    """A copy that has to start again too often is STORE_UNAVAILABLE with a retry time."""
+    monkeypatch.setattr(lmdb_store, "MAX_COPY_ATTEMPTS", 3)
     into, over = tmp_path / "copy", threading.Event()
     into.mkdir()
 
-    def rest() -> None:
+    def pause() -> None:
         while not store._copies.must_end:
             over.wait(0.001)
 
@@ -241,7 +240,7 @@ def test_a_copy_that_has_to_begin_anew_without_end_is_refused(
     interrupting.start()
     try:
         with pytest.raises(Unavailable) as caught:
-            store.copy(into, never, rest)
+            store.copy(into, never, pause)
     finally:
         over.set()
         interrupting.join(20)
@@ -250,10 +249,10 @@ def test_a_copy_that_has_to_begin_anew_without_end_is_refused(
     assert store.copy(into, never, lambda: None)
 
 
-def test_a_copy_that_meets_a_compaction_waits_for_it(
+def test_a_copy_waits_for_a_compaction(
     store: LmdbStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the old file and the new one nobody is turned away."""
+    """A copy that starts during a compaction waits and succeeds."""
     into = tmp_path / "copy"
     into.mkdir()
     outcomes: list[object] = []

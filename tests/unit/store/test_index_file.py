@@ -1,4 +1,4 @@
-"""The file of an index: taken whole and where it fits, or not at all."""
+"""The file of an index: loaded where it is whole and fits, or not at all."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ebbtide.store.directory.index_file import load_index, save_index
 
 
 class Index:
-    """An index as the file knows it: bytes under an identity."""
+    """An index: bytes under an identity."""
 
     def __init__(self, image: bytes | None = None, identity: str = "model\nlibrary 1") -> None:
         self.image, self.index_identity = image, identity
         self.is_readable = True
 
     def index_image(self) -> bytes | None:
-        """What is to be kept."""
+        """The bytes to save."""
         return self.image
 
     def take_index(self, image: bytes) -> bool:
-        """What came back."""
+        """Load the bytes."""
         self.image = image
         return self.is_readable
 
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_kept_comes_back(path: Path) -> None:
-    """Byte for byte; the file is for its owner only, and nothing is left beside it."""
+    """An index is loaded byte for byte; only its owner can read the file."""
     index = Index()
     assert load_index(path, "now", index) and index.image == b"some bytes"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -44,7 +44,7 @@ def test_what_was_kept_comes_back(path: Path) -> None:
 
 
 def test_the_later_index_replaces_the_earlier(path: Path) -> None:
-    """Also where a file from a write that was cut off lies in the way."""
+    """A leftover of an interrupted write does not prevent saving."""
     path.with_name(path.name + ".new").write_bytes(b"half")
     save_index(path, "later", Index(b"other bytes"))
     index = Index()
@@ -53,7 +53,7 @@ def test_the_later_index_replaces_the_earlier(path: Path) -> None:
 
 
 def test_without_an_index_the_file_goes(path: Path) -> None:
-    """An index that was given up is not found at the next opening."""
+    """Saving without an index removes the file."""
     save_index(path, "now", Index())
     assert not path.exists() and not load_index(path, "now", Index())
 
@@ -63,13 +63,13 @@ def test_without_an_index_the_file_goes(path: Path) -> None:
     [("then", "model\nlibrary 1"), ("now", "other\nlibrary 1"), ("now", "model\nlibrary 2")],
 )
 def test_an_index_of_something_else_is_not_taken(path: Path, stamp: str, identity: str) -> None:
-    """Of other content, another model or another version of the library."""
+    """An index of other content, another model or another library version is not loaded."""
     index = Index(identity=identity)
     assert not load_index(path, stamp, index) and index.image is None
 
 
 def test_a_damaged_file_counts_as_none(path: Path) -> None:
-    """Cut at any place, with any byte changed, with more at the end: nothing of it reaches the library."""
+    """A truncated, changed or extended file never reaches the library."""
     whole = path.read_bytes()
     damaged = [whole[:length] for length in range(len(whole))]
     damaged += [whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :] for at in range(len(whole))]
@@ -81,20 +81,20 @@ def test_a_damaged_file_counts_as_none(path: Path) -> None:
 
 
 def test_what_is_no_file_counts_as_none(tmp_path: Path) -> None:
-    """A directory in its place, or no directory at all."""
+    """A directory in place of the file, or a missing directory, counts as no index."""
     assert not load_index(tmp_path, "now", Index())
     assert not load_index(tmp_path / "nowhere" / "vectors.index", "now", Index())
 
 
 def test_an_index_that_the_library_refuses_is_not_taken(path: Path) -> None:
-    """Whole, and yet of no use: the answer is the library's."""
+    """The library may refuse a valid file."""
     index = Index()
     index.is_readable = False
     assert not load_index(path, "now", index)
 
 
 def test_a_write_that_fails_leaves_the_earlier_index(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is the caller's to know; the file is as it was, and no half of another lies beside it."""
+    """A failed save raises, leaves the file unchanged, and leaves no partial file."""
 
     def full(descriptor: int) -> None:
         raise OSError(28, "no space left on device")

@@ -1,4 +1,4 @@
-"""A store whose file is not at its path any more acknowledges nothing."""
+"""A store whose file is not at its path acknowledges nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Unavailable
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.directory.directory_lock import DirectoryLock
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity
 
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 26}
 
@@ -23,25 +23,25 @@ def store_in(path: Path) -> LmdbStore:
 
 
 def write(txn: Any) -> None:
-    txn.set_overrides({"decay_rate": 0.5}, 0.5)
+    txn.meta.set(overrides={"decay_rate": 0.5}, decay_rate=0.5)
 
 
 def test_a_store_that_was_moved_is_read_and_not_written(tmp_path: Path) -> None:
-    """A commit to it would be found by no restart. Once it is back the same store is written again."""
+    """A store whose file is not at its path refuses commits, and accepts them once it is back."""
     store = store_in(tmp_path / "ann")
     (tmp_path / "ann").rename(tmp_path / "elsewhere")
     with pytest.raises(Unavailable) as caught:
         store.write(write)
     assert caught.value.reason == "STORE_UNAVAILABLE"
-    assert store.read(lambda txn: txn.overrides()) == {}
+    assert store.read(lambda txn: txn.meta.overrides) == {}
     (tmp_path / "elsewhere").rename(tmp_path / "ann")
     store.write(write)
-    assert store.read(lambda txn: txn.overrides()) == {"decay_rate": 0.5}
+    assert store.read(lambda txn: txn.meta.overrides) == {"decay_rate": 0.5}
     store.close()
 
 
 def test_a_store_that_was_removed_while_it_was_written_is_not_acknowledged(tmp_path: Path) -> None:
-    """The file may go between the check and the commit: it is checked again before anybody is told."""
+    """A file that disappears during a commit makes the commit fail."""
     store = store_in(tmp_path / "ann")
     lost: list[None] = []
     store.on_reopened = lambda: lost.append(None)
@@ -58,7 +58,7 @@ def test_a_store_that_was_removed_while_it_was_written_is_not_acknowledged(tmp_p
 
 
 def test_another_file_with_the_same_content_is_opened_by_the_next_call(tmp_path: Path) -> None:
-    """As after a remount under another device number: memory is built again, then everything goes on."""
+    """After a remount under another device number the store is opened again and works."""
     store = store_in(tmp_path / "ann")
     lost: list[None] = []
     store.on_reopened = lambda: lost.append(None)
@@ -68,15 +68,15 @@ def test_another_file_with_the_same_content_is_opened_by_the_next_call(tmp_path:
         store.write(write)
     assert lost == [None]
     store.write(write)
-    assert store.read(lambda txn: txn.overrides()) == {"decay_rate": 0.5}
+    assert store.read(lambda txn: txn.meta.overrides) == {"decay_rate": 0.5}
     store.close()
     again = LmdbStore.open(tmp_path / "ann", **MAPS)
-    assert again.read(lambda txn: txn.overrides()) == {"decay_rate": 0.5}
+    assert again.read(lambda txn: txn.meta.overrides) == {"decay_rate": 0.5}
     again.close()
 
 
 def test_a_directory_is_confirmed_only_while_it_is_the_one_that_was_locked(tmp_path: Path) -> None:
-    """Moved away, replaced by an empty one or by another daemon's it is refused; back, or copied back, it is locked."""
+    """A moved or replaced data directory is refused; once it is back, it is locked again."""
     root, away = tmp_path / "data", tmp_path / "away"
     root.mkdir()
     lock = DirectoryLock(root)

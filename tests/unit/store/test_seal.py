@@ -1,4 +1,4 @@
-"""The seal: what it hides, and that nothing but what was sealed, where it was sealed, is opened."""
+"""Encryption hides values, and decrypts only what was encrypted for the same place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def seal() -> Seal:
 
 @pytest.mark.parametrize("value", [b"", b"x", VALUE, bytes(100_000)], ids=len)
 def test_what_is_sealed_is_opened(seal: Seal, value: bytes) -> None:
-    """A value comes back as it was, at a fixed cost in bytes, and looks different each time."""
+    """A value is decrypted unchanged, has a fixed overhead, and encrypts differently each time."""
     sealed = seal.seal(layout.NODES, KEY, value)
     assert seal.open(layout.NODES, KEY, sealed) == value
     assert len(sealed) == len(value) + OVERHEAD_BYTES
@@ -30,7 +30,7 @@ def test_what_is_sealed_is_opened(seal: Seal, value: bytes) -> None:
 
 
 def test_every_changed_byte_is_noticed(seal: Seal) -> None:
-    """Key number, nonce, text, tag: wherever a bit is flipped, and wherever a value is cut, it is Corrupted."""
+    """A value with a flipped bit, or a truncated one, is Corrupted."""
     sealed = seal.seal(layout.NODES, KEY, VALUE)
     for place in range(len(sealed)):
         changed = bytearray(sealed)
@@ -42,7 +42,7 @@ def test_every_changed_byte_is_noticed(seal: Seal) -> None:
 
 
 def test_a_value_is_of_use_in_its_place_only(seal: Seal) -> None:
-    """Under another key, in another table, or for another agent it is Corrupted."""
+    """A value under another key, in another table or of another agent is Corrupted."""
     sealed = seal.seal(layout.NODES, KEY, VALUE)
     for other, table, key in (
         (seal, layout.NODES, layout.u64(8)),
@@ -54,16 +54,18 @@ def test_a_value_is_of_use_in_its_place_only(seal: Seal) -> None:
 
 
 def test_keys_made_from_text_are_hmacs(seal: Seal) -> None:
-    """Nobody without the key can ask whether a text is there; a chunk and its count stand under the same key."""
+    """Keys made from text are HMACs; a chunk and its reference count have the same one."""
     key = layout.text_key("same")
     placed = {table: seal.key(table, key) for table in layout.TABLES}
-    assert {table for table in layout.TABLES if placed[table] != key} == set(layout.KEYED_BY_TEXT)
+    assert {table for table in layout.TABLES if placed[table] != key} == {
+        table for table in layout.TABLES if table.text_kind
+    }
     assert placed[layout.CHUNKS] == placed[layout.CHUNK_REFERENCES] != placed[layout.RECEIPTS]
     assert Seal(1, new_data_key()).key(layout.CHUNKS, key) != placed[layout.CHUNKS]
 
 
 def test_a_data_key_is_unwrapped_for_its_agent_only() -> None:
-    """Another master key, another directory, another number, or a changed byte: MASTER_KEY_REFUSED."""
+    """A data key is bound to its master key, directory and number; otherwise it is MASTER_KEY_REFUSED."""
     master, data_key = MasterKey(secrets.token_bytes(32)), new_data_key()
     wrapped = master.wrap("ann", 1, data_key)
     assert master.unwrap("ann", 1, wrapped) == data_key
@@ -82,7 +84,7 @@ def test_a_data_key_is_unwrapped_for_its_agent_only() -> None:
 
 
 def test_a_master_key_is_read_however_it_is_written() -> None:
-    """Hexadecimal, base64 of either alphabet, with white space around; anything else is refused, and not quoted."""
+    """A master key is hexadecimal or base64; anything else is refused, and not quoted in the error."""
     key = bytes(range(220, 252))
     writings = [key.hex(), base64.b64encode(key).decode(), base64.urlsafe_b64encode(key).decode()]
     for text in [*writings, f"  {key.hex().upper()}\n"]:
@@ -95,7 +97,7 @@ def test_a_master_key_is_read_however_it_is_written() -> None:
 
 
 def test_fingerprints_tell_keys_apart() -> None:
-    """Sixteen hexadecimal digits, the same for the same key, and not a part of it."""
+    """A fingerprint has 16 hexadecimal digits, which are not part of the key."""
     key = new_data_key()
     assert Seal(1, key).fingerprint == Seal(2, key).fingerprint != Seal(1, new_data_key()).fingerprint
     assert len(Seal(1, key).fingerprint) == 16

@@ -1,4 +1,4 @@
-"""Backups and exports of encrypted agents: a backup stays sealed, an export is plain, what comes in is sealed again."""
+"""Encrypted agents: a backup stays encrypted, an export is plain text, and restored agents are encrypted again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from ebbtide.errors import EbbtideError, Precondition
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
-from ebbtide.store import yielding as resting
+from ebbtide.records import Identity
+from ebbtide.store import yielding
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.seal import MasterKey
-from ebbtide.store.port import Identity
 from ebbtide.store.transfer.receiving import Staged, receive
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 from tests.support.encrypted import SAID, everything, fill, found_in
 from tests.support.moving import received, sent
 
@@ -28,7 +28,7 @@ MAPS = {"initial_map_bytes": 1 << 20, "max_map_bytes": 1 << 26}
 
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[DataDirectory]:
-    """A data directory with a master key, and one sealed agent."""
+    """A data directory with a master key and one encrypted agent."""
     made = DataDirectory(tmp_path / "data", master_key=MasterKey(bytes(range(32))), **MAPS)
     made.acquire()
     store = made.create_store(Identity(ANN, 5, 7, 1))
@@ -55,7 +55,7 @@ def form_of(data: DataDirectory, form: str) -> bytes:
 
 
 def test_a_backup_comes_back_with_its_key_and_not_without(data: DataDirectory) -> None:
-    """No text is in it; restored over the agent it tells the same; without the key it is DATA_KEY_MISSING."""
+    """A backup of an encrypted agent contains no text, and needs the key to be restored."""
     before, content = told(data, ANN), form_of(data, "backup")
     assert not any(text.encode() in content for text in SAID)
     staged = received(data, content, ANN)
@@ -69,7 +69,7 @@ def test_a_backup_comes_back_with_its_key_and_not_without(data: DataDirectory) -
 
 
 def test_a_backup_under_another_id_gets_a_key_of_its_own(data: DataDirectory) -> None:
-    """All that it tells is the same; no text stands in any file, and the key of whose it was is as it was."""
+    """A backup restored under another id has the same content and its own key."""
     before, content, was = told(data, ANN), form_of(data, "backup"), (data.root / "keys" / "ann").read_bytes()
     staged = received(data, content, BEA, rename=True)
     data.install(BEA, staged.path)
@@ -80,10 +80,8 @@ def test_a_backup_under_another_id_gets_a_key_of_its_own(data: DataDirectory) ->
     told(data, ANN)
 
 
-def test_nothing_comes_in_plain_where_the_master_key_is_not_shown(
-    data: DataDirectory, tmp_path: Path
-) -> None:
-    """MASTER_KEY_REFUSED for backups and exports alike, before anything is made."""
+def test_nothing_is_restored_unencrypted_without_the_master_key(data: DataDirectory, tmp_path: Path) -> None:
+    """Without the master key, backups and exports are MASTER_KEY_REFUSED before anything is written."""
     contents = [form_of(data, form) for form in ("backup", "export")]
     data.release()
     without = DataDirectory(tmp_path / "data", **MAPS)
@@ -99,8 +97,8 @@ def test_nothing_comes_in_plain_where_the_master_key_is_not_shown(
         data.acquire()
 
 
-def test_keys_of_before_go_with_what_they_were_for(data: DataDirectory, tmp_path: Path) -> None:
-    """A plain agent that takes the place of a sealed one, where new ones are in plain again, leaves no key of it."""
+def test_keys_are_removed_with_the_replaced_agent(data: DataDirectory, tmp_path: Path) -> None:
+    """An unencrypted agent that replaces an encrypted one leaves no key of it."""
     plain = DataDirectory(tmp_path / "plain", **MAPS)
     plain.acquire()
     store = plain.create_store(Identity(ANN, 5, 7, 1))
@@ -121,8 +119,8 @@ def test_keys_of_before_go_with_what_they_were_for(data: DataDirectory, tmp_path
         data.acquire()
 
 
-def test_an_export_is_plain_and_what_comes_of_it_is_sealed_anew(data: DataDirectory) -> None:
-    """Until it has taken its place the old key stays, and what is there can be read; then the old key goes."""
+def test_an_export_is_plain_text_and_is_encrypted_when_imported(data: DataDirectory) -> None:
+    """The old key stays until the new agent is installed, and is removed then."""
     content = form_of(data, "export")
     assert all(text.encode() in content for text in SAID)
     before = data.meta("ann")
@@ -140,8 +138,8 @@ def test_an_export_is_plain_and_what_comes_of_it_is_sealed_anew(data: DataDirect
     assert after.key_fingerprint != before.key_fingerprint
 
 
-def test_an_import_whose_key_went_meanwhile_replaces_nothing(data: DataDirectory) -> None:
-    """Opening the agent spares the key of what is on its way; erasing it does not, and then nothing takes its place."""
+def test_an_import_without_its_key_replaces_nothing(data: DataDirectory) -> None:
+    """Opening an agent keeps the key of a staged store; erasing it removes the key."""
     content = form_of(data, "export")
     staged = received(data, content, ANN)
     before = told(data, ANN)
@@ -157,21 +155,21 @@ def test_an_import_whose_key_went_meanwhile_replaces_nothing(data: DataDirectory
 
 
 def test_a_new_agent_keeps_its_key_when_an_old_erasure_ends(data: DataDirectory) -> None:
-    """An erasure that failed half-way is finished by a start; the key of who has the name now is not its own."""
+    """A start that finishes an old deletion keeps the key of the new agent of that name."""
     before = told(data, ANN)
     shutil.copytree(data.agents / "ann", data.agents / ".erasing-ann")
-    data._sweep()
+    data._clean_up()
     assert not (data.agents / ".erasing-ann").exists()
     assert told(data, ANN) == before
 
 
 def keys_of(data: DataDirectory, name: str) -> int:
-    """How many keys lie in the file of an agent."""
+    """Return the number of keys of an agent."""
     return len(data.keys._file(name).keys)
 
 
 def test_what_is_refused_leaves_no_key(data: DataDirectory) -> None:
-    """An import that is given up, or never takes its place, leaves the keys as they were; one that does keeps its."""
+    """A cancelled import leaves the keys unchanged; an installed one keeps its own."""
     content = form_of(data, "export")
     for taken in (content, content[: len(content) // 2]):
         folder = data.make_transfer()
@@ -191,8 +189,8 @@ def test_what_is_refused_leaves_no_key(data: DataDirectory) -> None:
 
 
 @pytest.mark.parametrize("has_master_key", [True, False])
-def test_a_start_lets_keys_go_of_what_was_on_its_way(data: DataDirectory, has_master_key: bool) -> None:
-    """Not those of agents that are there, nor those brought along before their agents."""
+def test_a_start_removes_the_keys_of_interrupted_transfers(data: DataDirectory, has_master_key: bool) -> None:
+    """A start keeps the keys of existing agents, and of agents that are not copied yet."""
     content = form_of(data, "export")
     shutil.copy(data.root / "keys" / "ann", data.root / "keys" / "brought")
     received_in(data, data.make_transfer(), content, BEA)
@@ -210,10 +208,10 @@ def test_a_start_lets_keys_go_of_what_was_on_its_way(data: DataDirectory, has_ma
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_an_agent_that_took_its_place_keeps_its_key_whatever_failed_then(
+def test_an_installed_agent_keeps_its_key_after_later_failures(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
-    """Also when its directory is then moved away, and back after a start that finds something on its way."""
+    """An installed agent keeps its key, also if its directory is moved away during a start."""
     folder = data.make_transfer()
     staged = received_in(data, folder, form_of(data, "export"), BEA)
     monkeypatch.setattr(data.keys, "keep_only", lambda *_: None)
@@ -232,8 +230,8 @@ def test_an_agent_that_took_its_place_keeps_its_key_whatever_failed_then(
     data.acquire()
 
 
-def test_a_file_of_keys_that_cannot_be_read_keeps_no_other_from_going(data: DataDirectory) -> None:
-    """Whatever lies there, the key of what was on its way goes."""
+def test_an_unreadable_key_file_does_not_stop_others(data: DataDirectory) -> None:
+    """A start removes the key of an interrupted transfer, whatever is in its place."""
     received_in(data, data.make_transfer(), form_of(data, "export"), BEA)
     data.release()
     (data.root / "keys" / "aaa").write_bytes(b"garbage")
@@ -245,11 +243,9 @@ def test_a_file_of_keys_that_cannot_be_read_keeps_no_other_from_going(data: Data
     data.acquire()
 
 
-def test_whoever_takes_an_agent_in_rests_all_along(
-    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While it reads lines, checks, seals and checks again: an agent of any size lets requests pass."""
-    monkeypatch.setattr(resting, "ITEMS_BETWEEN", 1)
+def test_an_import_yields_all_the_time(data: DataDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import yields while it reads lines, checks, encrypts and checks again."""
+    monkeypatch.setattr(yielding, "ITEMS_PER_PAUSE", 1)
     rests: dict[str, int] = dict.fromkeys(("backup", "export", "another id"), 0)
     backup, export = form_of(data, "backup"), form_of(data, "export")
     for name, content, wanted in (
@@ -258,11 +254,11 @@ def test_whoever_takes_an_agent_in_rests_all_along(
         ("another id", backup, BEA),
     ):
 
-        def rest(name: str = name) -> None:
+        def pause(name: str = name) -> None:
             rests[name] += 1
 
         folder = data.make_transfer()
-        received_in(data, folder, content, wanted, rest)
+        received_in(data, folder, content, wanted, pause)
         data.end_transfer(folder)
     # A backup is read and unpacked too, in a piece or two each.
     checked = rests["backup"] - 10
@@ -273,8 +269,8 @@ def test_whoever_takes_an_agent_in_rests_all_along(
 
 
 def received_in(
-    data: DataDirectory, folder: Path, content: bytes, wanted: AgentId, rest: Rest = lambda: None
+    data: DataDirectory, folder: Path, content: bytes, wanted: AgentId, pause: Pause = lambda: None
 ) -> Staged:
-    """The agent of an export, ready to take its place."""
+    """Return the staged agent of an export."""
     source, defaults = io.BytesIO(content), AgentParameters()
-    return receive(data, source, folder, wanted=wanted, rename=True, defaults=defaults, rest=rest)
+    return receive(data, source, folder, expected=wanted, rename=True, defaults=defaults, pause=pause)

@@ -55,10 +55,10 @@ def restore(
 
 def put(where: Place, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:
     """Hand over one file; what became of it."""
-    from ebbtide.store.transfer.receiving import whose
+    from ebbtide.store.transfer.receiving import agent_id_of
 
     with opened(path) as file, moving() as bar:
-        owner = new_id or whose(file)
+        owner = new_id or agent_id_of(file)
         task = bar.add_task(f"restoring {owner}", total=os.fstat(file.fileno()).st_size)
         return where.put(
             owner,

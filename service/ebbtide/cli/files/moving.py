@@ -89,7 +89,7 @@ class AtRest:
         store = self._data.open_store(owner)
         how = Sending(self._data, __version__, SystemClock().now_ms())
         try:
-            identity = store.read(lambda txn: txn.identity())
+            identity = store.read(lambda txn: txn.meta.identity)
             assert identity is not None, "an open store has its identity"
             made = how.export(store, identity) if form == "export" else how.backup(store, identity)
         finally:
@@ -116,7 +116,7 @@ class AtRest:
                 self._data,
                 file,
                 folder,
-                wanted=owner,
+                expected=owner,
                 rename=rename,
                 defaults=defaults,
                 now_ms=SystemClock().now_ms(),

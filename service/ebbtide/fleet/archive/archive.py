@@ -25,7 +25,7 @@ from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import Entry, PassageIndex, Shelved, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 
 
 def passages_of(text: str, speaker: str) -> list[PassageEntry]:
@@ -202,26 +202,24 @@ class Archive:
     def load(cls, txn: ReadTransaction) -> Archive:
         """Everything that the store holds."""
         archive = cls(PassageIndex())
-        archive.note(txn.nodes())
+        archive.note(txn.nodes.all())
         archive.shelf.add(archive._loaded(txn))
-        archive.follow(txn.embedding_state(), txn.embedded_messages())
+        archive.follow(txn.meta.embedding, txn.vectors.all())
         return archive
 
     def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
-        for record, kept in txn.passages():
+        for record, kept in txn.passages.by_message():
             entries = self._made_anew(txn, record) if kept is None else kept
-            # Of a message stored before messages had metadata, that of its batch.
-            key = b"b%d" % record.batch if record.metadata_key is None else record.metadata_key
-            self.facts.add(key, partial(txn.metadata, record), len(entries))
+            self.facts.add(record.metadata_key, partial(txn.messages.metadata, record), len(entries))
             yield from shelved(record, entries)
 
     def _made_anew(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
-        text = txn.message_text(record)
+        text = txn.messages.text(record)
         if text is not None:
             return passages_of(text, record.speaker)
         if not record.is_withdrawn:
             return []
-        nodes = [node for node in map(txn.node, self.memories_of(record.number)) if node is not None]
+        nodes = [node for node in map(txn.nodes.get, self.memories_of(record.number)) if node is not None]
         return retold(record, spans_cited(record, nodes), nodes)
 
     def accepted(
@@ -233,7 +231,7 @@ class Archive:
         """Messages were accepted; `metadata` by key, as JSON."""
         pairs = zip(records, passages, strict=True)
         for record, kept in zip(records, passages, strict=True):
-            key = record.metadata_key or b""
+            key = record.metadata_key
             self.facts.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
         self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None

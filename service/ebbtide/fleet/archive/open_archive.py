@@ -17,7 +17,7 @@ from pathlib import Path
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.store.directory.index_file import INDEX_FILE, load_index, save_index
 from ebbtide.store.durable import fresh_file
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.telemetry import get_log
 
 

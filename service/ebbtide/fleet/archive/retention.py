@@ -19,7 +19,8 @@ from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import retold, spans_of
 from ebbtide.ids import NodeId
 from ebbtide.records import BatchState, MessageRecord, Node, PassageEntry
-from ebbtide.store.port import ReadTransaction, Store, WriteTransaction
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 DAY_MS = 86_400_000
 
@@ -42,25 +43,25 @@ def withdraw(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Nod
     """Take texts out of the archive; `nodes` are all memories that live of these messages."""
     told: Retold = {}
     for number in messages:
-        record = txn.message(number)
-        text = None if record is None else txn.message_text(record)
+        record = txn.messages.get(number)
+        text = None if record is None else txn.messages.text(record)
         if record is None or text is None:
             continue
         told[number] = retold(record, spans_of(text), nodes)
-        txn.withdraw(record, told[number])
+        txn.messages.withdraw(record, told[number])
     if told:
-        txn.note_leftovers()
+        txn.meta.set(leftovers=True)
     return told
 
 
 def citing(txn: ReadTransaction, change: Change) -> set[int]:
     """Messages without their text whose memories a change touches; to be asked before it is written."""
-    if not txn.holds_withdrawn():
+    if not txn.meta.withdrawn:
         return set()
     ids = [*change.forgotten, *change.deleted, *(node.id for node in change.nodes)]
-    before = [node for node in map(txn.node, ids) if node is not None]
+    before = [node for node in map(txn.nodes.get, ids) if node is not None]
     cited = {source.message for node in (*before, *change.nodes) for source in node.sources}
-    records = (txn.message(number) for number in cited)
+    records = (txn.messages.get(number) for number in cited)
     return {record.number for record in records if record is not None and record.is_withdrawn}
 
 
@@ -72,14 +73,14 @@ def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> Re
     told: Retold = {}
     is_complete = True
     for number in messages:
-        record, kept = txn.message(number), txn.passages_of(number)
+        record, kept = txn.messages.get(number), txn.passages.get(number)
         if record is None or kept is None:
             is_complete = False
             continue
         ids = {node_id for entry in kept for node_id in entry.told_by} | {node.id for node in change.nodes}
-        nodes = [node for node in map(txn.node, sorted(ids)) if node is not None]
+        nodes = [node for node in map(txn.nodes.get, sorted(ids)) if node is not None]
         told[number] = retold(record, ((entry.begin, entry.length) for entry in kept), nodes)
-        txn.put_passages(number, told[number])
+        txn.passages.put(number, told[number])
     return told if is_complete else None
 
 
@@ -104,7 +105,7 @@ class Sweep:
         """Whether the next step withdraws texts."""
         return bool(self._due) and self._next_node is None
 
-    def step(self, store: Store, is_time_up: Callable[[], bool]) -> Retold:
+    def step(self, store: LmdbStore, is_time_up: Callable[[], bool]) -> Retold:
         """Do one step; the messages whose text it withdrew. When it fails, begin a new sweep."""
         if not self._due:
             store.read(self._look)
@@ -118,10 +119,10 @@ class Sweep:
         return told
 
     def _look(self, txn: ReadTransaction) -> None:
-        begin = max(self._begin, txn.texts_from())
+        begin = max(self._begin, txn.meta.texts_from)
         batches: dict[int, bool] = {}
         self.is_done = True
-        for looked_at, record in enumerate(txn.messages(begin)):
+        for looked_at, record in enumerate(txn.messages.all(begin)):
             if looked_at == MOST_LOOKED_AT:
                 self.is_done = False
                 break
@@ -141,7 +142,7 @@ class Sweep:
     def _find_memories(self, txn: ReadTransaction) -> None:
         assert self._next_node is not None
         start, self._next_node = self._next_node, None
-        for looked_at, node in enumerate(txn.nodes(start)):
+        for looked_at, node in enumerate(txn.nodes.all(start)):
             if looked_at == MOST_LOOKED_AT:
                 self._next_node = node.id
                 return
@@ -154,20 +155,20 @@ class Sweep:
         left = list(self._due)
         while left and len(told) < MOST_WITHDRAWN and not (told and is_time_up()):
             number = left.pop(0)
-            nodes = [node for node in map(txn.node, self._memories[number]) if node is not None]
+            nodes = [node for node in map(txn.nodes.get, self._memories[number]) if node is not None]
             told |= withdraw(txn, [number], nodes)
         return told, left
 
-    def _note_progress(self, store: Store) -> None:
+    def _note_progress(self, store: LmdbStore) -> None:
         """Let the next sweep begin where texts are left."""
         left = self._begin if self._first_left is None else self._first_left
-        if left > store.read(lambda txn: txn.texts_from()):
-            store.write(lambda txn: txn.set_texts_from(left))
+        if left > store.read(lambda txn: txn.meta.texts_from):
+            store.write(lambda txn: txn.meta.set(texts_from=left))
 
 
 def is_digested(txn: ReadTransaction, record: MessageRecord, known: dict[int, bool]) -> bool:
     """Whether the batch of a message is digested; the statuses of old ones are not kept."""
     if record.batch not in known:
-        batch = txn.batch(record.batch)
+        batch = txn.inbox.get(record.batch)
         known[record.batch] = batch is None or batch.state == BatchState.DIGESTED.value
     return known[record.batch]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ebbtide.fleet.archive.archive import said_by
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 from ebbtide.retrieval.passages import cut, spoken
-from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 Vector = NDArray[np.float32]
 
@@ -74,19 +74,17 @@ def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingS
 
 def _state(txn: ReadTransaction) -> EmbeddingState:
     """The state as it is kept; where that does not tell a size, as in older stores, with that of the vectors."""
-    state = txn.embedding_state()
+    state = txn.meta.embedding
     if state.dimension or not state.stamp:
         return state
-    some = (
-        one.vectors for _, one in islice(txn.embedded_messages(), MESSAGES_SEEN) if one.stamp == state.stamp
-    )
+    some = (one.vectors for _, one in islice(txn.vectors.all(), MESSAGES_SEEN) if one.stamp == state.stamp)
     first = next((vector for vectors in some for vector in vectors if vector), b"")
     return msgspec.structs.replace(state, dimension=len(first) // NUMBER_BYTES)
 
 
 def unembedded_count(txn: ReadTransaction, model: str, dimension: int) -> int:
     """Messages that may lack vectors of a model and of a size (0: any): those behind the mark."""
-    behind = txn.next_message_number() - 1 - state_under(model, dimension, _state(txn)).up_to
+    behind = txn.meta.next_message_number - 1 - state_under(model, dimension, _state(txn)).up_to
     # Numbers of messages may lie far apart.
     return min(behind, txn.counts().message_count)
 
@@ -97,18 +95,18 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
     `dimension` is the size of its vectors, 0 where nobody knows that.
     """
     state = state_under(model, dimension, _state(txn))
-    last = txn.next_message_number() - 1
+    last = txn.meta.next_message_number - 1
     if state.up_to >= last:
         return None
     lacking: list[Lacking] = []
     text_count, up_to = 0, last
-    for seen, record in enumerate(txn.messages(state.up_to + 1)):
+    for seen, record in enumerate(txn.messages.all(state.up_to + 1)):
         if seen == MESSAGES_SEEN or text_count >= TEXTS_AT_ONCE:
             up_to = record.number - 1
             break
-        known = txn.embedded(record.number)
+        known = txn.vectors.get(record.number)
         if known is None or known.stamp != state.stamp:
-            kept = txn.passages_of(record.number)
+            kept = txn.passages.get(record.number)
             lacking.append(Lacking(record, kept, tuple(_spoken(txn, record, kept))))
             text_count += len(lacking[-1].texts)
     return Unembedded(msgspec.structs.replace(state, up_to=up_to), state.up_to, tuple(lacking))
@@ -116,10 +114,10 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
 
 def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry] | None) -> Iterator[str]:
     """The passages of a message, each with who said it before it: a bare turn means little to a model."""
-    text = txn.message_text(record)
+    text = txn.messages.text(record)
     if text is None:
         for entry in kept or ():
-            said = said_by(node for node in map(txn.node, entry.told_by) if node is not None)
+            said = said_by(node for node in map(txn.nodes.get, entry.told_by) if node is not None)
             yield spoken(said, record.speaker) if said else ""
         return
     spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]
@@ -146,18 +144,18 @@ def keep_vectors(
         mine = vectors[place : place + len(one.texts)]
         place += len(one.texts)
         number = one.record.number
-        now = txn.message(number)
+        now = txn.messages.get(number)
         if now is None:
             continue
-        if now.text_key != one.record.text_key or txn.passages_of(number) != one.passages:
+        if now.text_key != one.record.text_key or txn.passages.get(number) != one.passages:
             up_to = min(up_to, number - 1)
             continue
         kept[number] = EmbeddedMessage(work.state.stamp, tuple(map(_packed, mine)))
-        txn.put_embedded(number, kept[number])
+        txn.vectors.put(number, kept[number])
     if present.stamp == work.state.stamp and present.up_to < work.since:
         # Set back while the model was asked.
         up_to = min(up_to, present.up_to)
-    txn.set_embedding_state(msgspec.structs.replace(work.state, up_to=up_to, dimension=max(sizes, default=0)))
+    txn.meta.set(embedding=msgspec.structs.replace(work.state, up_to=up_to, dimension=max(sizes, default=0)))
     return kept
 
 

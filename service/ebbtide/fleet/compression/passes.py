@@ -29,7 +29,7 @@ from ebbtide.memory.compression import Shortening
 from ebbtide.memory.draft import Draft
 from ebbtide.records import REWRITES_KEPT, AgentCounts, PassState, Rewrite
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 
 class Passes:
@@ -50,7 +50,7 @@ class Passes:
         """Owe that many passes more; TOO_MANY_PASSES beyond `max_owed_passes`. `entry` goes into the audit log."""
 
         def write(txn: WriteTransaction) -> AgentCounts:
-            owed, most = txn.owed_passes(), self._state.parameters.max_owed_passes
+            owed, most = txn.meta.owed_passes, self._state.parameters.max_owed_passes
             if owed + count > most:
                 raise InvalidRequest(
                     f"passes = {count}: the agent owes {owed} passes and may owe at most {most}",
@@ -58,7 +58,7 @@ class Passes:
                 )
             txn.apply(Change(owed_passes=owed + count))
             if entry is not None:
-                txn.record(entry, self._state.identity.agent_id)
+                txn.audit.append(entry, self._state.identity.agent_id)
             return txn.counts()
 
         return self._state.store.write(write)
@@ -75,7 +75,7 @@ class Passes:
         the group is full, `is_time_up` says so, or a text is missing: then up to `most_tasks` are asked for.
         """
         state, owed, done = self._state.store.read(
-            lambda txn: (txn.pass_state(), txn.owed_passes(), txn.finished_passes())
+            lambda txn: (txn.meta.pass_state, txn.meta.owed_passes, txn.meta.finished_passes)
         )
         if state is None:
             if owed == 0:
@@ -132,9 +132,9 @@ class Passes:
 
     def _shortening_tasks(self, shortenings: Sequence[Shortening]) -> tuple[ShorteningTask, ...]:
         def task(txn: ReadTransaction, shortening: Shortening) -> ShorteningTask:
-            node = txn.node(shortening.node_id)
+            node = txn.nodes.get(shortening.node_id)
             assert node is not None
-            first = txn.first_content(node)
+            first = txn.nodes.first_content(node)
             text = node.content if first is None else first
             prefix = node.prefix if text.startswith(node.prefix) else ""
             return ShorteningTask(shortening, text, prefix, node.content, node.sources)
@@ -148,7 +148,7 @@ class Passes:
         shortened = finished.get(shortening.node_id)
         if shortened is None:
             return False
-        node = self._state.store.read(lambda txn: txn.node(shortening.node_id))
+        node = self._state.store.read(lambda txn: txn.nodes.get(shortening.node_id))
         assert node is not None
         if (node.content, node.sources) != (shortened.task.content, shortened.task.sources):
             return False

@@ -23,7 +23,7 @@ from ebbtide.fleet.deletion.withdrawal import Rewritten, prove_going, withdraw
 from ebbtide.ids import NodeId, node_text_id
 from ebbtide.records import MessageRecord, Node, PassageEntry, PersonalSpan, Source
 from ebbtide.store.layout import text_key
-from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Corrected:
             for one in self.own.rewritten:
                 archive.rewritten(one.message, one.passages)
             record, metadata = self.own.record, self.own.metadata
-            archive.accepted([record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"})
+            archive.accepted([record], [self.own.passages], {record.metadata_key: metadata or "{}"})
             archive.cites_anew(self.node)
 
 
@@ -88,7 +88,7 @@ def kept_prefix(node: Node, content: str) -> str:
 
 def living(txn: ReadTransaction, node_id: NodeId) -> Node:
     """The memory of this id; NODE_NOT_FOUND where it does not live."""
-    node = txn.node(node_id)
+    node = txn.nodes.get(node_id)
     if node is None:
         raise NotFound(f"there is no node {node_text_id(node_id)}", reason="NODE_NOT_FOUND")
     return node
@@ -103,7 +103,7 @@ def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
         node = msgspec.structs.replace(node, content=wanted.content, phrase=wanted.phrase, prefix=prefix)
     if wanted.keywords is not None:
         node = msgspec.structs.replace(node, keywords=wanted.keywords)
-    own, proofs = None, Proofs(txn.make_proof_key())
+    own, proofs = None, Proofs(txn.audit.make_proof_key())
     if wanted.content is not None:
         prove_going(txn, before, proofs)
     if wanted.content is not None or wanted.metadata is not None:
@@ -111,34 +111,34 @@ def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
     change = Change(nodes=[node])
     without_text = citing(txn, change)
     txn.apply(change)
-    txn.note_leftovers()
+    txn.meta.set(leftovers=True)
     return Corrected(node, own, retell(txn, without_text, change), tuple(proofs.found))
 
 
 def _with_own_source(
     txn: WriteTransaction, before: Node, node: Node, wanted: Correction
 ) -> tuple[Node, OwnSource]:
-    told = wanted.content or txn.first_content(before) or before.content
+    told = wanted.content or txn.nodes.first_content(before) or before.content
     text, first = told.removeprefix(node.prefix), _first_record(txn, before)
     metadata = wanted.metadata
     if metadata is None:
-        held = txn.metadata(first)
+        held = txn.messages.metadata(first)
         metadata = msgspec.json.encode(held).decode() if held else ""
     rewritten, _ = withdraw(txn, before)
     record = msgspec.structs.replace(
         first,
-        number=txn.next_message_number(),
+        number=txn.meta.next_message_number,
         # Nobody sent it: the caller's id stays with the message that it was given to.
         caller_id="",
         text_key=text_key(text),
         personal=wanted.personal,
-        metadata_key=txn.put_chunk(metadata) if metadata else b"",
+        metadata_key=txn.texts.put(metadata) if metadata else b"",
     )
     passages = passages_of(text, record.speaker)
-    txn.put_message(record, text, passages)
-    first_key = txn.put_chunk(text)
+    txn.messages.put(record, text, passages)
+    first_key = txn.texts.put(text)
     if before.first_key:
-        txn.drop_chunk(before.first_key)
+        txn.texts.drop(before.first_key)
     node = msgspec.structs.replace(
         node,
         sources=(Source(record.number, 0, len(text.encode())),),
@@ -150,7 +150,7 @@ def _with_own_source(
 
 def _first_record(txn: ReadTransaction, node: Node) -> MessageRecord:
     for source in node.sources:
-        record = txn.message(source.message)
+        record = txn.messages.get(source.message)
         if record is not None:
             return record
     return MessageRecord(0, node.batch, 0, "user", "", "", None, node.created_at_ms, "", b"")

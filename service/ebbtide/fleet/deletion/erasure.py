@@ -29,7 +29,7 @@ from ebbtide.memory.network import Network
 from ebbtide.records import Link, MessageRecord, Node
 from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.lmdb.texts import is_tombstone
-from ebbtide.store.port import WriteTransaction
+from ebbtide.store.lmdb.transaction import WriteTransaction
 
 MOST_PROOFS = 200
 """Texts erased in one step, so that no record grows without a bound; those of one message stay together."""
@@ -110,7 +110,10 @@ class Erasure:
         self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
     ) -> ErasureStep:
         """Erase some; nothing here changes before it is committed, since it may be tried twice."""
-        step, kinds = _Step(txn, self.look, Proofs(txn.make_proof_key()), self.met), self.look.wanted.kinds
+        step, kinds = (
+            _Step(txn, self.look, Proofs(txn.audit.make_proof_key()), self.met),
+            self.look.wanted.kinds,
+        )
         if not self.messages and not self.nodes:
             # The network has followed by now: links of what is gone are not there any more.
             change = unnamed(network, self.links[:MOST_UNNAMED])
@@ -162,7 +165,7 @@ class _Step:
 
     def message(self, number: int) -> None:
         """Erase a message, or the stretches of it that are selected, with the memories made from them."""
-        record = self.txn.message(number)
+        record = self.txn.messages.get(number)
         if record is None or is_tombstone(record):
             return
         is_whole = number in self.look.whole
@@ -178,15 +181,15 @@ class _Step:
             self._blank(number, self.look.spans[number])
             return
         # As it is now, and there no more where the last memory took its last words along.
-        record = self.txn.message(number)
+        record = self.txn.messages.get(number)
         if record is not None and not is_tombstone(record):
-            self.tally.byte_count += said_bytes(self.txn.message_text(record) or "")
+            self.tally.byte_count += said_bytes(self.txn.messages.text(record) or "")
             self._bury(record)
 
     def _meet(self, number: int) -> str | None:
         """The text of a message; what proves it whole is noted when it is met first."""
-        record = self.txn.message(number)
-        text = None if record is None else self.txn.message_text(record)
+        record = self.txn.messages.get(number)
+        text = None if record is None else self.txn.messages.text(record)
         if text is not None and number not in self.met_before and number not in self.met:
             self.met[number] = proof_of(self.proofs.key, text)
         return text
@@ -200,18 +203,18 @@ class _Step:
     def _overwrite(self) -> None:
         """Overwrite the stretches that go of messages that stay."""
         for number, spans in self.blank_spans.items():
-            record = self.txn.message(number)
-            text = None if record is None else self.txn.message_text(record)
+            record = self.txn.messages.get(number)
+            text = None if record is None else self.txn.messages.text(record)
             one = None if text is None else blanked(self.txn, number, spans)
             if text is not None and one is not None:
-                record = self.txn.message(number)
+                record = self.txn.messages.get(number)
                 assert record is not None, "what was rewritten is there"
-                self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.message_text(record) or "")
+                self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.messages.text(record) or "")
                 self._rewrote(one, record)
 
     def node(self, node_id: NodeId) -> None:
         """Erase a memory with what it was made from."""
-        node = self.txn.node(node_id)
+        node = self.txn.nodes.get(node_id)
         if node is not None:
             self._take(node)
 
@@ -219,11 +222,11 @@ class _Step:
         """The memories that go along with a message; of those made since it was selected, too."""
         if self.since is None:
             self.since = {}
-            for node in self.txn.nodes(self.look.next_node_id):
+            for node in self.txn.nodes.all(self.look.next_node_id):
                 for number in self.look.along(node):
                     self.since.setdefault(number, []).append(node)
-        known = map(self.txn.node, self.look.citing.get(message, ()))
-        made_since = (self.txn.node(node.id) for node in self.since.get(message, ()))
+        known = map(self.txn.nodes.get, self.look.citing.get(message, ()))
+        made_since = (self.txn.nodes.get(node.id) for node in self.since.get(message, ()))
         return [node for node in (*known, *made_since) if node is not None]
 
     def _take(self, node: Node) -> None:
@@ -233,7 +236,7 @@ class _Step:
         if self.look.takes_words(node):
             for message, spans in own_words(txn, node, self.look.nodes, self.mates).items():
                 self._blank(message, spans)
-        self.tally.link_count += txn.link_count_at(node.id)
+        self.tally.link_count += txn.links.count_at(node.id)
         self.tally.node_count += 1
         txn.apply(Change(deleted=[node.id]))
         self.gone.append(node.id)
@@ -241,7 +244,7 @@ class _Step:
     def _rewrote(self, one: Rewritten, record: MessageRecord) -> None:
         self.rewritten[one.message] = one
         self.batches.add(record.batch)
-        if not (self.txn.message_text(record) or "").strip():
+        if not (self.txn.messages.text(record) or "").strip():
             self._bury(record)
 
     def _bury(self, record: MessageRecord) -> None:
@@ -249,11 +252,11 @@ class _Step:
         proof = self.met_before.get(record.number) or self.met.get(record.number)
         if proof is not None:
             self.proofs.found[proof] = None
-        kept = self.txn.passages_of(record.number) or []
+        kept = self.txn.passages.get(record.number) or []
         self.rewritten.pop(record.number, None)
         self.without_text.discard(record.number)
         self.tombstones[record.number] = [passage_of("", "", one.begin) for one in kept]
-        self.txn.erase_message(record)
+        self.txn.messages.erase(record)
         self.batches.add(record.batch)
         self.tally.message_count += 1
 
@@ -267,7 +270,7 @@ class _Step:
         """What belongs to the step as a whole: links, focus, batches, passages of messages without text, its record."""
         txn, tally = self.txn, self.tally
         self._overwrite()
-        focus = tuple(node_id for node_id in txn.focus() if node_id not in self.gone)
+        focus = tuple(node_id for node_id in txn.meta.focus if node_id not in self.gone)
         change = Change(deleted=self.gone, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
         txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))
         tally.relation_count = len(renamed.unnamed)
@@ -285,10 +288,10 @@ class _Step:
                 "relations": tally.relation_count,
             }
             whole = AuditEntry(entry.at_ms, entry.actor, entry.action, details, tuple(self.proofs.found))
-            identity = txn.identity()
+            identity = txn.meta.identity
             assert identity is not None, "an open store has its identity"
-            record = txn.record(whole, identity.agent_id)
-            txn.set_compaction_due()
+            record = txn.audit.append(whole, identity.agent_id)
+            txn.meta.set(compaction_due=True)
         rewritten = list(self.rewritten.values())
         return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, self.met, *left)
 
@@ -296,19 +299,19 @@ class _Step:
         """Batches of which nothing is left go; others are not any more what a digest has read of them."""
         empty = []
         for number in sorted(self.batches):
-            batch = self.txn.batch(number)
+            batch = self.txn.inbox.get(number)
             if batch is None:
                 continue
             numbers = range(batch.first_message, batch.first_message + batch.message_count)
             if _are_erased(self.txn, numbers):
                 empty.append(batch)
             else:
-                self.txn.note_erasure(batch)
-        self.txn.erase_batches(empty)
+                self.txn.inbox.note_erasure(batch)
+        self.txn.inbox.erase(empty)
         self.tally.batch_count += len(empty)
 
 
 def _are_erased(txn: WriteTransaction, numbers: Collection[int]) -> bool:
     first = next(iter(numbers), 0)
-    records = islice(txn.messages(first), len(numbers))
+    records = islice(txn.messages.all(first), len(numbers))
     return all(is_tombstone(record) for record in records)

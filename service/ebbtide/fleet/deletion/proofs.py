@@ -14,7 +14,7 @@ from itertools import islice
 from ebbtide.records import Node
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.store.chain import proof_of
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 
 MOST_SENTENCES = 1000
 """Sentences of one text that are hashed one by one: the text as a whole is, however many it has."""
@@ -47,7 +47,7 @@ class Proofs:
 
 def memory_texts(txn: ReadTransaction, node: Node) -> Iterator[str]:
     """What a memory says, and what it said first."""
-    first = txn.first_content(node)
+    first = txn.nodes.first_content(node)
     for text in (node.content, first or ""):
         yield text
         yield text.removeprefix(node.prefix)

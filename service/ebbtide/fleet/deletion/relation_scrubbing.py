@@ -26,7 +26,7 @@ from ebbtide.memory.columns import Array
 from ebbtide.memory.digestion import NEIGHBOUR_NAMES
 from ebbtide.memory.network import LinkState, Network
 from ebbtide.records import Link
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 
 MOST_UNNAMED = 1000
 """Links that lose their names in one step, so that none takes long."""
@@ -109,5 +109,5 @@ def _came_from(look: Look, targets: Array) -> Array:
 
 def _is_picked(txn: ReadTransaction, look: Look, link: Link) -> bool:
     """Whether either end of a link comes from a message to which a topic is narrowed."""
-    ends = (txn.node(link.source), txn.node(link.target))
+    ends = (txn.nodes.get(link.source), txn.nodes.get(link.target))
     return any(look.is_picked(source.message) for node in ends if node is not None for source in node.sources)

@@ -22,7 +22,7 @@ from ebbtide.records import Batch, MessageRecord, Node
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
 from ebbtide.store.lmdb.texts import is_tombstone
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 
 MOST_LOOKED_AT = 1000
 """Messages or nodes looked at in one step, unless its time is over sooner."""
@@ -187,7 +187,7 @@ class Look:
     # --- what goes ---------------------------------------------------------------------------------
 
     def _messages(self, txn: ReadTransaction) -> Iterator[int]:
-        for record in txn.messages(self._begin):
+        for record in txn.messages.all(self._begin):
             if not is_tombstone(record):
                 self._look_at(txn, record)
             yield record.number
@@ -200,9 +200,9 @@ class Look:
         if number in wanted.messages or (is_picked and wanted.is_filtering and wanted.topic is None):
             self.whole[number] = None
             self.batches.add(record.batch)
-            self._note(txn.message_text(record) or "")
+            self._note(txn.messages.text(record) or "")
         elif is_picked and wanted.topic is not None:
-            said = txn.message_text(record) or ""
+            said = txn.messages.text(record) or ""
             spans = wanted.topic.stretches(said)
             if spans:
                 self.spans[number] = spans
@@ -215,8 +215,8 @@ class Look:
         return node.id in self.named or any(message not in self.whole for message in along)
 
     def _nodes(self, txn: ReadTransaction) -> Iterator[int]:
-        self.next_node_id = txn.next_node_id()
-        for node in txn.nodes(self._begin):
+        self.next_node_id = txn.meta.next_node_id
+        for node in txn.nodes.all(self._begin):
             self._look_at_node(txn, node)
             yield node.id
 
@@ -236,10 +236,10 @@ class Look:
     def _words_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
         mates = Mates()
         for node_id in sorted(one for one in self.named if one >= self._begin):
-            node = txn.node(node_id)
+            node = txn.nodes.get(node_id)
             for number, spans in own_words(txn, node, self.nodes, mates).items() if node is not None else ():
-                record = txn.message(number)
-                text = None if record is None else txn.message_text(record)
+                record = txn.messages.get(number)
+                text = None if record is None else txn.messages.text(record)
                 if text is not None and number not in self.whole:
                     self._goes(number, text, spans)
             yield node_id
@@ -247,8 +247,8 @@ class Look:
     def _what_is_left(self, txn: ReadTransaction) -> Iterator[int]:
         """Count what goes of each message once, however many memories and sentences take it along."""
         for number in sorted(one for one in self.whole.keys() | self._going.keys() if one >= self._begin):
-            record = txn.message(number)
-            text = (None if record is None else txn.message_text(record)) or ""
+            record = txn.messages.get(number)
+            text = (None if record is None else txn.messages.text(record)) or ""
             left = "" if number in self.whole else without(text, self._going[number])
             byte_count = said_bytes(text) - said_bytes(left)
             self.byte_count += byte_count
@@ -259,7 +259,7 @@ class Look:
     def _batches(self, txn: ReadTransaction) -> Iterator[int]:
         self.once_made.update(self.wanted.nodes)
         for number in sorted(number for number in self.batches if number >= self._begin):
-            batch = txn.batch(number)
+            batch = txn.inbox.get(number)
             if batch is None:
                 self.is_unsure = True
             else:
@@ -269,13 +269,13 @@ class Look:
 
     def _corrected_of(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
         said = range(batch.first_message, batch.first_message + batch.message_count)
-        living = [node for node in map(txn.node, batch.node_ids) if node is not None]
+        living = [node for node in map(txn.nodes.get, batch.node_ids) if node is not None]
         for node in living:
             if node.id not in self.nodes and all(source.message not in said for source in node.sources):
                 yield node.id
 
     def _other_batches(self, txn: ReadTransaction) -> Iterator[int]:
-        for batch in txn.batches(self._begin) if self.is_unsure else ():
+        for batch in txn.inbox.all(self._begin) if self.is_unsure else ():
             if batch.number not in self.batches:
                 self.made_elsewhere.update(batch.node_ids)
             yield batch.number
@@ -331,7 +331,7 @@ class Look:
         return bool(self._said) or self.wanted.topic is not None or self.wanted.may_be_redacted
 
     def _messages_alike(self, txn: ReadTransaction) -> Iterator[int]:
-        for record in txn.messages(self._begin) if self._may_stay else ():
+        for record in txn.messages.all(self._begin) if self._may_stay else ():
             is_gone = record.number in self.whole or record.number in self.emptied or is_tombstone(record)
             if not is_gone and self._tells_in(txn, record):
                 self._tell(f"m{record.number}")
@@ -339,7 +339,7 @@ class Look:
 
     def _tells_in(self, txn: ReadTransaction, record: MessageRecord) -> bool:
         wanted, is_touched = self.wanted, record.number in self._going
-        text = (None if is_touched else txn.message_text(record)) or ""
+        text = (None if is_touched else txn.messages.text(record)) or ""
         if wanted.may_be_redacted and not is_touched and wanted.may_mean(record) and wanted.may_name(text):
             self.redacted_count += 1
             return True
@@ -350,19 +350,24 @@ class Look:
         topic = self.wanted.topic
         if topic is None:
             return False
-        around = (record.speaker, record.conversation_id, record.caller_id, *words_in(txn.metadata(record)))
+        around = (
+            record.speaker,
+            record.conversation_id,
+            record.caller_id,
+            *words_in(txn.messages.metadata(record)),
+        )
         return any(map(topic.is_named_in, around)) or self._is_named_by_batch(txn, record.batch, topic)
 
     def _is_named_by_batch(self, txn: ReadTransaction, number: int, topic: Topic) -> bool:
         if number not in self._named_batches:
-            batch = txn.batch(number)
+            batch = txn.inbox.get(number)
             told = () if batch is None else (batch.metadata, batch.idempotency_key, batch.last_error)
             self._named_batches[number] = any(map(topic.is_named_in, told))
         return self._named_batches[number]
 
     def _nodes_alike(self, txn: ReadTransaction) -> Iterator[int]:
         redacted = self.wanted.redacted_topic
-        for node in txn.nodes(self._begin) if self._said or redacted is not None else ():
+        for node in txn.nodes.all(self._begin) if self._said or redacted is not None else ():
             if node.id not in self.nodes:
                 may_be_meant = redacted is not None and redacted.is_named_in(node.content)
                 self.redacted_count += may_be_meant

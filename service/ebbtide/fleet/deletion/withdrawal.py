@@ -25,7 +25,7 @@ from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.ids import NodeId
 from ebbtide.records import Node, PassageEntry
 from ebbtide.store.layout import text_key
-from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 Span = tuple[int, int]
 
@@ -101,7 +101,7 @@ def delete(
     gone: list[NodeId] = []
     erased_messages: list[int] = []
     without_text: set[int] = set()
-    proofs = Proofs(txn.make_proof_key())
+    proofs = Proofs(txn.audit.make_proof_key())
     for one in wanted:
         if outcomes and is_time_up():
             break
@@ -112,21 +112,21 @@ def delete(
             rewritten += messages
             erased_messages += [one.message] if isinstance(outcome, Deleted) else []
             continue
-        node_id, node = one, txn.node(one)
+        node_id, node = one, txn.nodes.get(one)
         if node is None:
             outcomes.append(None)
             continue
         without_text |= citing(txn, Change(deleted=[node_id]))
         prove_going(txn, node, proofs)
         messages, byte_count = withdraw(txn, node)
-        outcomes.append(Deleted(node_id, txn.link_count_at(node_id), byte_count))
+        outcomes.append(Deleted(node_id, txn.links.count_at(node_id), byte_count))
         txn.apply(Change(deleted=[node_id]))
         rewritten += messages
         gone.append(node_id)
     if gone or rewritten:
-        txn.note_leftovers()
-    focus = tuple(node_id for node_id in txn.focus() if node_id not in gone)
-    if focus != txn.focus():
+        txn.meta.set(leftovers=True)
+    focus = tuple(node_id for node_id in txn.meta.focus if node_id not in gone)
+    if focus != txn.meta.focus:
         txn.apply(Change(focus=focus))
     change = Change(deleted=gone, focus=focus)
     retold = retell(txn, without_text, change)
@@ -137,8 +137,8 @@ def prove_going(txn: WriteTransaction, node: Node, proofs: Proofs) -> None:
     """Hash what goes with a memory, before it goes: what it says and said, and the words that are withdrawn."""
     proofs.add_memory(txn, node)
     for message, spans in own_words(txn, node).items():
-        record = txn.message(message)
-        text = None if record is None else txn.message_text(record)
+        record = txn.messages.get(message)
+        text = None if record is None else txn.messages.text(record)
         if text is not None:
             proofs.add_stretches(text, spans)
 
@@ -167,7 +167,7 @@ class Mates:
         """Return the spans by message, in order, that memories of the node's batch cite and that do not go."""
         if node.batch != self._batch:
             cited: dict[int, list[Span]] = {}
-            for mate in txn.batch_mates(node):
+            for mate in txn.nodes.batch_mates(node):
                 for source in mate.sources if mate.id not in going else ():
                     cited.setdefault(source.message, []).append(
                         (source.offset, source.offset + source.length)
@@ -198,13 +198,13 @@ def _withdraw_uncited(
     txn: WriteTransaction, message: int, archive: Archive, proofs: Proofs
 ) -> tuple[list[Rewritten], Outcome]:
     """Overwrite what no living memory cites of a message; the message as it is now, and what became of it."""
-    record = txn.message(message)
-    text = None if record is None else txn.message_text(record)
+    record = txn.messages.get(message)
+    text = None if record is None else txn.messages.text(record)
     if record is None or text is None:
         return [], None
     if not is_digested(txn, record, {}):
         return [], Undigested(record.batch)
-    living = [node for node in map(txn.node, archive.memories_of(message)) if node is not None]
+    living = [node for node in map(txn.nodes.get, archive.memories_of(message)) if node is not None]
     raw = text.encode()
     uncited = outside([(0, len(raw))], _cited(living, message))
     counted = {(begin, end): said_bytes(raw[begin:end].decode()) for begin, end in uncited}
@@ -252,13 +252,13 @@ def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
 
 def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewritten | None:
     """Put spaces in place of spans of a message, in bytes; None where its text is no longer kept."""
-    record = txn.message(message)
-    old = None if record is None else txn.message_text(record)
+    record = txn.messages.get(message)
+    old = None if record is None else txn.messages.text(record)
     if record is None or old is None:
         return None
     text = without(old, spans)
     raw = text.encode()
-    kept = txn.passages_of(message) or passages_of(old, record.speaker)
+    kept = txn.passages.get(message) or passages_of(old, record.speaker)
     passages = list(_moved(kept, old, raw, record.speaker))
     # With its last words goes what it was remembered with.
     metadata_key = record.metadata_key if text.strip() else b""
@@ -266,7 +266,7 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewri
     now = msgspec.structs.replace(
         record, text_key=text_key(text), metadata_key=metadata_key, personal=personal
     )
-    txn.put_message(now, text, passages)
+    txn.messages.put(now, text, passages)
     return Rewritten(message, passages)
 
 

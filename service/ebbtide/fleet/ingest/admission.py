@@ -13,7 +13,7 @@ import msgspec
 
 from ebbtide.errors import Conflict, EbbtideError, Exhausted
 from ebbtide.records import AgentCounts, Batch, MessageRecord, PassageEntry, Receipt
-from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 MESSAGE_WEIGHT = 1 << 10
 """What a message weighs beside its text: storing its record takes as long as so many bytes more of text."""
@@ -71,7 +71,7 @@ def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Acce
     A known idempotency key answers with the first batch; nothing is stored again.
     """
     batch, counts = arrival.batch, txn.counts()
-    known = txn.receipt(batch.idempotency_key) if batch.idempotency_key else None
+    known = txn.inbox.receipt(batch.idempotency_key) if batch.idempotency_key else None
     try:
         if known is not None:
             return Accepted(_replayed(txn, known, arrival.body_hash), counts.pending_batches)
@@ -79,7 +79,7 @@ def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Acce
         _refuse_beyond(arrival.quota, txn, counts)
     except EbbtideError as refusal:
         return refusal
-    first, number = txn.next_message_number(), txn.next_batch_number()
+    first, number = txn.meta.next_message_number, txn.meta.next_batch_number
     numbered = msgspec.structs.replace(batch, number=number, first_message=first)
     placed = [
         msgspec.structs.replace(record, number=first + index, batch=number)
@@ -96,7 +96,7 @@ def _replayed(txn: ReadTransaction, known: Receipt, body_hash: bytes) -> Batch:
             f"the idempotency key was used with another body, for batch b{known.batch}",
             reason="IDEMPOTENCY_KEY_REUSED",
         )
-    batch = txn.batch(known.batch)
+    batch = txn.inbox.get(known.batch)
     assert batch is not None, "a receipt lives as long as its batch"
     return batch
 
@@ -119,7 +119,7 @@ def _refuse_beyond(quota: Quota, txn: ReadTransaction, counts: AgentCounts) -> N
     """
     if quota.nodes and counts.node_count >= quota.nodes:
         raise _quota_reached("nodes", counts.node_count, quota.nodes)
-    if quota.used_bytes and (used := txn.used_bytes()) >= quota.used_bytes:
+    if quota.used_bytes and (used := txn.tables.used_bytes()) >= quota.used_bytes:
         raise _quota_reached("bytes", used, quota.used_bytes)
 
 

@@ -24,7 +24,7 @@ from ebbtide.memory import digestion
 from ebbtide.memory.digestion import NewMemory
 from ebbtide.records import Batch, BatchState, MessageRecord
 from ebbtide.store.lmdb.texts import is_tombstone
-from ebbtide.store.port import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 LONGEST_PAUSE_MS = 600_000
 """Most that `language.retry_cap_ms` may be: nobody is put off for longer."""
@@ -124,7 +124,7 @@ class Inbox:
 
         def read(txn: ReadTransaction) -> DigestTask | int | None:
             soonest: int | None = None
-            for batch in txn.waiting():
+            for batch in txn.inbox.waiting():
                 wait_ms = batch.not_before_ms - now_ms
                 if wait_ms <= 0 or wait_ms > longest_pause_ms:
                     return _task(txn, batch)
@@ -140,7 +140,7 @@ class Inbox:
         def read(txn: ReadTransaction) -> list[tuple[NodeId, str]]:
             found = []
             for node_id in focus:
-                node = txn.node(node_id)
+                node = txn.nodes.get(node_id)
                 assert node is not None, "what is in focus lives"
                 found.append((node_id, node.content.removeprefix(node.prefix)))
             return found
@@ -163,7 +163,7 @@ class Inbox:
         self._state.store.read(lambda txn: _refuse_changed(txn, batch))
         if tuple(expected_focus) != self._state.network.focus[: self._state.parameters.focus_limit]:
             return False
-        owed = self._state.store.read(lambda txn: txn.owed_passes())
+        owed = self._state.store.read(lambda txn: txn.meta.owed_passes)
         change = digestion.digest(
             self._state.network,
             [draft.memory for draft in drafts],
@@ -183,15 +183,15 @@ class Inbox:
             for node_id, index in new.items():
                 own_text = drafts[index].own_text
                 if own_text is not None:
-                    key = txn.put_chunk(own_text)
+                    key = txn.texts.put(own_text)
                     node = msgspec.structs.replace(placed.nodes[index], first_key=key)
                     assert node.id == node_id
                     placed.nodes[index] = node
             txn.apply(placed)
             done = msgspec.structs.replace(batch, digested_at_ms=now_ms, node_ids=tuple(new), not_before_ms=0)
-            txn.finish_batch(done)
+            txn.inbox.finish(done)
             self._state.log.write(txn, runs)
-            txn.prune(
+            txn.inbox.prune(
                 keep=retention.keep,
                 older_than_ms=retention.older_than_ms,
                 most=PRUNED_PER_DIGEST,
@@ -220,9 +220,9 @@ class Inbox:
         def write(txn: WriteTransaction) -> None:
             _refuse_changed(txn, batch)
             if parked:
-                txn.park_batch(failed)
+                txn.inbox.park(failed)
             else:
-                txn.defer_batch(failed)
+                txn.inbox.defer(failed)
             self._state.log.write(txn, runs)
 
         self._state.store.write(write)
@@ -233,14 +233,14 @@ class Inbox:
         """Put a parked batch back into the inbox with its attempts forgotten; None when there is none."""
 
         def write(txn: WriteTransaction) -> Batch | None:
-            batch = txn.batch(number)
+            batch = txn.inbox.get(number)
             if batch is None:
                 return None
             if batch.state != BatchState.PARKED.value:
                 raise Precondition(f"batch b{number} is {batch.state}, not parked", reason="BATCH_NOT_PARKED")
             fresh = msgspec.structs.replace(batch, attempts=0, not_before_ms=0)
             self._state.log.write(txn, [batch_run(EventKind.BATCH_RETRIED, batch)])
-            return txn.unpark_batch(fresh)
+            return txn.inbox.unpark(fresh)
 
         retried = self._state.store.write(write)
         if retried is not None:
@@ -249,18 +249,18 @@ class Inbox:
 
 
 def _refuse_changed(txn: ReadTransaction, batch: Batch) -> None:
-    if txn.batch(batch.number) != batch:
+    if txn.inbox.get(batch.number) != batch:
         raise BatchChanged
 
 
 def _task(txn: ReadTransaction, batch: Batch) -> DigestTask:
     records, texts = [], []
     for number in range(batch.first_message, batch.first_message + batch.message_count):
-        record = txn.message(number)
+        record = txn.messages.get(number)
         assert record is not None, "an undigested batch has its messages"
         if is_tombstone(record):
             continue
-        text = txn.message_text(record)
+        text = txn.messages.text(record)
         assert text is not None, "an undigested message has its text"
         records.append(record)
         texts.append(text)

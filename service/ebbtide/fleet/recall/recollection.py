@@ -47,7 +47,7 @@ from ebbtide.retrieval.question import Question, understand
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.sentences import key_sentences
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 
 FEWEST_CANDIDATES = 20
 """Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
@@ -300,7 +300,7 @@ class Recollector:
             if said is None:
                 self._messages[message] = None
             else:
-                made = map(self.txn.node, self.archive.memories_of(message))
+                made = map(self.txn.nodes.get, self.archive.memories_of(message))
                 self._messages[message] = Heard(*said, [node for node in made if node is not None])
         return self._messages[message]
 
@@ -310,8 +310,8 @@ class Recollector:
         The text is None where it was withdrawn; None for a message that is not there, or lacks a text it should have.
         """
         if message not in self._texts:
-            record = self.txn.message(message)
-            text = None if record is None else self.txn.message_text(record)
+            record = self.txn.messages.get(message)
+            text = None if record is None else self.txn.messages.text(record)
             is_there = record is not None and (text is not None or record.is_withdrawn)
             self._texts[message] = (record, text) if record is not None and is_there else None
         return self._texts[message]
@@ -360,7 +360,7 @@ class Recollector:
     def _terms_at(self, passage: int) -> frozenset[int]:
         """The terms of a passage as they are kept; none where they are not."""
         shelf = self.archive.shelf
-        kept = self.txn.passages_of(int(shelf.column("message")[passage])) or []
+        kept = self.txn.passages.get(int(shelf.column("message")[passage])) or []
         begin = int(shelf.column("begin")[passage])
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
 

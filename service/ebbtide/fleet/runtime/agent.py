@@ -48,7 +48,7 @@ from ebbtide.priority import RequestPriority
 from ebbtide.records import AgentCounts, Batch
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.telemetry import get_log, in_background, origin
 
 T = TypeVar("T")
@@ -205,7 +205,7 @@ class Agent:
     async def last_accepted(self) -> int:
         """Number of the latest accepted batch, 0 for none."""
         store = self.workspace.store
-        return await self.run(lambda: store.read(lambda txn: txn.next_batch_number())) - 1
+        return await self.run(lambda: store.read(lambda txn: txn.meta.next_batch_number)) - 1
 
     async def caught_up(self, patience_s: float, is_over: Callable[[], bool]) -> None:
         """Wait until what was accepted before is digested, unless that would take too long.
@@ -233,7 +233,7 @@ class Agent:
         now_ms = self._needs.clock.now_ms()
 
         def read(txn: ReadTransaction) -> bool:
-            return any(b.number <= last and b.not_before_ms <= now_ms for b in txn.waiting())
+            return any(b.number <= last and b.not_before_ms <= now_ms for b in txn.inbox.waiting())
 
         return await self.run(lambda: self.workspace.store.read(read))
 

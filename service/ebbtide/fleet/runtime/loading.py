@@ -21,11 +21,11 @@ from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.heap import fresh_pages
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts
+from ebbtide.records import AgentCounts, Identity
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import Identity, WriteTransaction
+from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.telemetry import get_log
 
 
@@ -82,8 +82,8 @@ class Loading:
         runs = [names_run(sorted(coming.overrides))] if overrides else []
 
         def begin(txn: WriteTransaction) -> None:
-            txn.set_overrides(overrides, parameters.decay_rate)
-            txn.record(entry, agent_id)
+            txn.meta.set(overrides=overrides, decay_rate=parameters.decay_rate)
+            txn.audit.append(entry, agent_id)
             log.write(txn, runs)
 
         store = self._needs.data.create_store(identity, begin)

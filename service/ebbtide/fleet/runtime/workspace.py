@@ -27,7 +27,8 @@ from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts, Cue, Link
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.port import ReadTransaction, Store
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.transaction import ReadTransaction
 
 
 class Workspace(State):
@@ -35,7 +36,7 @@ class Workspace(State):
 
     def __init__(
         self,
-        store: Store,
+        store: LmdbStore,
         defaults: AgentParameters,
         log: EventLog | None = None,
         texts: TextWorkers = INLINE,
@@ -115,13 +116,13 @@ class Workspace(State):
         try:
             step = self.amend(lambda txn: erasure.step(txn, is_time_up, entry, network))
         finally:
-            self.is_compaction_due = self.store.read(lambda txn: txn.is_compaction_due())
+            self.is_compaction_due = self.store.read(lambda txn: txn.meta.compaction_due)
         erasure.committed(step)
         return step
 
     def holds_leftovers(self) -> bool:
         """Whether files may hold what was erased, deleted, corrected or withdrawn, though nothing refers to it."""
-        return self.store.read(lambda txn: txn.is_compaction_due() or txn.holds_leftovers())
+        return self.store.read(lambda txn: txn.meta.compaction_due or txn.meta.leftovers)
 
     # --- recall ------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class Workspace(State):
 
         def read(txn: ReadTransaction) -> tuple[Answer, AgentCounts]:
             def content_of(node_id: NodeId) -> str:
-                node = txn.node(node_id)
+                node = txn.nodes.get(node_id)
                 assert node is not None, "the network and the store agree on who lives"
                 return node.content
 

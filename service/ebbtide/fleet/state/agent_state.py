@@ -25,9 +25,10 @@ from ebbtide.fleet.state.recall_filter import Echoes
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts
+from ebbtide.records import AgentCounts, Identity
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransaction
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.telemetry import get_log
 
 
@@ -49,7 +50,7 @@ A = TypeVar("A", bound=Amendment)
 class State:
     """One agent's store, network and archive."""
 
-    def __init__(self, store: Store, defaults: AgentParameters, log: EventLog | None = None) -> None:
+    def __init__(self, store: LmdbStore, defaults: AgentParameters, log: EventLog | None = None) -> None:
         self.store = store
         self.log = log or EventLog()
         self._defaults = defaults
@@ -60,7 +61,7 @@ class State:
         self.echoes = Echoes()
         self.epoch = 0
         """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
-        self.is_compaction_due = store.read(lambda txn: txn.is_compaction_due())
+        self.is_compaction_due = store.read(lambda txn: txn.meta.compaction_due)
         """Whether the store's file may still hold what was erased."""
         self.load()
         store.on_reopened = self._reopened
@@ -78,7 +79,7 @@ class State:
     def load(self) -> None:
         """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
         identity, self.overrides, rate, sealed_with = self.store.read(
-            lambda txn: (txn.identity(), txn.overrides(), txn.decay_rate(), txn.sealed_with())
+            lambda txn: (txn.meta.identity, txn.meta.overrides, txn.meta.decay_rate, txn.meta.sealed_with)
         )
         assert identity is not None, "an open store has its identity"
         self.identity = identity
@@ -129,9 +130,9 @@ class State:
         change = Change(links=self.network.reanchored() if changed else [])
 
         def also(txn: WriteTransaction) -> None:
-            txn.set_overrides(overrides, parameters.decay_rate)
+            txn.meta.set(overrides=overrides, decay_rate=parameters.decay_rate)
             if entry is not None:
-                txn.record(entry, self.identity.agent_id)
+                txn.audit.append(entry, self.identity.agent_id)
 
         self.commit(change, also, events)
 
@@ -220,7 +221,7 @@ class State:
         """Leave no byte of what was erased in any file: unused names of links go, the store is written anew."""
         self.open_archive.give_up()
         self.open_archive.drop_index_file()
-        self.store.write(lambda txn: txn.drop_unused_relations())
+        self.store.write(lambda txn: txn.links.drop_unused_relations())
         self.store.compact()
         self.is_compaction_due = False
 
@@ -242,9 +243,9 @@ class State:
 def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
     return load_network(
         parameters,
-        txn.node_texts(),
-        txn.scan_columns(),
-        txn.link_columns(),
-        txn.focus(),
-        txn.next_node_id(),
+        txn.nodes.texts(),
+        txn.scans.columns(),
+        txn.links.columns(),
+        txn.meta.focus,
+        txn.meta.next_node_id,
     )

@@ -19,7 +19,7 @@ from ebbtide.clock import SystemClock
 from ebbtide.events import EventKind, EventRun, focus_run, run_of
 from ebbtide.memory.network import Network
 from ebbtide.records import Batch, Node
-from ebbtide.store.port import WriteTransaction
+from ebbtide.store.lmdb.transaction import WriteTransaction
 
 EVENTS_KEEP = 100_000
 """Events that are kept of an agent unless the settings say otherwise."""
@@ -40,7 +40,7 @@ class EventLog:
     def write(self, txn: WriteTransaction, runs: Sequence[EventRun]) -> None:
         """Keep events in the transaction of what they tell of."""
         if runs:
-            txn.put_events(self.now_ms(), runs, self.keep)
+            txn.events.put(self.now_ms(), runs, self.keep)
 
     def told(self, runs: Sequence[EventRun]) -> None:
         """Let whoever watches know that they are committed."""

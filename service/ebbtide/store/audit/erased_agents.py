@@ -1,12 +1,12 @@
-"""The log of erased agents: what is left of an agent when its directory is gone, beside all directories.
+"""The log of erased agents: the records that remain when an agent's directory is gone.
 
-    DATA_DIR/audit/erased.jsonl        a chain of records, one line each, of all agents that were erased or replaced
-    DATA_DIR/audit/head.json           number and hash of the latest record, so that a log cut short shows
-    DATA_DIR/audit/<number>.proofs     of one record: a key, and a keyed hash of each text that the agent held
+    DATA_DIR/audit/erased.jsonl        one line for each agent that was erased or replaced: a chain of records
+    DATA_DIR/audit/head.json           number and hash of the latest record, which reveal a truncated log
+    DATA_DIR/audit/<number>.proofs     for one record: a key, and a keyed hash of each text of the agent
 
-Records are sealed as in an agent's own log (`chain.py`); the hash of the proofs stands in the record. A line that was
-cut off while it was written was never told to anybody, and makes room for the next. Files block; who calls is on a
-thread and holds the lock of the data directory. Agents are erased side by side: their records follow one another.
+Records are chained as in an agent's own log (`chain.py`); a record has the hash of its proofs. A line without its end
+was never acknowledged, and the next record overwrites it. Methods block; the caller has the lock of the data directory.
+Several agents may be erased at a time: their records follow one another.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from ebbtide.store.audit.succession import likely
+from ebbtide.store.audit.predecessor import valid_event_number
 from ebbtide.store.chain import (
     KEY_BYTES,
     NONE_BEFORE,
@@ -31,13 +30,13 @@ from ebbtide.store.chain import (
     ChainHead,
     Line,
     Verification,
+    chained,
     line_of,
     proof_of,
-    sealed,
 )
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.port import ReadTransaction
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.store.presence import Confirm, nothing_to_confirm
 from ebbtide.store.translation import translated
 
@@ -45,21 +44,21 @@ LOG = "erased.jsonl"
 HEAD = "head.json"
 
 ERASED = "agent_erased"
-"""The action by which an agent goes for good."""
+"""The action of a deletion."""
 
 REPLACED = "replaced"
-"""The action by which an agent goes since another one takes its place."""
+"""The action of a replacement by another agent."""
 
 
 class NotedHead(msgspec.Struct, frozen=True):
-    """The latest record, as it is noted beside the log. A crash may leave the log one record longer, never shorter."""
+    """The content of `head.json`. After a crash the log may be one record longer, never shorter."""
 
     number: int
     hash: str
 
 
 class LoggedLine(msgspec.Struct, frozen=True):
-    """A record as a line of the file."""
+    """One line of the file."""
 
     text: str
     hash: str
@@ -67,11 +66,11 @@ class LoggedLine(msgspec.Struct, frozen=True):
 
 _HEADS = msgspec.json.Decoder(NotedHead)
 _LINES = msgspec.json.Decoder(LoggedLine)
-"""Made on import: see codec.py."""
+"""Built on import: see codec.py."""
 
 
 class Place(NamedTuple):
-    """Where in the log a record ends: how many there are up to there, and the byte."""
+    """The end of a record in the log: the number of records up to there, and the offset in bytes."""
 
     number: int = 0
     offset: int = 0
@@ -81,19 +80,19 @@ BEGIN = Place()
 
 
 class Standing(NamedTuple):
-    """Where the log ends at one moment, and what stands beside it."""
+    """The end of the log at one moment, and the contents of the other files."""
 
     head: ChainHead
     noted: ChainHead | None
-    """The latest record as it was noted; None where nothing that can be read is."""
+    """The content of `head.json`; None where it is missing or invalid."""
     is_noted: bool
-    """Whether anything is noted, readable or not."""
+    """Whether there is a `head.json`, valid or not."""
     orphan: int
-    """The first number that has proofs and no record; 0 for none."""
+    """The first number with proofs but without a record; 0 for none."""
 
 
 class Following:
-    """The log followed as far as it went at one moment, and held against what stood beside it then."""
+    """Verifies the log up to its end at one moment, against the other files at that moment."""
 
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
@@ -102,25 +101,25 @@ class Following:
         self._hash_where_noted = NONE_BEFORE
 
     def follow(self, record: AuditRecord) -> bool:
-        """Look at the next record, with its proofs; whether it fits."""
+        """Verify the next record with its proofs. Return whether the chain is still intact."""
         self.chain.follow([record])
         if self.chain.count == self._noted_number:
             self._hash_where_noted = self.chain.hash
         return self.chain.broken_at is None
 
     def end(self) -> Verification:
-        """All records were looked at, up to the head: what came of it."""
+        """Return the result, after every record up to the head."""
         chain, standing = self.chain, self.standing
         chain.end(standing.head)
         if chain.broken_at is None and standing.noted is None and (chain.count or standing.is_noted):
-            what = "is the last, and which one should be is not noted beside the log"
-            chain.break_off(what, at=max(1, chain.count))
+            problem = "is the last one, but head.json does not confirm it"
+            chain.break_off(problem, at=max(1, chain.count))
         if chain.broken_at is None and self._noted_number > chain.count:
-            chain.break_off("is missing, and so is what came after it")
+            chain.break_off("is missing, with all records after it")
         if chain.broken_at is None and standing.noted and self._hash_where_noted != standing.noted.hash:
-            chain.break_off("is not the one that was noted beside the log", at=self._noted_number)
+            chain.break_off("differs from the one in head.json", at=self._noted_number)
         if chain.broken_at is None and standing.orphan:
-            chain.break_off("is missing, though its proofs are there", at=standing.orphan)
+            chain.break_off("is missing, but its proofs exist", at=standing.orphan)
         return chain
 
 
@@ -131,21 +130,16 @@ class ErasedAgents:
         self.path = root / "audit"
         self._confirm = confirm
         self._writing = threading.Lock()
-        """Held from a look at the latest record until the next one is written."""
+        """Locked from reading the latest record until the next one is written."""
         self._last_event: int | None = None
-        """As `last_event` told it, once it was asked."""
-
-    def records(self) -> Iterator[AuditRecord]:
-        """Every record in order; what cannot be read is told as a record of nothing."""
-        for record, _ in self.logged():
-            yield self.with_proofs(record)
+        """The result of `last_event`, once computed."""
 
     def logged(self, after: Place = BEGIN) -> Iterator[tuple[AuditRecord, Place]]:
-        """Records behind a place, without their proofs, which may be very many; each with where it ends."""
+        """Yield the records after a place, without their many proofs, and the end of each."""
         try:
             file = (self.path / LOG).open("rb")
         except FileNotFoundError:
-            # There is no record, or the whole directory is gone.
+            # There is no record yet, or the data directory is missing.
             self._confirm()
             return
         except OSError as error:
@@ -160,7 +154,7 @@ class ErasedAgents:
                 yield _bare(number, line), Place(number, offset)
 
     def with_proofs(self, record: AuditRecord) -> AuditRecord:
-        """A record with the number that it says it has, and the keyed hashes that it vouches for, if they are there."""
+        """Return a record with the number in its line, and with its proofs if they exist."""
         said = line_of(record)
         if said is None:
             return record
@@ -168,25 +162,18 @@ class ErasedAgents:
         return msgspec.structs.replace(record, number=said.number, proofs=proofs)
 
     def head(self) -> ChainHead:
-        """The latest record."""
+        """Return number and hash of the latest record."""
         return _head(self._whole_lines())
 
     def standing(self) -> Standing:
-        """Where the log ends now, and what stands beside it."""
+        """Return the present end of the log, and the contents of the other files."""
         with self._writing:
             head = self.head()
             is_noted = (self.path / HEAD).exists()
             return Standing(head, self._noted(), is_noted, self._proofs_beyond(head.number))
 
-    def verified(self) -> Verification:
-        """The chain followed, and held against what stands beside it."""
-        following = Following(self.standing())
-        for record in islice(self.records(), following.standing.head.number):
-            following.follow(record)
-        return following.end()
-
     def _noted(self) -> ChainHead | None:
-        """The latest record as it was noted; None where nothing is, or nothing that can be read."""
+        """Return the content of `head.json`, or None where it is missing or invalid."""
         try:
             head = _HEADS.decode((self.path / HEAD).read_bytes())
             return ChainHead(head.number, bytes.fromhex(head.hash)) if head.number >= 0 else None
@@ -198,14 +185,14 @@ class ErasedAgents:
         replace_file(self.path / HEAD, msgspec.json.encode(noted))
 
     def _proofs_beyond(self, count: int) -> int:
-        """The first number beyond `count` that has proofs; 0 for none."""
+        """Return the first number beyond `count` that has proofs, or 0."""
         with contextlib.suppress(FileNotFoundError):
             numbers = (path.stem for path in self.path.glob("*.proofs"))
             return min((int(one) for one in numbers if one.isdecimal() and int(one) > count), default=0)
         return 0
 
     def last_event(self) -> int:
-        """The largest number that an event of an erased agent had; one that none had where that is not known."""
+        """Return the highest event number of all erased agents, or an upper bound of it."""
         with self._writing:
             if self._last_event is None:
                 lines = self._whole_lines()
@@ -214,15 +201,11 @@ class ErasedAgents:
             return self._last_event
 
     def proofs(self, number: int) -> tuple[bytes, ...]:
-        """The keyed hashes of a record; none where the file is gone."""
+        """Return the proofs of a record; none where the file is missing."""
         return self._kept(number)[1]
 
-    def holds(self, number: int, text: str) -> bool:
-        """Whether a text is among those that were erased with a record."""
-        return self.held(number, [text]) == [True]
-
     def held(self, number: int, texts: Sequence[str]) -> list[bool]:
-        """Of each text, whether it is among those that were erased with a record."""
+        """Return for each text whether it was erased with a record."""
         key, proofs = self._kept(number)
         known = frozenset(proofs)
         return [bool(key) and proof_of(key, text) in known for text in texts]
@@ -236,15 +219,15 @@ class ErasedAgents:
         return (pieces[0], tuple(pieces[1:])) if pieces else (b"", ())
 
     def append(self, entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
-        """Add a record, durably."""
+        """Append a record, durably."""
         with self._writing:
             return self._append(self._whole_lines(), entry, agent_id, key)
 
-    def tell(self, entry: AuditEntry, agent_id: str, key: bytes, *, after: int) -> AuditRecord:
-        """Add the record of an erasure, durably, unless it is there already; the record.
+    def ensure(self, entry: AuditEntry, agent_id: str, key: bytes, *, after: int) -> AuditRecord:
+        """Return the record of a deletion, and append it, durably, unless it exists.
 
-        `after` is the number of the latest record when the erasure began. An agent is not erased again before the
-        erasure ends: of its records later than that, one of the same moment is the one that a crash cut off behind.
+        `after` is the number of the latest record when the deletion began. An agent is not deleted twice at a time: a
+        later record of the same agent and time is of this deletion, which a crash has interrupted.
         """
         with self._writing:
             lines = self._whole_lines()
@@ -257,7 +240,7 @@ class ErasedAgents:
                     entry.action,
                 ):
                     if _is_behind(self._noted(), head := _head(lines)):
-                        # The crash came before it was noted.
+                        # The crash came before head.json was written.
                         self._note(head)
                     return self.with_proofs(record)
             return self._append(lines, entry, agent_id, key)
@@ -270,17 +253,17 @@ class ErasedAgents:
             raise translated(error, self.path) from error
 
     def _written(self, lines: list[bytes], entry: AuditEntry, agent_id: str, key: bytes) -> AuditRecord:
-        """Its proofs come first, so that no record names proofs that are not there; that it is the latest, last.
+        """Write the proofs, then the record, then `head.json`: so every record has its proofs.
 
-        It follows the latest record that was noted, also where the log was cut: then it does not fit, and that shows.
+        The record follows the one in `head.json`. Where the log was truncated, verification finds the gap.
         """
         self.path.mkdir(exist_ok=True, mode=0o700)
         sync_directory(self.path.parent)
         head, noted = _head(lines), self._noted()
         if noted is None and not lines:
-            # So that a log with records always has a note, also where the first note is cut off.
+            # So a log with records always has a head.json.
             self._note(head)
-        record = sealed(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
+        record = chained(entry, agent_id, head if noted is None or _is_behind(noted, head) else noted)
         if record.proofs:
             replace_file(self.path / f"{record.number}.proofs", key, *record.proofs)
         line = msgspec.json.encode(LoggedLine(record.text, record.hash.hex())) + b"\n"
@@ -310,7 +293,7 @@ class ErasedAgents:
 
 
 def _bare(place: int, line: bytes) -> AuditRecord:
-    """The record in a line, without its proofs; of nothing where it cannot be read."""
+    """Return the record in a line without its proofs; an empty record where the line is invalid."""
     try:
         logged = _LINES.decode(line)
         return AuditRecord(place, logged.text, bytes.fromhex(logged.hash))
@@ -325,26 +308,26 @@ def _head(lines: Sequence[bytes]) -> ChainHead:
 
 
 def _is_behind(noted: ChainHead | None, head: ChainHead) -> bool:
-    """Whether what is noted as the latest record came before the one that is."""
+    """Return whether `head.json` is older than the latest record."""
     return noted is None or noted.number < head.number
 
 
 def _last_event(said: Line) -> int:
-    """The last number of the agent that a record tells of; 0 where it was not erased."""
-    return likely(said.details.get("last_event"), said.at) if said.action == ERASED else 0
+    """Return the last event number of the agent in a record; 0 for a replaced one."""
+    return valid_event_number(said.details.get("last_event"), said.at) if said.action == ERASED else 0
 
 
-def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
-    """What is told of an agent whose store is about to go, and the key of its proofs.
+def deletion_record(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
+    """Return the audit entry of an agent that is being deleted, and the key of its proofs.
 
-    Proofs of earlier erasures are among them, under the same key: that a text was erased can still be told.
+    It includes the proofs of earlier erasures, under the same key.
     """
 
     def read(txn: ReadTransaction) -> tuple[AuditEntry, bytes]:
-        key = txn.proof_key() or secrets.token_bytes(KEY_BYTES)
-        proofs = {proof for record in txn.audit_records() for proof in record.proofs}
+        key = txn.meta.proof_key or secrets.token_bytes(KEY_BYTES)
+        proofs = {proof for record in txn.audit.records() for proof in record.proofs}
         proofs.update(proof_of(key, text) for text in _texts(txn))
-        counts, head, identity = txn.counts(), txn.audit_head(), txn.identity()
+        counts, head, identity = txn.counts(), txn.meta.audit_head, txn.meta.identity
         details: dict[str, object] = {
             "created_at": 0 if identity is None else identity.created_at_ms,
             "nodes": counts.node_count,
@@ -353,7 +336,7 @@ def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
             "batches": counts.pending_batches + counts.parked_batches,
             "records": head.number,
             "last_record": head.hash.hex(),
-            "last_event": txn.next_event() - 1,
+            "last_event": txn.meta.next_event - 1,
         }
         return msgspec.structs.replace(entry, details=details, proofs=tuple(sorted(proofs))), key
 
@@ -361,10 +344,10 @@ def last_words(store: LmdbStore, entry: AuditEntry) -> tuple[AuditEntry, bytes]:
 
 
 def _texts(txn: ReadTransaction) -> Iterator[str]:
-    for record in txn.messages():
-        text = txn.message_text(record)
+    for record in txn.messages.all():
+        text = txn.messages.text(record)
         if text is not None and text.strip():
             yield text
-    for node in txn.nodes():
+    for node in txn.nodes.all():
         yield node.content
         yield node.content.removeprefix(node.prefix)

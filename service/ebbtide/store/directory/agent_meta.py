@@ -1,4 +1,4 @@
-"""`meta.json`: what is known of an agent without opening its store. Its counts are those of the last close."""
+"""`meta.json`: the description of an agent that is readable without opening its store."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from pathlib import Path
 
 import msgspec
 
-from ebbtide.records import AgentCounts
+from ebbtide.records import AgentCounts, Identity
 from ebbtide.store import layout
 from ebbtide.store.codec import make_known
 from ebbtide.store.durable import replace_file
-from ebbtide.store.port import Identity
 from ebbtide.store.translation import translated
 
 
 class AgentMeta(msgspec.Struct, frozen=True):
-    """What `meta.json` says of an agent. `counts` is as of the last close; the key is the one it is sealed with."""
+    """The content of `meta.json`. `counts` is as of the last close; the key is the one that encrypts the store."""
 
     agent_id: str
     format_version: int
@@ -30,7 +29,7 @@ make_known(AgentMeta)
 
 
 def read_meta(path: Path) -> AgentMeta | None:
-    """What is known of the agent in a directory; None when nothing readable is there."""
+    """Return the description of the agent in a directory, or None where there is none that can be read."""
     try:
         return msgspec.json.decode((path / "meta.json").read_bytes(), type=AgentMeta)
     except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):

@@ -1,9 +1,9 @@
-"""The lock on a data directory: one process at a time, and only while the directory is still there.
+"""The lock on a data directory: one process at a time, and only while the directory is present.
 
-A file system can disappear under a running daemon: a disk is unplugged, a network mount is lost, a directory is moved.
-Files that are open stay usable then, so that commits would go where no restart finds them. `confirm` tells whether the
-directory at the path is the one that was locked. After a mount came back under another device number the content of
-the lock file shows that it is the same directory, and the lock is taken again.
+A file system can disappear from a running daemon: a disk is unplugged, a network mount is lost, a directory is moved.
+Open files stay usable, and a restart would not find commits to them. `confirm` checks that the directory at the path is
+the locked one. A mount may come back with another device number: then the content of the lock file identifies the
+directory, and the lock is acquired again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from ebbtide.errors import Precondition, Unavailable
 
 RETRY_AFTER_S = 5.0
-"""When a caller should try again while the directory is away."""
+"""When a client should retry while the directory is missing."""
 
 
 class DirectoryLock:
@@ -32,7 +32,7 @@ class DirectoryLock:
         self._content = b""
 
     def acquire(self) -> None:
-        """Lock the directory. DATA_DIRECTORY_LOCKED, naming the holder, when another process has it; or OSError."""
+        """Lock the directory. Raise DATA_DIRECTORY_LOCKED if another process has the lock, or OSError."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -40,8 +40,8 @@ class DirectoryLock:
             holder = os.read(descriptor, 200).decode(errors="replace").split("\n")[0] or "another process"
             os.close(descriptor)
             raise Precondition(
-                f"the data directory {self._root} is held by {holder}; "
-                "stop it, or choose another directory with --data-dir",
+                f"The data directory {self._root} is locked by {holder}. "
+                "Stop it, or choose another directory with --data-dir.",
                 reason="DATA_DIRECTORY_LOCKED",
             ) from error
         self._descriptor = descriptor
@@ -54,13 +54,13 @@ class DirectoryLock:
         """Unlock the directory. Idempotent."""
         with self._changing:
             if self._descriptor is not None:
-                # On a disk that is gone even this may fail.
+                # This may fail on a disk that was removed.
                 with contextlib.suppress(OSError):
                     os.close(self._descriptor)
                 self._descriptor = None
 
     def confirm(self) -> None:
-        """STORE_UNAVAILABLE unless the directory at the path is the one that this process locked."""
+        """Raise STORE_UNAVAILABLE unless this process has locked the directory at the path."""
         with self._changing:
             if self._descriptor is None:
                 return
@@ -69,14 +69,14 @@ class DirectoryLock:
                     self._lock_again()
             except OSError as error:
                 raise Unavailable(
-                    "the data directory cannot be reached; it was moved or is no longer mounted. "
-                    "Nothing was stored. Mount it again",
+                    "The data directory cannot be reached: it was moved or is not mounted. Nothing was stored. "
+                    "Mount it again.",
                     reason="STORE_UNAVAILABLE",
                     retry_after_s=RETRY_AFTER_S,
                 ) from error
 
     def _lock_again(self) -> None:
-        """Lock the file at the path in place of the one that is gone. OSError unless it is the same file."""
+        """Lock the file at the path instead. Raise OSError unless it has the content of the locked file."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
             if os.read(descriptor, len(self._content) + 1) != self._content:

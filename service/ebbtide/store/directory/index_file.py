@@ -1,11 +1,8 @@
-"""A file for an index that took long to build, beside the store: derived state that may be lost, never wrong.
+"""The file of a vector index, next to the store: derived state that may be lost, but is never wrong.
 
-It is written whole or not at all, and taken only when it is what was written, byte for byte, and belongs to what
-is held now: of the same model and size, by the same version of the library, with the stamp of the same content.
-Whatever else is found there counts as nothing, and the index is built anew. The check comes before the library
-sees a byte, since one that reads garbage may take the process along.
-
-What an index is, and what its stamp is made of, is for others to know.
+The file is written atomically. It is used only if its checksum is right and it belongs to the present content: the same
+model and size, the same version of the library, and the same stamp. Otherwise the index is built again. The checksum is
+verified before the library reads a byte, since invalid data may crash the process.
 """
 
 from __future__ import annotations
@@ -18,31 +15,31 @@ from typing import Protocol
 from ebbtide.store.durable import replace_file
 
 INDEX_FILE = "vectors.index"
-"""What the index over an agent's vectors is called."""
+"""The name of the index file of an agent."""
 
 _MAGIC = b"ebbtide index 1\n"
 _HEAD = struct.Struct("<16s32sQQ")
-"""Magic, SHA-256 of all that follows the digest, bytes of the name, bytes of the image."""
+"""Magic, SHA-256 of all that follows, size of the name, size of the image."""
 
 
 class Indexed(Protocol):
-    """What holds an index that can be kept."""
+    """An object with an index that can be saved."""
 
     @property
     def index_identity(self) -> str:
-        """What an image fits to, beside its content."""
+        """The model, size and library version that an image depends on."""
 
     def index_image(self) -> bytes | None:
-        """The index as bytes; none where there is none."""
+        """Return the index as bytes, or None where there is none."""
 
     def take_index(self, image: bytes) -> bool:
-        """Goes on with an index from its image; whether it was taken."""
+        """Load an index from its image. Return whether it was loaded."""
 
 
 def save_index(path: Path, stamp: str, indexed: Indexed) -> None:
-    """Keeps the index, atomically and durably, readable by its owner only; without one, the file goes.
+    """Save the index atomically and durably; without an index, remove the file.
 
-    OSError when it cannot be written; then the file is as it was.
+    Raise OSError where that fails; the file is then unchanged.
     """
     image = indexed.index_image()
     if image is None:
@@ -54,7 +51,7 @@ def save_index(path: Path, stamp: str, indexed: Indexed) -> None:
 
 
 def load_index(path: Path, stamp: str, indexed: Indexed) -> bool:
-    """Takes up the index from its file; False, and nothing changed, where there is none that fits."""
+    """Load the index from its file. Return False where there is none that fits."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -1,14 +1,14 @@
-"""The wrapped data keys of a data directory: one small file an agent, apart from everything that is backed up.
+"""The wrapped data keys of a data directory: one small file for each agent, which no backup contains.
 
-    DATA_DIR/keys/<directory>          the data keys of one agent, wrapped under the master key
-    DATA_DIR/keys/.master              fingerprint of the master key in force
+    DATA_DIR/keys/<directory>          the data keys of one agent, encrypted ("wrapped") with the master key
+    DATA_DIR/keys/.master              the fingerprint of the current master key
 
-A key is there, durably, before anything is sealed with it, and goes when nothing is any more; so a store that can be
-read can be read after a crash, too. Two keys lie in a file only while a store is rewritten. Without its file an agent
-cannot be read by anybody, whoever has a copy of the rest: to destroy the file is to erase the agent.
+A key is stored durably before it encrypts anything, and removed once nothing needs it. So a store that is readable
+stays readable after a crash. A file has two keys only while a store is rewritten. Without its file an agent cannot be
+read, even from a copy of all other files: destroying the file erases the agent.
 
-Once there was a master key, a daemon without it, or with another, does not start: it would keep in plain what was
-meant to be sealed, or make keys that nobody else can unwrap.
+After the first start with a master key, a daemon with another one or without one does not start: it would store data
+unencrypted, or create keys that the right master key cannot unwrap.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _MASTER_FILE = ".master"
 
 
 class WrappedKey(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One data key of an agent, wrapped."""
+    """One wrapped data key of an agent."""
 
     id: int
     wrapped: bytes
     staged: bool = False
-    """Whether its store has no place yet."""
+    """Whether its store is not installed yet."""
     arriving: str = ""
-    """Its fingerprint, from before its store takes its place on."""
+    """Its fingerprint, set just before its store is installed."""
 
 
 class WrappedKeys(msgspec.Struct, frozen=True):
-    """The file of one agent's keys, oldest first."""
+    """The file of one agent: its keys, oldest first."""
 
     master: str
     keys: list[WrappedKey]
@@ -64,7 +64,7 @@ make_known(WrappedKeys)
 
 
 def master_key_of(settings: EncryptionSettings) -> MasterKey | None:
-    """The master key that is set, None when there is none. MASTER_KEY_REFUSED when it cannot be had."""
+    """Return the configured master key, or None. Raise MASTER_KEY_REFUSED if it is invalid."""
     text = settings.master_key.get_secret_value()
     if settings.master_key_file:
         return read_master_key(Path(settings.master_key_file))
@@ -76,21 +76,21 @@ def master_key_of(settings: EncryptionSettings) -> MasterKey | None:
 
 
 def read_master_key(path: Path) -> MasterKey:
-    """The master key in a file. MASTER_KEY_REFUSED when it cannot be read or is none."""
+    """Read a master key from a file. Raise MASTER_KEY_REFUSED if that fails."""
     from ebbtide.store.encryption.seal import parse_master_key
 
     try:
         text = path.read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
         raise Precondition(
-            f"the file of the master key {path} cannot be read: {why}", reason="MASTER_KEY_REFUSED"
+            f"The master key file {path} cannot be read: {why}.", reason="MASTER_KEY_REFUSED"
         ) from error
     return parse_master_key(text)
 
 
 def is_open_to_all(path: Path) -> bool:
-    """Whether the mode of a file lets every user of the machine read or write it. A group is its owner's own choice."""
+    """Return whether every user of the machine may read or write a file. Access for its group is allowed."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -107,74 +107,73 @@ class DataKeys:
         self._master = master
         self._changing = threading.RLock()
         self._staged: dict[tuple[str, str], Path] = {}
-        """Where the store of a key lies that has no place yet, by directory and fingerprint: nobody else lets it go."""
+        """The path of each staged store, by the directory of its owner and the fingerprint of its key."""
 
     @property
     def are_locked(self) -> bool:
-        """Whether agents are sealed here under a master key that nobody has shown."""
+        """Whether agents here are encrypted and this process has no master key."""
         return self._master is None and bool(self.master_fingerprint())
 
     @property
     def seals_new_agents(self) -> bool:
-        """Whether agents made from now on are sealed."""
+        """Whether new agents are encrypted."""
         return self._master is not None
 
     def admit(self) -> None:
-        """MASTER_KEY_REFUSED unless the master key is the one that this directory is used with, or the first."""
+        """Raise MASTER_KEY_REFUSED unless the master key is the current one of this directory, or its first."""
         known = self.master_fingerprint()
         if self._master is None:
             if known:
                 raise Precondition(
-                    f"agents in this data directory are sealed under the master key {known}; set "
-                    "encryption.master_key_file, or remove keys/.master to keep new agents in plain",
+                    f"Agents in this data directory are encrypted with the master key {known}. Set "
+                    "encryption.master_key_file, or remove keys/.master to store new agents unencrypted.",
                     reason="MASTER_KEY_REFUSED",
                 )
         elif not known:
             self._write(_MASTER_FILE, self._master.fingerprint.encode())
         elif known != self._master.fingerprint:
             raise Precondition(
-                f"this data directory is used with the master key {known}, not with "
-                f"{self._master.fingerprint}; `ebbtide encryption rotate-master` changes it, "
-                "and goes on where it was cut off",
+                f"This data directory uses the master key {known}, not {self._master.fingerprint}. "
+                "`ebbtide encryption rotate-master` changes it, and resumes an interrupted change.",
                 reason="MASTER_KEY_REFUSED",
             )
 
     def master_fingerprint(self) -> str:
-        """The fingerprint of the master key this directory is used with; empty where there never was one."""
+        """Return the fingerprint of the current master key, or an empty string."""
         return (self._read(_MASTER_FILE) or b"").decode(errors="replace").strip()
 
     # --- the keys of one agent ---------------------------------------------------------------------
 
     def has_keys(self, directory: str) -> bool:
-        """Whether there are keys for the agent in a directory."""
+        """Return whether the agent of a directory has keys."""
         return (self.path / directory).exists()
 
     def seal_of(self, directory: str, fingerprint: str) -> Seal:
-        """The seal of the agent's key with this fingerprint. DATA_KEY_MISSING when there is none."""
+        """Return the seal of the agent's key with this fingerprint. Raise DATA_KEY_MISSING if there is none."""
         for seal in self._seals(self._file(directory), directory):
             if seal.fingerprint == fingerprint:
                 return seal
         raise Precondition(
-            f"the key {fingerprint} that this agent is sealed with is not there: it was destroyed, or its file "
-            "in keys/ was not brought along",
+            f"The key {fingerprint} of this agent is missing: it was destroyed, or its file in keys/ was not "
+            "copied.",
             reason="DATA_KEY_MISSING",
         )
 
     def begin(self, directory: str) -> Seal:
-        """A key for a new agent; whatever key an agent of this name had is destroyed, unless it is to be its next."""
+        """Create the key of a new agent. Destroy the keys of an earlier agent of this name, except staged ones."""
         with self._changing:
             self.keep_staged(directory)
             return self.add(directory)
 
     def stage(self, directory: str, store: Path) -> Seal:
-        """A key for a store that is to take the place of an agent's, beside those that are there."""
+        """Create the key of a staged store, in addition to the keys of the agent that it will replace."""
         with self._changing:
             seal = self.add(directory, staged=True)
             self._staged[directory, seal.fingerprint] = store
             return seal
 
-    def arrive(self, directory: str, fingerprint: str) -> None:
-        """The store of a key is about to take its place: a start keeps the key unless it finds the store elsewhere."""
+    def mark_arriving(self, directory: str, fingerprint: str) -> None:
+        """Note that a staged store is about to be installed: a start keeps its key unless the store is still staged."""
         with self._changing:
             if (directory, fingerprint) in self._staged:
                 file = self._file(directory)
@@ -187,13 +186,13 @@ class DataKeys:
                 ]
                 self._keep(directory, WrappedKeys(file.master, keys))
 
-    def take_up(self, directory: str, fingerprint: str) -> None:
-        """The store of a key has taken its place: the key goes when no store needs it any more, and not before."""
+    def unstage(self, directory: str, fingerprint: str) -> None:
+        """Note that a staged store was installed: its key is now one of the agent's keys."""
         with self._changing:
             self._staged.pop((directory, fingerprint), None)
 
-    def give_up(self, folder: Path) -> None:
-        """Let go of keys whose stores lie in a folder and take no place any more."""
+    def drop_staged_in(self, folder: Path) -> None:
+        """Remove the keys of staged stores in a folder that will not be installed."""
         with self._changing:
             for (directory, fingerprint), store in list(self._staged.items()):
                 if store.is_relative_to(folder):
@@ -207,9 +206,9 @@ class DataKeys:
                         raise
 
     def drop_staged(self, unplaced: Set[str]) -> None:
-        """Remove, at a start, the keys of stores that did not take their place. Needs no master key.
+        """Remove, at a start, the keys of stores that were not installed. Needs no master key.
 
-        `unplaced` are the fingerprints that stores are sealed with which still lie where they were made.
+        `unplaced` has the fingerprints of the stores that are still staged.
         """
         for directory in self.directories():
             try:
@@ -221,26 +220,26 @@ class DataKeys:
                 get_log("store").warning("key not removed", directory=directory, exc_info=error)
 
     def add(self, directory: str, *, staged: bool = False) -> Seal:
-        """One more key for an agent, kept durably before this returns."""
-        from ebbtide.store.encryption.seal import MOST_KEY_IDS, Seal, new_data_key
+        """Add a key to an agent's keys, durably."""
+        from ebbtide.store.encryption.seal import MAX_KEY_ID, Seal, new_data_key
 
         self.admit()
         with self._changing:
             file = self._file(directory)
             kept, master = file.keys, self._master_for(file)
-            key_id = kept[-1].id % MOST_KEY_IDS + 1 if kept else 1
+            key_id = kept[-1].id % MAX_KEY_ID + 1 if kept else 1
             data_key = new_data_key()
             fresh = WrappedKey(key_id, master.wrap(directory, key_id, data_key), staged)
             self._keep(directory, WrappedKeys(master.fingerprint, [*kept, fresh]))
             return Seal(key_id, data_key)
 
     def keep_only(self, directory: str, fingerprint: str) -> None:
-        """Let the other keys of an agent go: nothing is sealed with them any more."""
+        """Remove the other keys of an agent, except staged ones."""
         with self._changing:
             self._drop_but(directory, {fingerprint})
 
     def keep_staged(self, directory: str) -> None:
-        """Let the keys of an agent go that is not sealed any more, but for those of what is on its way."""
+        """Remove the keys of an agent that is no longer encrypted, except staged ones."""
         with self._changing:
             if any(owner == directory for owner, _ in self._staged):
                 self._drop_but(directory, set())
@@ -251,7 +250,7 @@ class DataKeys:
         file = self._file(directory)
         staged = {own for owner, own in self._staged if owner == directory}
         seals = zip(file.keys, self._seals(file, directory), strict=True)
-        # What is in use has arrived.
+        # A key in use belongs to an installed store.
         kept = [
             replace(key, arriving="") if seal.fingerprint in fingerprints else key
             for key, seal in seals
@@ -267,7 +266,7 @@ class DataKeys:
             self._keep(directory, WrappedKeys(file.master, kept))
 
     def destroy(self, directory: str) -> bool:
-        """Overwrite and remove the keys of an agent; whether there were any. Needs no master key."""
+        """Overwrite and remove the keys of an agent. Return whether it had any. Needs no master key."""
         try:
             with self._changing:
                 self._confirm()
@@ -276,21 +275,21 @@ class DataKeys:
             raise translated(error, self.path) from error
 
     def remove_leftovers(self) -> None:
-        """Finish, at a start, what was cut off: keys that were to be destroyed, and files not written to their end."""
+        """Finish interrupted removals and remove partly written files, at a start."""
         for path in fresh_files(self.path):
             overwrite_and_unlink(path)
 
     # --- another master key ------------------------------------------------------------------------
 
     def rotate_master(self, new: MasterKey) -> int:
-        """Wrap every key under another master key; how many agents were still under the old one.
+        """Wrap every key with another master key. Return the number of agents that still had the old one.
 
-        Cut off, it is to be run again with the same two keys: what is done already is passed over.
+        After an interruption, run it again with the same two keys: finished agents are skipped.
         """
         known = self.master_fingerprint()
         if self._master is None or known not in (self._master.fingerprint, new.fingerprint):
             raise Precondition(
-                f"the keys of this data directory are wrapped under the master key {known or '(none)'}",
+                f"The keys of this data directory are wrapped with the master key {known or '(none)'}.",
                 reason="MASTER_KEY_REFUSED",
             )
         rotated = 0
@@ -306,7 +305,7 @@ class DataKeys:
         return rotated
 
     def directories(self) -> Iterator[str]:
-        """Directories of agents that have keys, in order."""
+        """Yield the directories of agents that have keys, in order."""
         if self.path.is_dir():
             names = (path.name for path in self.path.iterdir())
             yield from sorted(name for name in names if "." not in name)
@@ -325,14 +324,14 @@ class DataKeys:
     def _master_for(self, file: WrappedKeys) -> MasterKey:
         if self._master is None:
             raise Precondition(
-                "this agent is sealed; set encryption.master_key_file to the master key "
-                f"{file.master or self.master_fingerprint() or 'of this data directory'}",
+                "This agent is encrypted. Set encryption.master_key_file to the master key "
+                f"{file.master or self.master_fingerprint() or 'of this data directory'}.",
                 reason="MASTER_KEY_REFUSED",
             )
         if file.master not in ("", self._master.fingerprint):
             raise Precondition(
-                f"the key of this agent is wrapped under the master key {file.master}, "
-                f"not under {self._master.fingerprint}",
+                f"The key of this agent is wrapped with the master key {file.master}, "
+                f"not with {self._master.fingerprint}.",
                 reason="MASTER_KEY_REFUSED",
             )
         return self._master
@@ -344,9 +343,7 @@ class DataKeys:
         try:
             return msgspec.json.decode(content, type=WrappedKeys)
         except msgspec.DecodeError as error:
-            raise Corrupted(
-                "the file of the agent's keys cannot be read", reason="STORE_CORRUPTED"
-            ) from error
+            raise Corrupted("The agent's key file cannot be read.", reason="STORE_CORRUPTED") from error
 
     def _keep(self, directory: str, file: WrappedKeys) -> None:
         self._write(directory, msgspec.json.format(msgspec.json.encode(file), indent=2))
@@ -355,7 +352,7 @@ class DataKeys:
         try:
             return (self.path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            # There is no key, or the whole directory is gone.
+            # The file is missing, or the whole data directory.
             self._confirm()
             return None
         except OSError as error:

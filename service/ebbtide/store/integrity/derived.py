@@ -1,7 +1,7 @@
-"""What must be true of an entry that is derived, given what it is derived from.
+"""Rules for derived entries: what must hold, given the entries that they are derived from.
 
-The checker finds with it what is off, the rebuild drops or counts anew by it: both ask here, so that what one of them
-calls wrong the other does not take for right. Pure functions; no transaction is read or written here.
+The checker and the rebuild both use these functions, so they agree on which entries are wrong. Pure functions: no
+transaction is read or written here.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
-from ebbtide.bounds import LENGTH_TOLERANCE
-from ebbtide.records import EmbeddedMessage, MessageRecord, Node, PassageEntry
-from ebbtide.store import layout
+from ebbtide.bounds import LENGTH_TOLERANCE, MAX_METADATA_CHARS, MAX_METADATA_DEPTH
+from ebbtide.records import MessageRecord, Node
 from ebbtide.store.codec import UNDECODABLE
+from ebbtide.store.layout import PASSAGES, VECTORS
 
 
 def references(records: Iterable[MessageRecord], nodes: Iterable[Node]) -> Counter[bytes]:
-    """How often each chunk is referred to."""
-    records = list(records)
-    counts: Counter[bytes] = Counter(record.text_key for record in records if record.text_key)
-    counts.update(node.first_key for node in nodes if node.first_key)
-    counts.update(record.metadata_key for record in records if record.metadata_key)
+    """Return the number of references to each chunk."""
+    counts: Counter[bytes] = Counter(node.first_key for node in nodes if node.first_key)
+    for record in records:
+        counts.update(key for key in (record.text_key, record.metadata_key) if key)
     return counts
 
 
 def citing(nodes: Iterable[Node]) -> dict[int, set[int]]:
-    """Message to the memories that cite some of its words."""
+    """Return the memories that cite words of each message."""
     found: dict[int, set[int]] = {}
     for node in nodes:
         for source in filter(lambda one: one.length, node.sources):
@@ -36,18 +36,17 @@ def citing(nodes: Iterable[Node]) -> dict[int, set[int]]:
 
 
 def told_by(value: bytes) -> set[int]:
-    """The memories by which the passages of a message without its text are told."""
-    entries = layout.decode(value, type=list[PassageEntry])
-    return {node_id for entry in entries for node_id in entry.told_by}
+    """Return the memories whose words the passages of a withdrawn message have."""
+    return {node_id for entry in PASSAGES.value.decode(value) for node_id in entry.told_by}
 
 
 def passages_fit(value: bytes, length: int | None) -> int | None:
-    """How many passages these are, if they cover a text of a length from begin to end, with terms in order.
+    """Return the number of passages if they cover a text of a length without gaps, with terms in order; else None.
 
-    None where they do not. The end of a text that is gone is not known.
+    The length of a withdrawn text is unknown: pass None.
     """
     try:
-        entries = layout.decode(value, type=list[PassageEntry])
+        entries = PASSAGES.value.decode(value)
     except UNDECODABLE:
         return None
     place = 0
@@ -62,9 +61,12 @@ def passages_fit(value: bytes, length: int | None) -> int | None:
 
 
 def are_vectors_of(value: bytes, passage_count: int | None, newest_stamp: int) -> bool:
-    """Whether these are vectors for each passage, of one size, under a stamp that was given; older ones may wait."""
+    """Return whether these are unit vectors of one size, one for each passage, under a stamp that was used.
+
+    Vectors under an older stamp wait to be replaced; only their stamp is checked.
+    """
     try:
-        embedded = layout.decode(value, type=EmbeddedMessage)
+        embedded = VECTORS.value.decode(value)
     except UNDECODABLE:
         return False
     if embedded.stamp != newest_stamp:
@@ -75,5 +77,26 @@ def are_vectors_of(value: bytes, passage_count: int | None, newest_stamp: int) -
     rows = np.frombuffer(b"".join(vectors), dtype="<f2").astype(np.float32)
     rows = rows.reshape(len(vectors), len(vectors[0]) // 2 if vectors else 0)
     squares = np.einsum("ij,ij->i", rows, rows)
-    are_directions = bool(np.all(np.abs(squares - 1) <= LENGTH_TOLERANCE))
-    return are_directions and passage_count in (None, len(embedded.vectors))
+    are_unit = bool(np.all(np.abs(squares - 1) <= LENGTH_TOLERANCE))
+    return are_unit and passage_count in (None, len(embedded.vectors))
+
+
+def is_metadata(text: str) -> bool:
+    """Return whether a text is a JSON object within the bounds of metadata."""
+    if len(text) > MAX_METADATA_CHARS:
+        return False
+    try:
+        found: object = msgspec.json.decode(text, type=dict[str, object])
+    except UNDECODABLE:
+        return False
+    return _depth(found) <= MAX_METADATA_DEPTH
+
+
+def _depth(value: object) -> int:
+    """Return the depth of nested objects and lists; at most one more than the bound."""
+    level, depth = [value], 0
+    while level and depth <= MAX_METADATA_DEPTH:
+        inner = [one for one in level if isinstance(one, dict | list)]
+        depth += bool(inner)
+        level = [one for held in inner for one in (held.values() if isinstance(held, dict) else held)]
+    return depth

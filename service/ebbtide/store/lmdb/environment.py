@@ -1,39 +1,111 @@
-"""LMDB's environments and their tables: how they are opened, and with which bounds.
+"""LMDB environments: how they are opened, and within which limits.
 
-The rule guarded here: nothing that is found on disk kills the process. A map is at least as large as its file; the lock
-file has its blocks before it is mapped; and a file that is shorter than it says of itself is read by another process
-first (`probe.py`). What is done in an environment is for `lmdb_store.py`.
+Nothing found on disk may crash the process:
+
+* A map is at least as large as its file.
+* The lock file has its blocks before LMDB maps it.
+* A store that may be damaged is read by a child process first (`probe.py`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import lmdb
 
-from ebbtide.errors import Corrupted
-from ebbtide.store import layout
-from ebbtide.store.lmdb.probe import is_sound
+from ebbtide.errors import Corrupted, Precondition
+from ebbtide.store.layout import FORMAT_VERSION, TABLES, Table
+from ebbtide.store.lmdb.probe import is_in_doubt, is_sound
 from ebbtide.store.translation import translated
 
-MOST_TABLES = len(layout.TABLES) + 16
-"""Tables there is room for, those of a later format among them."""
+DATA_FILE: Final = "data.mdb"
 
-SMALLEST_MAP_BYTES = 1 << 18
-"""Below this LMDB cannot even hold the empty tables."""
+MAX_TABLES: Final = len(TABLES) + 16
+"""Room for the tables, including those of a later format."""
 
-MAX_READERS = 8
-"""Jobs of one agent run one at a time; the rest is room for a checker or a backup beside them."""
+MIN_MAP_BYTES: Final = 1 << 18
+"""A smaller map cannot contain the empty tables."""
 
-LOCK_FILE_BYTES = 8192
-"""Room for the reader table of MAX_READERS, with page sizes up to 8 KiB."""
+MAX_READERS: Final = 8
+"""Jobs of one agent run one at a time; the rest is for a checker or a backup at the same time."""
+
+LOCK_FILE_BYTES: Final = 8192
+"""Size of a reader table for MAX_READERS, with page sizes up to 8 KiB."""
+
+
+def open_environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:
+    """Open the LMDB environment in a directory. Raise STORE_CORRUPTED where it cannot be read through."""
+    file = path / DATA_FILE
+    present = file.stat().st_size if file.exists() else 0
+    try:
+        if new or present:
+            _allocate_lock_file(path)
+        environment = lmdb.open(
+            str(path),
+            map_size=max(min(map_bytes, max_map_bytes), present, MIN_MAP_BYTES),
+            max_dbs=MAX_TABLES,
+            max_readers=MAX_READERS,
+            subdir=True,
+            create=new,
+            mode=0o600,
+            readahead=False,
+        )
+        if _is_short(file, environment) and not is_sound(path):
+            environment.close()
+            raise Corrupted("The store file is truncated.", reason="STORE_CORRUPTED")
+        return environment
+    except (lmdb.Error, OSError) as error:
+        raise translated(error, path) from error
+
+
+def fresh_environment(file: Path, map_bytes: int) -> Any:
+    """Create an environment in a new file, for one writer. Commits are not synced."""
+    return lmdb.open(
+        str(file),
+        subdir=False,
+        lock=False,
+        sync=False,
+        map_size=max(map_bytes, MIN_MAP_BYTES * 4),
+        max_dbs=MAX_TABLES,
+        mode=0o600,
+    )
+
+
+def open_tables(environment: Any, creating: Any = None) -> Mapping[Table[Any], Any]:
+    """Return the handle of each table. With a transaction that creates a store, create the tables too."""
+    return {
+        table: environment.open_db(
+            table.name,
+            txn=creating,
+            create=creating is not None,
+            dupsort=table.has_duplicates,
+            dupfixed=table.has_duplicates,
+        )
+        for table in TABLES
+    }
+
+
+def refuse_unsound(path: Path) -> None:
+    """Raise STORE_CORRUPTED where the process ended while the store was open and its pages cannot be read."""
+    if is_in_doubt(path) and not is_sound(path):
+        raise Corrupted("The store cannot be read through.", reason="STORE_CORRUPTED")
+
+
+def refuse_newer_format(version: int) -> None:
+    """Raise FORMAT_TOO_NEW for a store of a newer Ebbtide."""
+    if version > FORMAT_VERSION:
+        raise Precondition(
+            f"The data has format {version}; this version of Ebbtide reads formats up to {FORMAT_VERSION}. "
+            "Use a newer version.",
+            reason="FORMAT_TOO_NEW",
+        )
 
 
 def _allocate_lock_file(path: Path) -> None:
-    """Give the lock file its blocks before LMDB maps it: a mapped page that finds no room kills the process."""
+    """Allocate the blocks of the lock file: a mapped page without disk space kills the process."""
     descriptor = os.open(path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, LOCK_FILE_BYTES)
@@ -41,62 +113,10 @@ def _allocate_lock_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def open_environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:
-    """LMDB's environment in a directory, its map at least as large as its file."""
-    present = (path / "data.mdb").stat().st_size if (path / "data.mdb").exists() else 0
-    try:
-        if new or present:
-            _allocate_lock_file(path)
-        environment = lmdb.open(
-            str(path),
-            map_size=max(min(map_bytes, max_map_bytes), present, SMALLEST_MAP_BYTES),
-            max_dbs=MOST_TABLES,
-            max_readers=MAX_READERS,
-            subdir=True,
-            create=new,
-            mode=0o600,
-            readahead=False,
-        )
-        if _is_short(path / "data.mdb", environment) and not is_sound(path):
-            environment.close()
-            raise Corrupted("the store was cut short", reason="STORE_CORRUPTED")
-        return environment
-    except (lmdb.Error, OSError) as error:
-        raise translated(error, path) from error
-
-
 def _is_short(file: Path, environment: Any) -> bool:
-    """Whether a file ends before the last page that it says it has.
+    """Return whether a file ends before the last page that it names.
 
-    LMDB itself may leave out pages at the end that a transaction took and did not need, so this is no fault by itself.
+    This is no error by itself: LMDB may omit pages at the end that a transaction took and did not need.
     """
     whole: int = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
     return whole > file.stat().st_size
-
-
-def opened_tables(environment: Any, names: Iterable[bytes], creating: Any = None) -> dict[bytes, Any]:
-    """Tables, open; in a transaction that creates the store they are made, else only later ones may be."""
-    tables = {}
-    for name in names:
-        duplicates = name in layout.SORTED_TABLES
-        tables[name] = environment.open_db(
-            name,
-            txn=creating,
-            create=creating is not None or name in layout.LATER_TABLES,
-            dupsort=duplicates,
-            dupfixed=duplicates,
-        )
-    return tables
-
-
-def fresh_environment(file: Path, map_bytes: int) -> Any:
-    """An environment in a file that is not there yet, for one writer who syncs it, or has no need to."""
-    return lmdb.open(
-        str(file),
-        subdir=False,
-        lock=False,
-        sync=False,
-        map_size=max(map_bytes, SMALLEST_MAP_BYTES * 4),
-        max_dbs=MOST_TABLES,
-        mode=0o600,
-    )

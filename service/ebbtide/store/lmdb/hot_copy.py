@@ -1,31 +1,34 @@
-"""A hot copy: every entry of an open store written into a new one, beside the jobs of its agent.
+"""Hot copies: every entry of an open store is written into a new one while the agent goes on working.
 
-The rule guarded here: nothing waits for a copy. It reads one consistent state, however long it takes, while jobs go on
-committing; but the map may not grow, nor the environment be closed, while a transaction is open in it. Who has to do
-that asks for a standstill: copies under way end, and what they were for begins anew afterwards.
+A copy reads one consistent state, and no job waits for it. But the map cannot grow, and the environment cannot be
+closed, while a transaction is open in it. `CopyGate.standstill` ends the copies in progress for that; their callers
+start them again afterwards.
 
-Entry by entry, because only this leaves out what was deleted but still stands in free pages, and because LMDB's own
-compacting copy crashes the process on tables of many sorted duplicates of one size (0.9.36), which links are.
+Entries are copied one by one. This omits deleted data in free pages, and LMDB's own compacting copy crashes the process
+on tables of many sorted duplicates of one size (0.9.36), which links are.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-ENTRIES_AT_ONCE = 256
-BYTES_AT_ONCE = 1 << 20
-"""What is written in one go, which nobody else can run beside: some tenths of a millisecond. A copy can be ended, and
-rests, between two of these."""
+import lmdb
 
-BYTES_IN_A_COMMIT = 16 << 20
-"""What a transaction of the new store may hold in memory."""
+K = TypeVar("K", bound=Hashable)
+
+PIECE_ENTRIES = 256
+PIECE_BYTES = 1 << 20
+"""Written at once, while no other thread runs: some tenths of a millisecond. A copy can end between two pieces."""
+
+COMMIT_BYTES = 16 << 20
+"""Data that a transaction of the new store may have in memory."""
 
 
 class CopyGate:
-    """Counts the copies of one environment that are under way, and ends them for a standstill."""
+    """Counts the copies of one environment in progress, and ends them for a standstill."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -34,12 +37,12 @@ class CopyGate:
 
     @property
     def must_end(self) -> bool:
-        """Whether somebody waits for copies to end."""
+        """Whether another thread waits for copies to end."""
         return self._standstills > 0
 
     @contextmanager
     def copying(self) -> Iterator[None]:
-        """Read the environment beside its jobs, for the block; begins when nobody wants a standstill."""
+        """Mark a copy as in progress. Waits until no standstill is requested."""
         with self._changed:
             while self._standstills:
                 self._changed.wait()
@@ -53,7 +56,7 @@ class CopyGate:
 
     @contextmanager
     def standstill(self) -> Iterator[None]:
-        """No copy is under way for the length of the block; those that are end soon."""
+        """Wait until no copy is in progress, and let none start during the block."""
         with self._changed:
             self._standstills += 1
             while self._copies:
@@ -68,39 +71,56 @@ class CopyGate:
 
 def copy_tables(
     source: Any,
-    tables: Mapping[bytes, Any],
+    tables: Mapping[K, Any],
     into: Any,
-    new_tables: Mapping[bytes, Any],
-    between: Callable[[], bool],
+    new_tables: Mapping[K, Any],
+    may_go_on: Callable[[], bool],
 ) -> bool:
-    """Write every entry that a transaction sees into the empty tables of another environment; False when cut off.
+    """Copy every entry that a transaction sees into the empty tables of another environment.
 
-    `between` is called all the while; it may rest, and tells whether to go on.
+    `may_go_on` is called between two pieces. Return False once it returns False.
     """
-    for name, table in tables.items():
-        left = pieces(source.cursor(db=table).iternext())
-        piece: list[tuple[bytes, bytes]] | None = next(left, None)
-        while piece is not None:
-            written = 0
-            with into.begin(write=True) as txn:
-                cursor = txn.cursor(db=new_tables[name])
-                while piece is not None and written < BYTES_IN_A_COMMIT:
-                    if not between():
-                        return False
-                    cursor.putmulti(piece, append=True)
-                    written += sum(len(key) + len(value) for key, value in piece)
-                    piece = next(left, None)
+    return all(
+        write_entries(into, new_tables[table], source.cursor(db=handle).iternext(), may_go_on)
+        for table, handle in tables.items()
+    )
+
+
+def write_entries(
+    into: Any,
+    table: Any,
+    entries: Iterable[tuple[bytes, bytes]],
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> bool:
+    """Write sorted entries into an empty table, in several commits. Return False once `may_go_on` returns False.
+
+    Raise CorruptedError where keys are out of order or duplicated.
+    """
+    left = pieces(entries)
+    piece = next(left, None)
+    while piece is not None:
+        written = 0
+        with into.begin(write=True) as txn:
+            cursor = txn.cursor(db=table)
+            while piece is not None and written < COMMIT_BYTES:
+                if not may_go_on():
+                    return False
+                # LMDB skips such keys, and does not count them.
+                if cursor.putmulti(piece, append=True)[1] != len(piece):
+                    raise lmdb.CorruptedError("entries are out of order")
+                written += sum(len(key) + len(value) for key, value in piece)
+                piece = next(left, None)
     return True
 
 
 def pieces(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield entries in lists of at most `ENTRIES_AT_ONCE`, or of about `BYTES_AT_ONCE`."""
+    """Yield entries in lists of at most `PIECE_ENTRIES` entries or about `PIECE_BYTES` bytes."""
     piece: list[tuple[bytes, bytes]] = []
     size = 0
     for key, value in entries:
         piece.append((key, value))
         size += len(key) + len(value)
-        if len(piece) == ENTRIES_AT_ONCE or size >= BYTES_AT_ONCE:
+        if len(piece) == PIECE_ENTRIES or size >= PIECE_BYTES:
             yield piece
             piece, size = [], 0
     if piece:

@@ -1,15 +1,13 @@
-"""One agent's LMDB environment: opening, growing, copying, compacting.
+"""One agent's LMDB environment: opening, growing, copying and compacting it.
 
-A commit is durable when `write` returns (LMDB syncs data and then
-the meta page). The map grows by itself up to `max_map_bytes`; growing needs that no transaction is open in this
-environment, which holds because one agent's jobs run one at a time, and a copy beside them ends for it. So it does
-where the map may not grow and pages are free but for the copy, which still reads them.
+* A commit is durable when `write` returns: LMDB syncs the data, then the meta page.
+* The map grows up to `max_map_bytes`. This needs an environment without open transactions: the jobs of one agent run
+  one at a time, and copies end for it. A copy also ends where the map cannot grow and only the copy still uses pages
+  that are otherwise free.
+* After a meta page that could not be written, LMDB refuses every operation until the environment is opened again. The
+  store does so at once and calls `on_reopened`. The same holds for a map that could not grow.
 
-After a meta page that could not be written LMDB refuses everything until the environment is opened anew: so it is,
-at once, and whoever holds what was derived from the store is told that it may be behind. A map that could not be made
-larger is gone, and is opened anew as well.
-
-How LMDB is opened is in `environment.py`, what its errors mean in `translation.py`.
+`environment.py` opens LMDB; `translation.py` translates its errors.
 """
 
 from __future__ import annotations
@@ -21,31 +19,26 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import lmdb
 
-from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Unavailable
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
+from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
 from ebbtide.store.lmdb.environment import (
-    SMALLEST_MAP_BYTES,
+    DATA_FILE,
+    MIN_MAP_BYTES,
     fresh_environment,
     open_environment,
-    opened_tables,
+    open_tables,
+    refuse_newer_format,
+    refuse_unsound,
 )
 from ebbtide.store.lmdb.hot_copy import CopyGate, copy_tables
-from ebbtide.store.lmdb.opening import (
-    Beginning,
-    SealOf,
-    begin_empty,
-    fingerprint_in,
-    refuse_unsound,
-    without_keys,
-)
 from ebbtide.store.lmdb.probe import note_closed, note_use
-from ebbtide.store.lmdb.sealed import SealedReading, SealedWriting
-from ebbtide.store.lmdb.transaction import LmdbReading, LmdbWriting
-from ebbtide.store.port import Identity, ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.tables import Handles
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.store.presence import Confirm, Presence, elsewhere, nothing_to_confirm
 from ebbtide.store.translation import FOREIGN, translated
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 from ebbtide.telemetry import span
 
 if TYPE_CHECKING:
@@ -53,17 +46,30 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_BEGINNINGS = 40
-"""How often a copy begins anew before it is refused: more often than a map can be doubled."""
+SealOf = Callable[[str], "Seal"]
+"""Returns the seal of the key with a fingerprint; raises where there is no such key."""
 
-DATA_FILE = "data.mdb"
+Beginning = Callable[[WriteTransaction], None]
+"""Writes the initial content of a new store, in its first commit."""
+
+MAX_COPY_ATTEMPTS = 40
+"""Starts of one copy before it fails: more than a map can be doubled."""
 
 FRESH_FILE = "data.mdb.new"
-"""Where a compaction writes, beside the store."""
+"""The file that a compaction writes, in the directory of the store."""
+
+
+def without_keys(fingerprint: str) -> Seal:
+    """Refuse an encrypted store: the caller has no keys."""
+    raise Precondition(f"The store is encrypted with key {fingerprint}.", reason="MASTER_KEY_REFUSED")
+
+
+def begin_empty(_: WriteTransaction) -> None:
+    """Write nothing: the new store is empty."""
 
 
 class LmdbStore:
-    """A store in one directory. Every call runs on the calling thread; calls must not overlap, but for `copy`."""
+    """A store in one directory. Every call runs on the calling thread; only `copy` may overlap other calls."""
 
     def __init__(
         self,
@@ -80,19 +86,22 @@ class LmdbStore:
         self._environment = environment
         self._map_bytes: int = environment.info()["map_size"]
         self._max_map_bytes = max_map_bytes
-        self._tables: dict[bytes, Any] = {}
+        self._tables: Handles = {}
         self._closed = False
         self._is_lost = False
-        """Whether the environment was given up, or closed to replace its file, and not opened anew since."""
+        """Whether the environment is closed, or must not be used, until `_reopen` has opened it again."""
         self.on_reopened: Callable[[], None] = lambda: None
+        """Called when a failed commit made the store open its files again: state in memory may be stale."""
         self._copies = CopyGate()
         self._seen_by_copies: list[int] = []
-        """The commits that copies under way read as the latest."""
+        """The latest commits that the copies in progress read."""
 
     @property
     def sealed_with(self) -> str:
-        """The fingerprint of the key that seals it; empty where nothing is sealed."""
+        """The fingerprint of the key that encrypts the store; empty for an unencrypted one."""
         return "" if self._seal is None else self._seal.fingerprint
+
+    # --- opening -----------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -103,25 +112,22 @@ class LmdbStore:
         map_bytes: int,
         max_map_bytes: int,
         seal: Seal | None = None,
-        events_beyond: int = 0,
         begin: Beginning = begin_empty,
         confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
-        """Create a store for `identity` in an existing directory, sealed if there is a seal.
+        """Create a store for `identity` in an existing directory, encrypted if there is a seal.
 
-        Its tables, its identity, the number its events begin with and what `begin` writes are one commit: after a
-        kill the store has all of them, or is blank.
+        One commit writes its tables, its identity and the content that `begin` writes. So after a kill the store has
+        all of them, or is blank.
         """
         environment = open_environment(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, new=True)
         note_use(path)
         store = cls(path, environment, max_map_bytes=max_map_bytes, seal=seal, confirm=confirm)
         try:
             with environment.begin(write=True) as txn:
-                store._tables = opened_tables(environment, layout.TABLES, txn)
-                writing = store._writing(txn)
+                store._tables = open_tables(environment, txn)
+                writing = WriteTransaction(txn, store._tables, seal)
                 writing.create(identity, store.sealed_with)
-                if events_beyond:
-                    writing.begin_events_beyond(events_beyond)
                 begin(writing)
         except BaseException as error:
             store.close()
@@ -132,9 +138,9 @@ class LmdbStore:
 
     @classmethod
     def is_blank(cls, path: Path) -> bool:
-        """Whether nothing was ever committed to the store in `path`: its creation was cut off."""
+        """Return whether nothing was ever committed to the store in `path`: its creation was interrupted."""
         refuse_unsound(path)
-        environment = open_environment(path, map_bytes=0, max_map_bytes=SMALLEST_MAP_BYTES, new=False)
+        environment = open_environment(path, map_bytes=0, max_map_bytes=MIN_MAP_BYTES, new=False)
         try:
             table_count: int = environment.stat()["entries"]
             return table_count == 0
@@ -151,13 +157,13 @@ class LmdbStore:
         seal_of: SealOf = without_keys,
         confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
-        """Open the store in `path`. FORMAT_TOO_NEW when a newer Ebbtide wrote it; what `seal_of` raises."""
+        """Open the store in `path`. Raise FORMAT_TOO_NEW for a newer format, and the errors of `seal_of`."""
         with contextlib.suppress(OSError):
-            # A compaction that was cut off: what it was made of is still there, whole.
+            # Left by an interrupted compaction, which has not changed the store.
             (path / FRESH_FILE).unlink(missing_ok=True)
         store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes, confirm=confirm)
         try:
-            fingerprint = store.read(fingerprint_in)
+            fingerprint = store.read(_fingerprint)
             store._seal = seal_of(fingerprint) if fingerprint else None
         except BaseException:
             store.close()
@@ -165,13 +171,11 @@ class LmdbStore:
         return store
 
     @classmethod
-    def look(
-        cls, path: Path, fn: Callable[[ReadTransaction], T], *, map_bytes: int = 0, max_map_bytes: int
-    ) -> T:
-        """Read from the store in `path`, which is closed, what is told without the key. FORMAT_TOO_NEW as ever."""
-        store = cls._open(path, map_bytes=map_bytes, max_map_bytes=max_map_bytes)
+    def peek(cls, path: Path, fn: Callable[[ReadTransaction], T], *, max_map_bytes: int) -> T:
+        """Read from the closed store in `path` without its key. Raise FORMAT_TOO_NEW for a newer format."""
+        store = cls._open(path, map_bytes=0, max_map_bytes=max_map_bytes)
         try:
-            store.read(fingerprint_in)
+            store.read(_fingerprint)
             return store.read(fn)
         finally:
             store.close()
@@ -185,26 +189,39 @@ class LmdbStore:
         note_use(path)
         store = cls(path, environment, max_map_bytes=max_map_bytes, confirm=confirm)
         try:
-            store._tables = opened_tables(environment, layout.TABLES)
+            store._tables = open_tables(environment)
         except (lmdb.Error, OSError) as error:
             store.close()
             if isinstance(error, lmdb.NotFoundError):
-                raise Corrupted("the store lacks a table", reason="STORE_CORRUPTED") from error
+                raise Corrupted("The store lacks a table.", reason="STORE_CORRUPTED") from error
             raise translated(error, path) from error
         return store
 
+    def close(self) -> None:
+        """Close the environment. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            with self._copies.standstill():
+                self._environment.close()
+            note_closed(self.path)
+
+    # --- transactions ------------------------------------------------------------------------------
+
     def read(self, fn: Callable[[ReadTransaction], T]) -> T:
-        """Run `fn` on a consistent view."""
+        """Run `fn` on a consistent view of the store."""
         self._assert_open()
         try:
             with self._environment.begin() as txn:
-                return fn(self._reading(txn))
+                return fn(ReadTransaction(txn, self._tables, self._seal))
         except FOREIGN as error:
             self._recover()
             raise translated(error, self.path) from error
 
     def write(self, fn: Callable[[WriteTransaction], T]) -> T:
-        """Run `fn` and make what it wrote durable; grow the map and run it again when it was too small."""
+        """Run `fn` and make its changes durable, all of them or none.
+
+        `fn` may run again after the map has grown, so it must change nothing but the transaction.
+        """
         self._assert_open()
         while True:
             try:
@@ -221,24 +238,24 @@ class LmdbStore:
         if self._presence.must_reopen():
             self._give_up()
         with span("commit"), self._environment.begin(write=True) as txn:
-            done = fn(self._writing(txn))
+            done = fn(WriteTransaction(txn, self._tables, self._seal))
         if not self._presence.is_there:
             self._give_up()
         return done
 
     def _give_up(self) -> NoReturn:
-        """Refuse: the file that is open is not the one at the path. Whoever uses the store next opens that one."""
+        """Refuse a write: the open file is not the one at the path. The next call opens the file at the path."""
         self._is_lost = True
         self.on_reopened()
         raise elsewhere()
 
     def _written_alone(self, fn: Callable[[WriteTransaction], T], error: Exception) -> T:
-        """Run `fn` in a map that may not grow, without the copies that keep it from pages given up meanwhile."""
+        """Run `fn` in a map that cannot grow, after the copies that still use freed pages have ended."""
         full = Exhausted(
-            f"the agent's store holds max_map_bytes = {self._max_map_bytes}; nothing was stored",
+            f"The agent's store has reached max_map_bytes = {self._max_map_bytes}. Nothing was stored.",
             reason="STORE_FULL",
         )
-        # A copy that saw the latest commit keeps no page from anybody: it may go on.
+        # A copy of the latest commit uses no freed page and may go on.
         if not any(seen < self._environment.info()["last_txnid"] for seen in list(self._seen_by_copies)):
             raise full from error
         try:
@@ -250,23 +267,30 @@ class LmdbStore:
             self._recover()
             raise translated(failure, self.path) from failure
 
-    def _reading(self, txn: Any) -> LmdbReading:
-        if self._seal is None:
-            return LmdbReading(txn, self._tables)
-        return SealedReading(txn, self._tables, self._seal)
+    def _assert_open(self) -> None:
+        if self._is_lost and not self._closed:
+            self._reopen()
+        self._refuse_closed()
 
-    def _writing(self, txn: Any) -> LmdbWriting:
-        if self._seal is None:
-            return LmdbWriting(txn, self._tables)
-        return SealedWriting(txn, self._tables, self._seal)
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise Unavailable("The agent was closed. Retry.", reason="AGENT_CLOSING", retry_after_s=1.0)
+        if self._is_lost:
+            raise Unavailable(
+                "The agent's store is being opened again. Retry.",
+                reason="STORE_UNAVAILABLE",
+                retry_after_s=1.0,
+            )
+
+    # --- recovery and growth -----------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Open the environment anew where a commit that failed has left it unusable."""
+        """Open the environment again where a failed commit has left it unusable."""
         try:
             self._environment.begin().abort()
         except lmdb.PanicError:
             self._is_lost = True
-            # What could not be written may be there all the same: nothing in memory can be relied on.
+            # The commit may be on disk although it failed, so state in memory may be stale.
             self.on_reopened()
             # Where this fails too, the next call tries again.
             with contextlib.suppress(EbbtideError):
@@ -275,7 +299,7 @@ class LmdbStore:
             return
 
     def _reopen(self) -> None:
-        """Take up the store again; where that fails, whoever uses it next tries again."""
+        """Open the environment again. After a failure the next call tries again."""
         with self._copies.standstill():
             self._presence.confirm()
             self._environment.close()
@@ -285,7 +309,7 @@ class LmdbStore:
             self._presence.note()
             self._map_bytes, self._is_lost = self._environment.info()["map_size"], False
             try:
-                self._tables = opened_tables(self._environment, layout.TABLES)
+                self._tables = open_tables(self._environment)
             except (lmdb.Error, OSError) as error:
                 self._is_lost = True
                 raise translated(error, self.path) from error
@@ -296,26 +320,27 @@ class LmdbStore:
             try:
                 self._environment.set_mapsize(larger)
             except FOREIGN as error:
-                # LMDB gave up the map it had before it asked for another.
+                # LMDB has unmapped the file before it failed to map it again.
                 self._is_lost = True
                 with contextlib.suppress(EbbtideError):
                     self._reopen()
                 raise translated(error, self.path) from error
             self._map_bytes = larger
 
-    def copy(self, into: Path, is_given_up: Callable[[], bool], rest: Rest) -> bool:
-        """Copy the store as it is now into an empty directory, beside whatever else is done with it.
+    # --- copying -----------------------------------------------------------------------------------
 
-        False when it was given up. It begins anew when the map had to grow meanwhile, or to be written to its last
-        page; STORE_UNAVAILABLE where that happens again and again. The copy is not durable: it is for who reads it at
-        once.
+    def copy(self, into: Path, is_given_up: Callable[[], bool], pause: Pause) -> bool:
+        """Copy the current state of the store into an empty directory, while the agent goes on working.
+
+        `pause` is called between two pieces. Return False once `is_given_up` returns True. The copy starts again when
+        the map has to grow; after too many attempts it fails with STORE_UNAVAILABLE. It is not durable.
         """
 
-        def between() -> bool:
-            rest()
+        def may_go_on() -> bool:
+            pause()
             return not (self._copies.must_end or is_given_up())
 
-        for _ in range(MOST_BEGINNINGS):
+        for _ in range(MAX_COPY_ATTEMPTS):
             if is_given_up():
                 return False
             for left in into.iterdir():
@@ -323,50 +348,22 @@ class LmdbStore:
             try:
                 with self._copies.copying():
                     self._refuse_closed()
-                    if self._copy_into(into / DATA_FILE, between):
+                    if self._copy_into(into / DATA_FILE, may_go_on):
                         return True
             except FOREIGN as error:
                 raise translated(error, into) from error
         raise Unavailable(
-            "the agent's store is nearly full and too much at work to be copied; ask again later",
+            "The agent's store is nearly full and too busy to be copied. Retry later.",
             reason="STORE_UNAVAILABLE",
             retry_after_s=10.0,
         )
 
-    def _copy_into(self, file: Path, between: Callable[[], bool]) -> bool:
-        """Write every entry as it is now into a fresh store, not durably; False when `between` cut it off."""
-        info = self._environment.info()
-        # Twice what is there, since pages may be filled otherwise; the file takes only what is used of it.
-        map_bytes = 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
-        fresh = fresh_environment(file, map_bytes)
-        try:
-            with fresh.begin(write=True) as txn:
-                tables = opened_tables(fresh, layout.TABLES, txn)
-            if not self._copy_entries(fresh, tables, between):
-                return False
-            # Nothing stands in it that no entry holds.
-            with fresh.begin(write=True) as txn:
-                for note in (layout.COMPACTION_DUE, layout.LEFTOVERS):
-                    txn.delete(note, db=tables[layout.META])
-            return True
-        finally:
-            fresh.close()
-
-    def _copy_entries(self, fresh: Any, tables: dict[bytes, Any], between: Callable[[], bool]) -> bool:
-        with self._environment.begin() as txn:
-            seen = txn.id()
-            self._seen_by_copies.append(seen)
-            try:
-                return copy_tables(txn, self._tables, fresh, tables, between)
-            finally:
-                self._seen_by_copies.remove(seen)
-
     def compact(self) -> None:
-        """Write everything the store refers to into a fresh file, which takes the place of the old one.
+        """Write the store into a new file without any deleted data, and replace the old file.
 
-        LMDB leaves what was deleted where it was until it needs the page, and its own copying takes along what stands
-        between the entries of a page. So entries are written anew, one by one: a byte that no entry holds is in no
-        page of the new file. The old one is replaced by a rename: a kill at any moment leaves one of the two, whole.
+        LMDB keeps deleted data until it reuses the page, and its own copy includes the unused bytes within pages. So
+        entries are written one by one: every byte of the new file belongs to an entry. A rename replaces the old
+        file, so after a kill one of the two is there, whole.
         """
         self._assert_open()
         fresh = self.path / FRESH_FILE
@@ -374,17 +371,43 @@ class LmdbStore:
             fresh.unlink(missing_ok=True)
             self._copy_into(fresh, lambda: True)
             sync_file(fresh)
-            self._take_up(fresh)
+            self._replace_file(fresh)
         except FOREIGN as error:
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)
             raise translated(error, self.path) from error
 
-    def _take_up(self, fresh: Path) -> None:
-        """Put a fresh file in the place of the open one; who wants a copy waits until it is open again."""
+    def _copy_into(self, file: Path, may_go_on: Callable[[], bool]) -> bool:
+        """Write every entry into a new file, not durably. Return False once `may_go_on` returns False."""
+        info = self._environment.info()
+        # Twice the present size, since pages may be filled differently. The file only takes what is used.
+        map_bytes = 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
+        fresh = fresh_environment(file, map_bytes)
+        try:
+            with fresh.begin(write=True) as txn:
+                tables = open_tables(fresh, txn)
+            if not self._copy_entries(fresh, tables, may_go_on):
+                return False
+            with fresh.begin(write=True) as txn:
+                for entry in layout.NOTES_OF_FILE:
+                    txn.delete(entry.name, db=tables[layout.META])
+            return True
+        finally:
+            fresh.close()
+
+    def _copy_entries(self, fresh: Any, tables: Handles, may_go_on: Callable[[], bool]) -> bool:
+        with self._environment.begin() as txn:
+            seen = txn.id()
+            self._seen_by_copies.append(seen)
+            try:
+                return copy_tables(txn, self._tables, fresh, tables, may_go_on)
+            finally:
+                self._seen_by_copies.remove(seen)
+
+    def _replace_file(self, fresh: Path) -> None:
         with self._copies.standstill():
             self._environment.close()
-            # The map begins anew with the size of the fresh file.
+            # The map starts with the size of the new file.
             self._is_lost, self._map_bytes = True, 0
             try:
                 fresh.replace(self.path / DATA_FILE)
@@ -392,26 +415,9 @@ class LmdbStore:
             finally:
                 self._reopen()
 
-    def close(self) -> None:
-        """Close the environment. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            with self._copies.standstill():
-                self._environment.close()
-            note_closed(self.path)
 
-    def _refuse_closed(self) -> None:
-        """For who reads beside the agent's jobs, and must not open anything itself."""
-        if self._closed:
-            raise Unavailable(
-                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
-            )
-        if self._is_lost:
-            raise Unavailable(
-                "the agent's store is not open now; ask again", reason="STORE_UNAVAILABLE", retry_after_s=1.0
-            )
-
-    def _assert_open(self) -> None:
-        if self._is_lost and not self._closed:
-            self._reopen()
-        self._refuse_closed()
+def _fingerprint(txn: ReadTransaction) -> str:
+    """Return the fingerprint of the key that encrypts a store. Raise FORMAT_TOO_NEW for a newer format."""
+    identity = txn.meta.identity
+    refuse_newer_format(layout.FORMAT_VERSION if identity is None else identity.format_version)
+    return txn.meta.sealed_with

@@ -1,97 +1,50 @@
-"""The network in one transaction: nodes, links from both ends, the names of relations, counters of scans.
+"""The nodes of one agent, the links between them, and their scan counters, in one transaction.
 
-Whatever writes here keeps every index in step with what it indexes: backlinks with links, counters with nodes, the
-reference to a first content with the node that was made from it. A forgotten node takes its own links along, and
-those that point at it dangle; a deleted one takes both.
+Each write keeps the indexes consistent: backlinks with links, scan counters with nodes, the reference to a first
+content with its node. Forgetting a node removes its outgoing links; links that point to it stay. Deleting a node
+removes both.
 
-Importance is not here: it is derived from the links when an agent opens.
+Importance is not stored: it is computed from the links when an agent opens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from ebbtide.changes import Change
 from ebbtide.records import Link, LinkColumns, Node, NodeText, ScanColumns, ScanState
 from ebbtide.store import layout
-from ebbtide.store.lmdb import scan_blocks
-from ebbtide.store.lmdb.tables import Tables
-from ebbtide.store.lmdb.texts import TextReading, TextWriting
+from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
+from ebbtide.store.lmdb.texts import MessageReader, TextReader, TextWriter
+
+NodeIds = Sequence[int] | NDArray[np.int64]
+
+# --- links -------------------------------------------------------------------------------------------------
 
 
-class NetworkReading(TextReading):
-    """The network of one agent, and what its nodes were made from."""
+class LinkReader(Part):
+    """The links of one agent."""
 
-    def __init__(self, txn: Any, tables: Tables) -> None:
-        super().__init__(txn, tables)
+    def __init__(self, tables: TableReader) -> None:
+        super().__init__(tables)
         self._names: dict[int, str] = {}
 
-    # --- nodes -------------------------------------------------------------------------------------
-
-    def node(self, node_id: int) -> Node | None:
-        """The node of this id, None when it is gone or never was."""
-        value = self.get(layout.NODES, layout.u64(node_id))
-        return None if value is None else layout.decode(value, type=Node)
-
-    def nodes(self, start: int = 0) -> Iterator[Node]:
-        """Nodes from id `start` on, by id."""
-        decoder = msgspec.msgpack.Decoder(Node)
-        for _, value in self.items(layout.NODES, layout.u64(start)):
-            yield decoder.decode(value)
-
-    def node_texts(self) -> Iterator[NodeText]:
-        """What every node says, by id: a node without the rest of its record."""
-        decoder = msgspec.msgpack.Decoder(NodeText)
-        for _, value in self.items(layout.NODES):
-            yield decoder.decode(value)
-
-    def batch_mates(self, node: Node) -> Iterator[Node]:
-        """The other living nodes that the batch of a node became: their ids follow each other."""
-        for forward in (False, True):
-            cursor = self._txn.cursor(db=self._tables[layout.NODES])
-            if not cursor.set_key(layout.u64(node.id)):
-                return
-            for key, value in cursor.iternext() if forward else cursor.iterprev():
-                if layout.from_u64(key) == node.id:
-                    continue
-                mate = layout.decode(self._opened(layout.NODES, key, value), type=Node)
-                if mate.batch != node.batch:
-                    break
-                yield mate
-
-    def first_content(self, node: Node) -> str | None:
-        """What the node said when it was made; None when that text is no longer kept."""
-        if node.first_key:
-            text = self.chunk(node.first_key)
-            return None if text is None else node.prefix + text
-        if len(node.sources) != 1:
-            return None
-        source = node.sources[0]
-        record = self.message(source.message)
-        text = None if record is None else self.message_text(record)
-        if text is None:
-            return None
-        slice_bytes = text.encode()[source.offset : source.offset + source.length]
-        return node.prefix + slice_bytes.decode()
-
-    # --- links -------------------------------------------------------------------------------------
-
-    def links(self, start: int = 0) -> Iterator[Link]:
-        """Links whose source is `start` or later, by source, target, relation id."""
-        for key, value in self.items(layout.LINKS, layout.u64(start)):
+    def all(self, start: int = 0) -> Iterator[Link]:
+        """Yield links by source, target and relation id, from source `start`."""
+        for key, value in self._tables.items(layout.LINKS, layout.u64(start)):
             target, relation, strength, anchor = layout.from_link_value(value)
             yield Link(layout.from_u64(key), target, self.relation(relation), strength, anchor)
 
-    def link_columns(self) -> LinkColumns:
-        """Every link, by source, target, relation id."""
-        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
+    def columns(self) -> LinkColumns:
+        """Return every link, by source, target and relation id."""
+        cursor = self._tables.cursor(layout.LINKS)
         sources = list(cursor.iternext_nodup(keys=True, values=False))
         found = cursor.getmulti(sources, dupdata=True, dupfixed_bytes=layout.LINK_SIZE, keyfixed=True)
-        rows = layout.from_link_rows(found)
+        rows = np.frombuffer(found, dtype=layout.LINK_ROW)
         ids, relation = np.unique(rows["relation"], return_inverse=True)
         return LinkColumns(
             rows["source"].astype(np.int64),
@@ -102,140 +55,244 @@ class NetworkReading(TextReading):
             [self.relation(relation_id) for relation_id in ids.tolist()],
         )
 
-    def link_count_at(self, node_id: int) -> int:
-        """How many links start or end at a node."""
-        found, key = 0, layout.u64(node_id)
+    def count_at(self, node_id: int) -> int:
+        """Return how many links start or end at a node."""
+        found = 0
         for table in (layout.LINKS, layout.BACKLINKS):
-            cursor = self._txn.cursor(db=self._tables[table])
-            found += cursor.count() if cursor.set_key(key) else 0
+            cursor = self._tables.cursor(table)
+            found += cursor.count() if cursor.set_key(layout.u64(node_id)) else 0
         return found
 
     def relation(self, relation_id: int) -> str:
-        """The name behind an interned relation."""
+        """Return the name of a relation id."""
         name = self._names.get(relation_id)
         if name is None:
-            value = self.get(layout.RELATIONS, layout.u32(relation_id))
-            name = "" if value is None else value.decode()
-            self._names[relation_id] = name
+            name = self._names[relation_id] = (
+                self._tables.load(layout.RELATIONS, layout.u32(relation_id)) or ""
+            )
         return name
 
-    # --- scans -------------------------------------------------------------------------------------
-
-    def scans(self) -> Iterator[tuple[int, ScanState]]:
-        """(node id, scan state) of every node that was scanned."""
-        columns = self.scan_columns()
-        everything = (columns.node_id.tolist(), columns.count.tolist(), columns.last_pass.tolist())
-        for node_id, count, last_pass in zip(*everything, strict=True):
-            yield node_id, ScanState(count, last_pass)
-
-    def scan_columns(self) -> ScanColumns:
-        """The scan states of every node that was scanned, by id."""
-        return scan_blocks.columns(self.items(layout.SCANS))
+    def _values(self, table: layout.Table[Any], node_id: int) -> list[bytes]:
+        """Return the values of a node in LINKS or BACKLINKS."""
+        cursor = self._tables.cursor(table)
+        return list(cursor.iternext_dup()) if cursor.set_key(layout.u64(node_id)) else []
 
 
-class NetworkWriting(NetworkReading, TextWriting):
-    """The network of one agent, changed."""
+class LinkWriter(LinkReader):
+    """The links of one agent, with changes."""
 
-    def __init__(self, txn: Any, tables: Tables) -> None:
-        super().__init__(txn, tables)
-        self._relation_ids: dict[str, int] = {}
+    _tables: TableWriter
 
-    def _change_network(self, change: Change) -> None:
-        for node in change.nodes:
-            self._put_node(node)
-        for node_id in change.forgotten:
-            self._forget(node_id)
-        for node_id in change.deleted:
-            self._drop_links_to(node_id)
-            self._forget(node_id)
-        for link in change.unnamed:
-            self._drop_link(link)
-        for link in change.links:
-            self._put_link(link)
-        scan_blocks.reset(self, [*change.forgotten, *change.deleted])
-        scan_blocks.count(self, change.scanned, change.scanned_in)
+    def __init__(self, tables: TableWriter, meta: MetaWriter) -> None:
+        super().__init__(tables)
+        self._meta = meta
+        self._ids: dict[str, int] = {}
 
-    def _put_node(self, node: Node) -> None:
-        # A chunk of a node's own was counted once, by put_chunk; a rewrite keeps the same first content.
-        self.put(layout.NODES, layout.u64(node.id), layout.encode(node))
-
-    def _forget(self, node_id: int) -> None:
-        node = self.node(node_id)
-        assert node is not None, "only a living node is forgotten"
-        key = layout.u64(node_id)
-        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
-        targets = [bytes(v) for v in cursor.iternext_dup()] if cursor.set_key(key) else []
-        for value in targets:
-            target, relation, _, _ = layout.from_link_value(value)
-            self.delete(layout.BACKLINKS, layout.u64(target), layout.backlink_value(node_id, relation))
-        if targets:
-            self.delete(layout.LINKS, key)
-        self.delete(layout.NODES, key)
-        if node.first_key:
-            self.drop_chunk(node.first_key)
-
-    def _drop_links_to(self, node_id: int) -> None:
-        key, links = layout.u64(node_id), self._txn.cursor(db=self._tables[layout.LINKS])
-        cursor = self._txn.cursor(db=self._tables[layout.BACKLINKS])
-        sources = [bytes(v) for v in cursor.iternext_dup()] if cursor.set_key(key) else []
-        for source, relation in map(layout.from_backlink_value, sources):
-            if links.set_range_dup(layout.u64(source), layout.link_prefix(node_id, relation)):
-                links.delete()
-        if sources:
-            self.delete(layout.BACKLINKS, key)
-
-    def _drop_link(self, link: Link) -> None:
+    def put(self, link: Link) -> None:
+        """Write a link, or the new strength of a stored one."""
         relation = self._relation_id(link.relation)
-        key, prefix = layout.u64(link.source), layout.link_prefix(link.target, relation)
-        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
-        if cursor.set_range_dup(key, prefix) and bytes(cursor.value()).startswith(prefix):
-            cursor.delete()
-        backlink = layout.backlink_value(link.source, relation)
-        self.delete(layout.BACKLINKS, layout.u64(link.target), backlink)
-
-    def _put_link(self, link: Link) -> None:
-        relation = self._relation_id(link.relation)
-        key = layout.u64(link.source)
-        prefix = layout.link_prefix(link.target, relation)
-        cursor = self._txn.cursor(db=self._tables[layout.LINKS])
-        known = cursor.set_range_dup(key, prefix) and bytes(cursor.value()).startswith(prefix)
-        if known:
-            cursor.delete()
-        self.put(layout.LINKS, key, layout.link_value(link.target, relation, link.strength, link.anchor))
-        if not known:
-            self.put(
-                layout.BACKLINKS,
-                layout.u64(link.target),
-                layout.backlink_value(link.source, relation),
+        is_known = self._delete(link, relation)
+        value = layout.link_value(link.target, relation, link.strength, link.anchor)
+        self._tables.put(layout.LINKS, layout.u64(link.source), value)
+        if not is_known:
+            self._tables.put(
+                layout.BACKLINKS, layout.u64(link.target), layout.backlink_value(link.source, relation)
             )
 
-    def _relation_id(self, name: str) -> int:
-        relation_id = self._relation_ids.get(name)
-        if relation_id is None:
-            relation_id = self._relation_ids[name] = self._intern(name)
-        return relation_id
+    def remove(self, link: Link) -> None:
+        """Delete a link with its backlink."""
+        relation = self._relation_id(link.relation)
+        self._delete(link, relation)
+        self._tables.delete(
+            layout.BACKLINKS, layout.u64(link.target), layout.backlink_value(link.source, relation)
+        )
 
-    def _intern(self, name: str) -> int:
-        key = layout.text_key(name)
-        value = self.get(layout.RELATION_IDS, key)
-        if value is not None:
-            return layout.from_u32(value)
-        relation_id = self._number(b"next_relation_id", 1)
-        self._set_number(b"next_relation_id", relation_id + 1)
-        self.put(layout.RELATION_IDS, key, layout.u32(relation_id))
-        self.put(layout.RELATIONS, layout.u32(relation_id), name.encode())
-        return relation_id
+    def remove_from(self, node_id: int) -> None:
+        """Delete the outgoing links of a node."""
+        values = self._values(layout.LINKS, node_id)
+        for target, relation, _, _ in map(layout.from_link_value, values):
+            self._tables.delete(
+                layout.BACKLINKS, layout.u64(target), layout.backlink_value(node_id, relation)
+            )
+        if values:
+            self._tables.delete(layout.LINKS, layout.u64(node_id))
+
+    def remove_to(self, node_id: int) -> None:
+        """Delete the links that point to a node."""
+        values, cursor = self._values(layout.BACKLINKS, node_id), self._tables.cursor(layout.LINKS)
+        for source, relation in map(layout.from_backlink_value, values):
+            if cursor.set_range_dup(layout.u64(source), layout.link_prefix(node_id, relation)):
+                cursor.delete()
+        if values:
+            self._tables.delete(layout.BACKLINKS, layout.u64(node_id))
 
     def drop_unused_relations(self) -> None:
-        """Let go of the names of relations that no link has: they may tell of what was erased."""
-        used = set(self.link_columns().names)
-        for key, value in list(self.items(layout.RELATIONS)):
-            name = bytes(value).decode()
-            if name not in used:
-                self.delete(layout.RELATIONS, key)
-                self.delete(layout.RELATION_IDS, layout.text_key(name))
+        """Delete the names of relations without links: they may contain what was erased."""
+        used = set(self.columns().names)
+        for key, name in list(self._tables.items(layout.RELATIONS)):
+            if name.decode() not in used:
+                self._tables.delete(layout.RELATIONS, key)
+                self._tables.delete(layout.RELATION_IDS, layout.text_key(name.decode()))
 
-    def put_scans(self, scans: Mapping[int, ScanState]) -> None:
-        """Write scan states as they stand."""
-        for node_id, scan in scans.items():
-            scan_blocks.put(self, node_id, scan)
+    def _delete(self, link: Link, relation: int) -> bool:
+        """Delete the stored value of a link. Return whether there was one."""
+        prefix = layout.link_prefix(link.target, relation)
+        cursor = self._tables.cursor(layout.LINKS)
+        is_known = cursor.set_range_dup(layout.u64(link.source), prefix) and cursor.value().startswith(prefix)
+        if is_known:
+            cursor.delete()
+        return bool(is_known)
+
+    def _relation_id(self, name: str) -> int:
+        relation_id = self._ids.get(name)
+        if relation_id is None:
+            key = layout.text_key(name)
+            relation_id = self._tables.load(layout.RELATION_IDS, key)
+            if relation_id is None:
+                relation_id = self._meta.take(layout.MetaEntries.next_relation_id)
+                self._tables.save(layout.RELATION_IDS, key, relation_id)
+                self._tables.save(layout.RELATIONS, layout.u32(relation_id), name)
+            self._ids[name] = relation_id
+        return relation_id
+
+
+# --- scan counters -----------------------------------------------------------------------------------------
+
+
+class ScanReader(Part):
+    """The scan counters of nodes: each value has those of 1024 ids, and a block of zeros is not stored."""
+
+    def all(self) -> Iterator[tuple[int, ScanState]]:
+        """Yield (node id, scan state) of every scanned node."""
+        columns = self.columns()
+        rows = (columns.node_id.tolist(), columns.count.tolist(), columns.last_pass.tolist())
+        for node_id, count, last_pass in zip(*rows, strict=True):
+            yield node_id, ScanState(count, last_pass)
+
+    def columns(self) -> ScanColumns:
+        """Return the scan states of every scanned node, by id."""
+        ids, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=layout.SCAN_ROW)]
+        for key, value in self._tables.items(layout.SCANS):
+            block = layout.from_scan_block(value)
+            scanned = np.flatnonzero(block["count"])
+            ids.append(scanned + layout.from_u64(key) * layout.SCANS_PER_BLOCK)
+            rows.append(block[scanned])
+        states = np.concatenate(rows)
+        return ScanColumns(
+            np.concatenate(ids), states["count"].astype(np.int64), states["last_pass"].astype(np.int64)
+        )
+
+
+class ScanWriter(ScanReader):
+    """The scan counters of nodes, with changes."""
+
+    _tables: TableWriter
+
+    def count(self, node_ids: NodeIds, pass_number: int) -> None:
+        """Count one more scan of these nodes, in this pass."""
+        for block, places in self._blocks(node_ids):
+            block["count"][places] += 1
+            block["last_pass"][places] = pass_number
+
+    def reset(self, node_ids: NodeIds) -> None:
+        """Delete the counters of these nodes."""
+        for block, places in self._blocks(node_ids):
+            block[places] = (0, 0)
+
+    def put(self, node_id: int, scan: ScanState) -> None:
+        """Write the counters of one node."""
+        for block, places in self._blocks([node_id]):
+            block[places] = (scan.count, scan.last_pass)
+
+    def _blocks(self, node_ids: NodeIds) -> Iterator[tuple[Any, Any]]:
+        """Yield each block that has some of the ids, with their places in it. Write it back afterwards."""
+        ids = np.asarray(node_ids, dtype=np.int64)
+        numbers = ids // layout.SCANS_PER_BLOCK
+        for number in np.unique(numbers).tolist():
+            key = layout.u64(number)
+            block = layout.from_scan_block(self._tables.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
+            yield block, ids[numbers == number] % layout.SCANS_PER_BLOCK
+            if block["count"].any():
+                self._tables.put(layout.SCANS, key, block.tobytes())
+            else:
+                self._tables.delete(layout.SCANS, key)
+
+
+# --- nodes -------------------------------------------------------------------------------------------------
+
+
+class NodeReader:
+    """The nodes of one agent."""
+
+    def __init__(self, tables: TableReader, texts: TextReader, messages: MessageReader) -> None:
+        self._tables = tables
+        self._texts = texts
+        self._messages = messages
+
+    def get(self, node_id: int) -> Node | None:
+        """Return the node of this id, or None."""
+        return self._tables.load(layout.NODES, layout.u64(node_id))
+
+    def all(self, start: int = 0) -> Iterator[Node]:
+        """Yield nodes by id, from `start`."""
+        return self._tables.load_all(layout.NODES, layout.u64(start))
+
+    def texts(self) -> Iterator[NodeText]:
+        """Yield the text of every node, by id. The rest of the record is not decoded."""
+        decoder = msgspec.msgpack.Decoder(NodeText)
+        for _, value in self._tables.items(layout.NODES):
+            yield decoder.decode(value)
+
+    def batch_mates(self, node: Node) -> Iterator[Node]:
+        """Yield the other living nodes that were made from the batch of a node: their ids are consecutive."""
+        for is_forward in (False, True):
+            cursor = self._tables.cursor(layout.NODES)
+            if not cursor.set_key(layout.u64(node.id)):
+                return
+            for key, value in cursor.iternext() if is_forward else cursor.iterprev():
+                if layout.from_u64(key) == node.id:
+                    continue
+                mate = layout.NODES.value.decode(self._tables.opened(layout.NODES, key, value))
+                if mate.batch != node.batch:
+                    break
+                yield mate
+
+    def first_content(self, node: Node) -> str | None:
+        """Return the content of a node when it was created, or None where that text is gone."""
+        if node.first_key:
+            text = self._texts.get(node.first_key)
+            return None if text is None else node.prefix + text
+        if len(node.sources) != 1:
+            return None
+        source = node.sources[0]
+        record = self._messages.get(source.message)
+        text = None if record is None else self._messages.text(record)
+        if text is None:
+            return None
+        return node.prefix + text.encode()[source.offset : source.offset + source.length].decode()
+
+
+class NodeWriter(NodeReader):
+    """The nodes of one agent, with changes."""
+
+    _tables: TableWriter
+    _texts: TextWriter
+
+    def __init__(
+        self, tables: TableWriter, texts: TextWriter, messages: MessageReader, links: LinkWriter
+    ) -> None:
+        super().__init__(tables, texts, messages)
+        self._links = links
+
+    def put(self, node: Node) -> None:
+        """Write a node. `TextWriter.put` has counted its first content; a rewrite keeps that reference."""
+        self._tables.save(layout.NODES, layout.u64(node.id), node)
+
+    def forget(self, node_id: int) -> None:
+        """Remove a node with its outgoing links and its first content."""
+        node = self.get(node_id)
+        assert node is not None, "only a living node is forgotten"
+        self._links.remove_from(node_id)
+        self._tables.delete(layout.NODES, layout.u64(node_id))
+        if node.first_key:
+            self._texts.drop(node.first_key)

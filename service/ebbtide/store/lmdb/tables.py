@@ -1,95 +1,176 @@
-"""The tables of one LMDB transaction: what reads and writes an entry, whatever it is.
+"""The entries of all tables in one LMDB transaction: read, written, encrypted and decrypted.
 
-Everything else that is asked of a transaction goes through here. Which table holds what, and under which keys,
-is said in `layout`; keeping tables in step with each other is for those who build on these two classes.
+Keys and values are bytes; `load`, `load_all` and `save` also decode and encode values as the table states. In an
+encrypted store, keys made from text are replaced by HMACs and the values of sealed tables are encrypted. Keeping
+tables consistent with each other is the task of the modules that use these classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ebbtide.errors import Corrupted
 from ebbtide.store import layout
+from ebbtide.store.layout import META, Entry, MetaEntries, Table
 
-Tables = Mapping[bytes, Any]
-"""Table name to LMDB database handle."""
+if TYPE_CHECKING:
+    from ebbtide.store.encryption.seal import Seal
+
+V = TypeVar("V")
+
+Handles = Mapping[Table[Any], Any]
+"""The LMDB database handle of each table."""
 
 
-class TableReading:
-    """The entries of one agent's tables, as one transaction sees them."""
+class TableReader:
+    """The entries of one agent's tables in one transaction."""
 
-    def __init__(self, txn: Any, tables: Tables) -> None:
+    __slots__ = ("_handles", "_seal", "_txn")
+
+    def __init__(self, txn: Any, handles: Handles, seal: Seal | None) -> None:
         self._txn = txn
-        self._tables = tables
+        self._handles = handles
+        self._seal = seal
 
-    def placed(self, table: bytes, key: bytes) -> bytes:
-        """The key under which LMDB holds what is asked for under `key`; another one only where keys are sealed."""
-        return key
+    def get(self, table: Table[Any], key: bytes) -> bytes | None:
+        """Return the value under a key, or None."""
+        seal = self._seal
+        if seal is None:
+            value: bytes | None = self._txn.get(key, db=self._handles[table])
+            return value
+        place = seal.key(table, key)
+        value = self._txn.get(place, db=self._handles[table])
+        return None if value is None else self.opened(table, place, value)
 
-    def get(self, table: bytes, key: bytes) -> bytes | None:
-        """The value under a key of one table."""
-        value: bytes | None = self._txn.get(key, db=self._tables[table])
-        return value
+    def load(self, table: Table[V], key: bytes) -> V | None:
+        """Return the decoded value under a key, or None."""
+        value = self.get(table, key)
+        return None if value is None else table.value.decode(value)
 
-    def has(self, table: bytes, key: bytes, value: bytes) -> bool:
-        """Whether a sorted table has this value under a key."""
-        found: bool = self._txn.cursor(db=self._tables[table]).set_key_dup(key, value)
+    def has(self, table: Table[Any], key: bytes, value: bytes) -> bool:
+        """Return whether a table with duplicates has this value under a key."""
+        found: bool = self.cursor(table).set_key_dup(key, value)
         return found
 
-    def items(self, table: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value) of one table in order, from the key `start` on."""
-        cursor = self._txn.cursor(db=self._tables[table])
+    def items(self, table: Table[Any], start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield (stored key, value) of one table in order, from the key `start`."""
+        cursor = self.cursor(table)
         if start and not cursor.set_range(start):
             return iter(())
         items: Iterator[tuple[bytes, bytes]] = cursor.iternext()
-        return items
+        seal = self._seal
+        if seal is None or not table.is_sealed:
+            return items
+        return ((key, seal.open(table, key, value)) for key, value in items)
 
-    def _opened(self, table: bytes, place: bytes, value: bytes) -> bytes:
-        """What a cursor of its own found, as it was written."""
-        return value
+    def load_all(self, table: Table[V], start: bytes = b"") -> Iterator[V]:
+        """Yield the decoded values of one table in order, from the key `start`."""
+        decode = table.value.decode
+        for _, value in self.items(table, start):
+            yield decode(value)
 
-    def unopened(self) -> Iterator[tuple[bytes, bytes]]:
-        """(table, key as it is held) of every value that is not what was sealed there; none where nothing is."""
-        return iter(())
+    def cursor(self, table: Table[Any]) -> Any:
+        """Return LMDB's cursor on a table: values are as stored."""
+        return self._txn.cursor(db=self._handles[table])
 
-    def entry_count(self, table: bytes) -> int:
-        """How many entries one table has."""
-        return self._entries(table)
+    def placed(self, table: Table[Any], key: bytes) -> bytes:
+        """Return the stored form of a key: an HMAC for a key made from text in an encrypted store."""
+        return key if self._seal is None else self._seal.key(table, key)
 
-    def _entries(self, table: bytes) -> int:
-        count: int = self._txn.stat(self._tables[table])["entries"]
+    def opened(self, table: Table[Any], place: bytes, value: bytes) -> bytes:
+        """Return a stored value, decrypted."""
+        return value if self._seal is None or not table.is_sealed else self._seal.open(table, place, value)
+
+    def unopened(self) -> Iterator[tuple[Table[Any], bytes]]:
+        """Yield (table, stored key) of every value that cannot be decrypted."""
+        for table in sorted(self._handles, key=lambda one: one.name):
+            if self._seal is not None and table.is_sealed:
+                for place, value in self.cursor(table).iternext():
+                    try:
+                        self._seal.open(table, place, value)
+                    except Corrupted:
+                        yield table, place
+
+    def count(self, table: Table[Any]) -> int:
+        """Return the number of entries of one table."""
+        count: int = self._txn.stat(self._handles[table])["entries"]
         return count
 
-    def _page_bytes(self, table: bytes) -> int:
-        # A few microseconds a table: LMDB keeps count. Pages of very many links of one source are not in it.
-        stat = self._txn.stat(self._tables[table])
-        pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-        page_bytes: int = stat["psize"]
-        return pages * page_bytes
-
-    def _number(self, name: bytes, default: int = 0) -> int:
-        value = self.get(layout.META, name)
-        return default if value is None else layout.from_u64(value)
+    def used_bytes(self) -> int:
+        """Return the size of the pages that the tables use; the file also contains free pages."""
+        # LMDB keeps these counters. It leaves out the pages of very many links of one source.
+        stats = [self._txn.stat(handle) for handle in self._handles.values()]
+        return sum(
+            (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]) * stat["psize"]
+            for stat in stats
+        )
 
 
-class TableWriting(TableReading):
-    """Entries of one agent's tables, written."""
+class TableWriter(TableReader):
+    """The entries of one agent's tables, with changes."""
 
-    def put(self, table: bytes, key: bytes, value: bytes) -> None:
-        """Write one entry of one table."""
-        self._txn.put(key, value, db=self._tables[table])
+    __slots__ = ()
 
-    def delete(self, table: bytes, key: bytes, value: bytes = b"") -> None:
-        """Delete the entry under a key; in a sorted table only the one of this value, if one is given."""
-        self._txn.delete(key, value, db=self._tables[table])
+    def put(self, table: Table[Any], key: bytes, value: bytes) -> None:
+        """Write one entry."""
+        seal = self._seal
+        if seal is not None:
+            key = seal.key(table, key)
+            if table.is_sealed:
+                value = seal.seal(table, key, value)
+        self._txn.put(key, value, db=self._handles[table])
 
-    def drop_placed(self, table: bytes, place: bytes) -> None:
-        """Delete the entry under a key as it is held."""
-        self._txn.delete(place, db=self._tables[table])
+    def save(self, table: Table[V], key: bytes, value: V) -> None:
+        """Encode a value and write it."""
+        self.put(table, key, table.value.encode(value))
 
-    def clear(self, table: bytes) -> None:
-        """Empty one table."""
-        self._txn.drop(self._tables[table], delete=False)
+    def delete(self, table: Table[Any], key: bytes, value: bytes = b"") -> None:
+        """Delete the entry under a key; in a table with duplicates only the given value, if there is one."""
+        self.drop_placed(table, self.placed(table, key), value)
 
-    def _set_number(self, name: bytes, number: int) -> None:
-        self.put(layout.META, name, layout.u64(number))
+    def drop_placed(self, table: Table[Any], place: bytes, value: bytes = b"") -> None:
+        """Delete the entry under a stored key."""
+        self._txn.delete(place, value, db=self._handles[table])
+
+    def clear(self, table: Table[Any]) -> None:
+        """Delete every entry of one table."""
+        self._txn.drop(self._handles[table], delete=False)
+
+
+class Part:
+    """A part of a transaction: the entries of some tables, by their meaning."""
+
+    def __init__(self, tables: TableReader) -> None:
+        self._tables = tables
+
+
+class MetaReader(Part, MetaEntries):
+    """The entries of META in one transaction."""
+
+    def value_of(self, entry: Entry[Any]) -> object:
+        """Return the value of an entry, or its default."""
+        value = self._tables.get(META, entry.name)
+        return entry.default if value is None else entry.codec.decode(value)
+
+
+class MetaWriter(MetaReader):
+    """The entries of META, with changes."""
+
+    _tables: TableWriter
+
+    def set(self, **values: Any) -> None:
+        """Write entries by name. None or False deletes the entry."""
+        for name, value in values.items():
+            entry = layout.ENTRIES[name.encode()]
+            if value is None or value is False:
+                self._tables.delete(META, entry.name)
+            else:
+                self._tables.put(META, entry.name, entry.codec.encode(value))
+
+    def take(self, entry: Entry[int]) -> int:
+        """Return the next number of a sequence, and advance it."""
+        value = self.value_of(entry)
+        assert isinstance(value, int)
+        self._tables.put(META, entry.name, entry.codec.encode(value + 1))
+        return value

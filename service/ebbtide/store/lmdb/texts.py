@@ -1,10 +1,10 @@
-"""What was said, in one transaction: messages, their texts, and what is derived from a text.
+"""Texts, messages, and what is derived from texts, in one transaction.
 
-A text is kept once, as a chunk, however many refer to it: each reference is counted as it is made and let go, and
-the last one takes the text along. A message that says something else, or nothing any more, gets passages to fit and
-loses its vectors in the same transaction, so that an index never tells what the archive no longer holds.
+* A text is stored once, as a chunk, with the number of its references. The last reference deletes it.
+* A message whose text changes gets new passages and loses its vectors in the same transaction, so an index never
+  contains what the archive has lost.
 
-Why a text goes is not decided here: retention, deletion and correction are the fleet's.
+Retention, deletion and correction decide which texts change; they belong to the fleet.
 """
 
 from __future__ import annotations
@@ -12,185 +12,198 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-import zstandard
 
-from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
+from ebbtide.records import EmbeddedMessage, MessageRecord, PassageEntry
 from ebbtide.store import layout
-from ebbtide.store.lmdb.tables import TableReading, TableWriting
+from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 
 
 def is_tombstone(record: MessageRecord) -> bool:
-    """Whether the message was erased: its number and when it was accepted are told, nothing else, not even a role."""
+    """Return whether the message was erased: only its number and the time of its acceptance are left."""
     return not record.role
 
 
-class TextReading(TableReading):
-    """What was said to one agent."""
+class TextReader(Part):
+    """The texts of one agent by key."""
 
-    # --- messages ----------------------------------------------------------------------------------
+    def get(self, key: bytes) -> str | None:
+        """Return the text under a key, or None."""
+        return self._tables.load(layout.CHUNKS, key)
 
-    def message(self, number: int) -> MessageRecord | None:
-        """The message of this number."""
-        value = self.get(layout.MESSAGES, layout.u64(number))
-        return None if value is None else layout.decode(value, type=MessageRecord)
 
-    def messages(self, start: int = 0) -> Iterator[MessageRecord]:
-        """Messages from number `start` on, by number."""
-        decoder = msgspec.msgpack.Decoder(MessageRecord)
-        for _, value in self.items(layout.MESSAGES, layout.u64(start)):
-            yield decoder.decode(value)
+class TextWriter(TextReader):
+    """The texts of one agent, with changes."""
 
-    def message_text(self, record: MessageRecord) -> str | None:
-        """The text of a message; None when it is no longer kept."""
-        return None if record.is_withdrawn else self.chunk(record.text_key)
+    _tables: TableWriter
 
-    def chunk(self, key: bytes) -> str | None:
-        """The text under a chunk's key."""
-        value = self.get(layout.CHUNKS, key)
-        return None if value is None else zstandard.ZstdDecompressor().decompress(value).decode()
+    def put(self, text: str) -> bytes:
+        """Store a text, or count one more reference to it. Return its key."""
+        key = layout.text_key(text)
+        references = self._tables.load(layout.CHUNK_REFERENCES, key)
+        if references is None:
+            self._tables.save(layout.CHUNKS, key, text)
+        self._tables.save(layout.CHUNK_REFERENCES, key, (references or 0) + 1)
+        return key
 
-    def next_message_number(self) -> int:
-        """The number the next message will get."""
-        return self._number(b"next_message_number", 1)
+    def drop(self, key: bytes) -> None:
+        """Count one reference less, and delete a text without references."""
+        references = self._tables.load(layout.CHUNK_REFERENCES, key)
+        assert references is not None, "a chunk in use is counted"
+        if references > 1:
+            self._tables.save(layout.CHUNK_REFERENCES, key, references - 1)
+        else:
+            self._tables.delete(layout.CHUNK_REFERENCES, key)
+            self._tables.delete(layout.CHUNKS, key)
 
-    def holds_withdrawn(self) -> bool:
-        """Whether the text of any message was ever withdrawn."""
-        return self.get(layout.META, b"withdrawn") is not None
 
-    def texts_from(self) -> int:
-        """Every message before this one has lost its text."""
-        return self._number(b"texts_from", 1)
+class PassageReader(Part):
+    """The passages of messages."""
 
-    # --- passages and vectors ----------------------------------------------------------------------
+    def get(self, message: int) -> list[PassageEntry] | None:
+        """Return the passages of a message, or None where they are missing."""
+        return self._tables.load(layout.PASSAGES, layout.u64(message))
 
-    def passages_of(self, message: int) -> list[PassageEntry] | None:
-        """The passages of a message; None where it was stored without."""
-        value = self.get(layout.PASSAGES, layout.u64(message))
-        return None if value is None else layout.decode(value, type=list[PassageEntry])
-
-    def passages(self) -> Iterator[tuple[MessageRecord, list[PassageEntry] | None]]:
-        """Every message, by number, with its passages; None where it was stored without."""
-        records, entries = msgspec.msgpack.Decoder(MessageRecord), msgspec.msgpack.Decoder(list[PassageEntry])
-        kept = self.items(layout.PASSAGES)
-        key, value = next(kept, (b"", b""))
-        for number, record in self.items(layout.MESSAGES):
+    def by_message(self) -> Iterator[tuple[MessageRecord, list[PassageEntry] | None]]:
+        """Yield every message, by number, with its passages, or None where they are missing."""
+        decode_message, decode_passages = layout.MESSAGES.value.decode, layout.PASSAGES.value.decode
+        stored = self._tables.items(layout.PASSAGES)
+        key, value = next(stored, (b"", b""))
+        for number, record in self._tables.items(layout.MESSAGES):
             while key and key < number:
-                key, value = next(kept, (b"", b""))
-            yield records.decode(record), entries.decode(value) if key == number else None
-
-    def embedding_state(self) -> EmbeddingState:
-        """Which model the agent's vectors are from, and how far they go."""
-        value = self.get(layout.META, b"embedding")
-        return EmbeddingState() if value is None else layout.decode(value, type=EmbeddingState)
-
-    def embedded(self, message: int) -> EmbeddedMessage | None:
-        """The vectors of a message; None where it has none yet."""
-        value = self.get(layout.VECTORS, layout.u64(message))
-        return None if value is None else layout.decode(value, type=EmbeddedMessage)
-
-    def embedded_messages(self) -> Iterator[tuple[int, EmbeddedMessage]]:
-        """(number, vectors) of the messages that have some, of whatever model, by number."""
-        decoder = msgspec.msgpack.Decoder(EmbeddedMessage)
-        for key, value in self.items(layout.VECTORS):
-            yield layout.from_u64(key), decoder.decode(value)
+                key, value = next(stored, (b"", b""))
+            yield decode_message(record), decode_passages(value) if key == number else None
 
 
-class TextWriting(TextReading, TableWriting):
-    """What is said to one agent, and what is taken back."""
+class PassageWriter(PassageReader):
+    """The passages of messages, with changes."""
 
-    # --- messages ----------------------------------------------------------------------------------
+    _tables: TableWriter
 
-    def put_message(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
-        """Keep a message, or let it say something else from now on: the text it had is let go."""
-        before = self.message(record.number)
-        key = self.put_chunk(text)
+    def __init__(self, tables: TableWriter, meta: MetaWriter) -> None:
+        super().__init__(tables)
+        self._meta = meta
+
+    def put(self, message: int, passages: list[PassageEntry]) -> None:
+        """Replace the passages of a message and delete the vectors of the previous ones."""
+        self._tables.save(layout.PASSAGES, layout.u64(message), passages)
+        self._tables.delete(layout.VECTORS, layout.u64(message))
+        state = self._meta.embedding
+        if state.up_to >= message:
+            self._meta.set(embedding=msgspec.structs.replace(state, up_to=message - 1))
+
+
+class VectorReader(Part):
+    """The vectors of messages."""
+
+    def get(self, message: int) -> EmbeddedMessage | None:
+        """Return the vectors of a message, or None."""
+        return self._tables.load(layout.VECTORS, layout.u64(message))
+
+    def all(self) -> Iterator[tuple[int, EmbeddedMessage]]:
+        """Yield (message, vectors) of every model, by message number."""
+        decode = layout.VECTORS.value.decode
+        for key, value in self._tables.items(layout.VECTORS):
+            yield layout.from_u64(key), decode(value)
+
+
+class VectorWriter(VectorReader):
+    """The vectors of messages, with changes."""
+
+    _tables: TableWriter
+
+    def put(self, message: int, embedded: EmbeddedMessage) -> None:
+        """Store the vectors of a message."""
+        self._tables.save(layout.VECTORS, layout.u64(message), embedded)
+
+
+class MessageReader:
+    """The messages of one agent."""
+
+    def __init__(self, tables: TableReader, texts: TextReader) -> None:
+        self._tables = tables
+        self._texts = texts
+
+    def get(self, number: int) -> MessageRecord | None:
+        """Return the message of this number, or None."""
+        return self._tables.load(layout.MESSAGES, layout.u64(number))
+
+    def all(self, start: int = 0) -> Iterator[MessageRecord]:
+        """Yield messages by number, from `start`."""
+        return self._tables.load_all(layout.MESSAGES, layout.u64(start))
+
+    def text(self, record: MessageRecord) -> str | None:
+        """Return the text of a message, or None once it was withdrawn."""
+        return None if record.is_withdrawn else self._texts.get(record.text_key)
+
+    def metadata(self, record: MessageRecord) -> dict[str, object]:
+        """Return the metadata of a message."""
+        text = self._texts.get(record.metadata_key) if record.metadata_key else None
+        return msgspec.json.decode(text, type=dict[str, object]) if text else {}
+
+
+class MessageWriter(MessageReader):
+    """The messages of one agent, with changes."""
+
+    _tables: TableWriter
+    _texts: TextWriter
+
+    def __init__(
+        self, tables: TableWriter, texts: TextWriter, passages: PassageWriter, meta: MetaWriter
+    ) -> None:
+        super().__init__(tables, texts)
+        self._passages = passages
+        self._meta = meta
+
+    def put(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
+        """Store a message, or replace the text and metadata of a stored one."""
+        before = self.get(record.number)
+        key = self._texts.put(text)
         assert key == record.text_key
         if before is not None:
             if not before.is_withdrawn:
-                self.drop_chunk(before.text_key)
+                self._texts.drop(before.text_key)
             if before.metadata_key and before.metadata_key != record.metadata_key:
-                self.drop_chunk(before.metadata_key)
-        self.put_passages(record.number, passages)
-        self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
-        self._set_number(b"next_message_number", max(record.number + 1, self.next_message_number()))
+                self._texts.drop(before.metadata_key)
+        self._passages.put(record.number, passages)
+        self._save(record)
+        self._meta.set(next_message_number=max(record.number + 1, self._meta.next_message_number))
 
-    def _keep_messages(
+    def accept(
         self,
         records: Sequence[MessageRecord],
         texts: Sequence[str],
         passages: Sequence[list[PassageEntry]],
         metadata: Mapping[bytes, str],
     ) -> None:
-        """Keep new messages, each with its text, its passages if there are some, and its metadata."""
+        """Store new messages with their texts, their passages if there are some, and their metadata by key."""
         for record, entries in zip(records, passages, strict=False):
-            self.put(layout.PASSAGES, layout.u64(record.number), layout.encode(entries))
+            self._tables.save(layout.PASSAGES, layout.u64(record.number), entries)
         for record, text in zip(records, texts, strict=True):
-            key = self.put_chunk(text)
+            key = self._texts.put(text)
             assert key == record.text_key
             if record.metadata_key:
-                self.put_chunk(metadata[record.metadata_key])
-            self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(record))
+                self._texts.put(metadata[record.metadata_key])
+            self._save(record)
 
     def withdraw(self, record: MessageRecord, passages: list[PassageEntry]) -> None:
-        """Take the text of a message out of the archive for good; the record stays, found by these passages."""
+        """Delete the text of a message. The record stays, and recall finds it by the given passages."""
         assert not record.is_withdrawn
-        self.drop_chunk(record.text_key)
-        gone = msgspec.structs.replace(record, text_key=b"", personal=())
-        self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(gone))
-        self.put_passages(record.number, passages)
-        self.put(layout.META, b"withdrawn", b"1")
+        self._texts.drop(record.text_key)
+        self._save(msgspec.structs.replace(record, text_key=b"", personal=()))
+        self._passages.put(record.number, passages)
+        self._meta.set(withdrawn=True)
 
-    def erase_message(self, record: MessageRecord) -> None:
-        """Take a message with all that is told of it out of the archive; a tombstone holds its number."""
+    def erase(self, record: MessageRecord) -> None:
+        """Delete a message with all its fields. A tombstone keeps its number."""
         if not record.is_withdrawn:
-            self.drop_chunk(record.text_key)
+            self._texts.drop(record.text_key)
         if record.metadata_key:
-            self.drop_chunk(record.metadata_key)
+            self._texts.drop(record.metadata_key)
         tombstone = MessageRecord(
-            record.number, record.batch, record.index, "", "", "", None, record.accepted_at_ms, "", b"", b""
+            record.number, record.batch, record.index, "", "", "", None, record.accepted_at_ms, "", b""
         )
-        self.put(layout.MESSAGES, layout.u64(record.number), layout.encode(tombstone))
-        self.put_passages(record.number, [])
+        self._save(tombstone)
+        self._passages.put(record.number, [])
 
-    def set_texts_from(self, message: int) -> None:
-        """Note that every message before this one has lost its text."""
-        self._set_number(b"texts_from", message)
-
-    def put_chunk(self, text: str) -> bytes:
-        """Keep a text, or count one more reference to it; its key."""
-        key = layout.text_key(text)
-        references = self.get(layout.CHUNK_REFERENCES, key)
-        if references is None:
-            self.put(layout.CHUNKS, key, zstandard.ZstdCompressor().compress(text.encode()))
-        count = 1 if references is None else layout.from_u32(references) + 1
-        self.put(layout.CHUNK_REFERENCES, key, layout.u32(count))
-        return key
-
-    def drop_chunk(self, key: bytes) -> None:
-        """Count one reference to a text less; without any it is gone."""
-        references = self.get(layout.CHUNK_REFERENCES, key)
-        assert references is not None, "a chunk in use is counted"
-        count = layout.from_u32(references) - 1
-        if count:
-            self.put(layout.CHUNK_REFERENCES, key, layout.u32(count))
-        else:
-            self.delete(layout.CHUNK_REFERENCES, key)
-            self.delete(layout.CHUNKS, key)
-
-    # --- passages and vectors ----------------------------------------------------------------------
-
-    def put_passages(self, message: int, passages: list[PassageEntry]) -> None:
-        """Write the passages of a message anew; the vectors of those before go, and are to be made again."""
-        self.put(layout.PASSAGES, layout.u64(message), layout.encode(passages))
-        self.delete(layout.VECTORS, layout.u64(message))
-        state = self.embedding_state()
-        if state.up_to >= message:
-            self.set_embedding_state(msgspec.structs.replace(state, up_to=message - 1))
-
-    def put_embedded(self, message: int, embedded: EmbeddedMessage) -> None:
-        """Keep the vectors of a message."""
-        self.put(layout.VECTORS, layout.u64(message), layout.encode(embedded))
-
-    def set_embedding_state(self, state: EmbeddingState) -> None:
-        """Keep which model vectors are from, and how far they go."""
-        self.put(layout.META, b"embedding", layout.encode(state))
+    def _save(self, record: MessageRecord) -> None:
+        self._tables.save(layout.MESSAGES, layout.u64(record.number), record)

@@ -1,15 +1,14 @@
-"""The form of a backup: one file that holds one agent, and can be looked at with ordinary tools.
+"""The format of a backup: one file with one agent, readable with standard tools.
 
-    manifest.json     what this is, whose, from when
-    data.mdb.zst      the agent's LMDB file, compacted, compressed with Zstandard
-    SHA256SUMS        of the two, as `sha256sum -c` reads it
+    manifest.json     format, agent and time
+    data.mdb.zst      the agent's LMDB file, compacted and compressed with Zstandard
+    SHA256SUMS        checksums of the two, for `sha256sum -c`
 
-A plain tar archive of these three, in this order, and nothing else. What is read must be what is written here, byte for
-byte, down to the headers of tar: so a single damaged byte is found anywhere, and no name, link or size in an archive
-made by somebody else means anything. Nothing is unpacked beyond the size that the caller allows, nor beyond what such a
-file can hold or the disk has room for.
+A tar archive of exactly these three members, in this order. The reader accepts only the bytes that the writer would
+write, including the tar headers. So it finds every damaged byte, and names, links or sizes in a forged archive have no
+effect. The unpacked size is limited by the caller, by the size of the file, and by the free disk space.
 
-Whether the agent inside holds together is not looked at here.
+The content of the agent is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn, Protocol
+from typing import BinaryIO, Final, NoReturn
 
 import msgspec
 import zstandard
@@ -27,11 +26,11 @@ import zstandard
 from ebbtide.bounds import AgentIdText, Name, Number, Time, Version
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
 from ebbtide.store.codec import UNDECODABLE, make_known
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 
 FORM: Final = "ebbtide-backup"
 VERSION: Final = 1
-"""Version of the form described here; a file with a higher one is refused."""
+"""Version of this format; a file with a higher one is refused."""
 
 MANIFEST: Final = "manifest.json"
 DATA: Final = "data.mdb.zst"
@@ -39,26 +38,20 @@ SUMS: Final = "SHA256SUMS"
 
 BLOCK: Final = 512
 END: Final = bytes(2 * BLOCK)
-"""What every tar archive ends with."""
+"""The end of every tar archive."""
 
-MOST_MANIFEST_BYTES: Final = 64 << 10
+MAX_MEMBER_BYTES: Final = 64 << 10
 PIECE_BYTES: Final = 1 << 20
-MOST_WINDOW_BYTES: Final = 8 << 20
-"""Memory that unpacking may take; what Zstandard uses up to its level 19."""
+MAX_WINDOW_BYTES: Final = 8 << 20
+"""Memory limit of unpacking: enough for Zstandard up to its level 19."""
 
-MOST_RATIO: Final = 250
+MAX_RATIO: Final = 250
 ALWAYS_UNPACKED_BYTES: Final = 16 << 20
-"""How many times its size, and these bytes, the data may have unpacked: a small file is not to fill a disk."""
-
-
-class _Reads(Protocol):
-    """What bytes are read from."""
-
-    def read(self, size: int, /) -> bytes: ...
+"""Limit of the unpacked size: this many times the packed size, plus these bytes. A small file cannot fill a disk."""
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a backup says of itself."""
+    """The content of `manifest.json`."""
 
     format: str
     version: Version
@@ -67,11 +60,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agent_id: AgentIdText
     taken_at: Time
     data_bytes: Number
-    """Of the LMDB file, unpacked."""
+    """Size of the unpacked LMDB file."""
 
 
 class _Version(msgspec.Struct):
-    """As much of a manifest as tells whether the rest can be read."""
+    """The fields that decide whether the manifest can be read."""
 
     format: str
     version: int
@@ -81,27 +74,27 @@ make_known(Manifest, _Version)
 
 
 def damaged(what: str) -> NoReturn:
-    """Refuse a file."""
-    raise InvalidRequest(f"not a sound backup: {what}; nothing was changed", reason="BACKUP_UNREADABLE")
+    """Raise BACKUP_UNREADABLE."""
+    raise InvalidRequest(f"Invalid backup: {what}. Nothing was changed.", reason="BACKUP_UNREADABLE")
 
 
-def pack(data: Path, into: BinaryIO, rest: Rest) -> int:
-    """Compress an LMDB file, which is the second member; the size it has unpacked."""
+def pack(data: Path, into: BinaryIO, pause: Pause) -> int:
+    """Compress an LMDB file. Return its size before."""
     compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
     size = 0
     with data.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
             size += len(piece)
             into.write(compressor.compress(piece))
-            rest()
+            pause()
     into.write(compressor.flush())
     return size
 
 
 def write_backup(into: BinaryIO, manifest: Manifest, packed: BinaryIO) -> None:
-    """Write the archive around a packed LMDB file."""
-    told = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
-    _put(into, MANIFEST, told)
+    """Write the archive of a packed LMDB file."""
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+    _put(into, MANIFEST, content)
     size = packed.seek(0, 2)
     packed.seek(0)
     into.write(_header(DATA, size))
@@ -110,7 +103,7 @@ def write_backup(into: BinaryIO, manifest: Manifest, packed: BinaryIO) -> None:
         digest.update(piece)
         into.write(piece)
     into.write(bytes(-size % BLOCK))
-    _put(into, SUMS, _sums(hashlib.sha256(told).hexdigest(), digest.hexdigest()))
+    _put(into, SUMS, _sums(hashlib.sha256(content).hexdigest(), digest.hexdigest()))
     into.write(END)
 
 
@@ -123,7 +116,7 @@ def _sums(of_manifest: str, of_data: str) -> bytes:
 
 
 def _header(name: str, size: int) -> bytes:
-    """The header of a member: the same for the same name and size, whoever writes it and when."""
+    """Return the tar header of a member. It only depends on name and size."""
     info = tarfile.TarInfo(name)
     info.size = size
     info.mode = 0o600
@@ -131,8 +124,8 @@ def _header(name: str, size: int) -> bytes:
 
 
 def read_manifest(source: BinaryIO) -> Manifest:
-    """What a backup says of itself; nothing else of it is looked at."""
-    return _manifest(_member(source, MANIFEST, MOST_MANIFEST_BYTES))
+    """Read only the manifest of a backup."""
+    return _manifest(_member(source, MANIFEST, MAX_MEMBER_BYTES))
 
 
 def read_backup(
@@ -141,83 +134,85 @@ def read_backup(
     *,
     max_bytes: int,
     check: Callable[[Manifest], None] = lambda manifest: None,
-    rest: Rest = lambda: None,
+    pause: Pause = lambda: None,
 ) -> Manifest:
-    """Verify a backup and write the LMDB file in it to `into`; refused, with nothing to be used, unless it is sound.
+    """Verify a backup and write its LMDB file to `into`.
 
-    `check` may refuse what the manifest tells before the rest is read; `rest` is called now and then. FORMAT_TOO_NEW
-    for a form of a newer Ebbtide, STORE_FULL for more than `max_bytes` or than the disk has room for.
+    `check` may refuse the manifest before the rest is read. `pause` is called between small steps. Raise
+    BACKUP_UNREADABLE for an invalid backup, FORMAT_TOO_NEW for one of a newer Ebbtide, and STORE_FULL where it has more
+    than `max_bytes` or the disk has too little space.
     """
-    told = _member(source, MANIFEST, MOST_MANIFEST_BYTES)
-    manifest = _manifest(told)
+    content = _member(source, MANIFEST, MAX_MEMBER_BYTES)
+    manifest = _manifest(content)
     check(manifest)
     if manifest.data_bytes > max_bytes:
         raise Exhausted(
-            f"the agent has {manifest.data_bytes} bytes, more than max_map_bytes = {max_bytes}; "
-            "nothing was stored",
+            f"The agent has {manifest.data_bytes} bytes, more than max_map_bytes = {max_bytes}. "
+            "Nothing was stored.",
             reason="STORE_FULL",
         )
     begin = source.tell()
     size = _size(source, DATA)
     digest = hashlib.sha256()
-    if manifest.data_bytes > MOST_RATIO * size + ALWAYS_UNPACKED_BYTES:
-        damaged(f"it says that its data unpacks to more than {MOST_RATIO} times its size")
+    if manifest.data_bytes > MAX_RATIO * size + ALWAYS_UNPACKED_BYTES:
+        damaged(f"its data would unpack to more than {MAX_RATIO} times its size")
     _refuse_without_room(into, manifest.data_bytes)
     for piece in _pieces(source, size):
         digest.update(piece)
-        rest()
+        pause()
     _skip_padding(source, size)
-    sums = _member(source, SUMS, MOST_MANIFEST_BYTES)
-    if sums != _sums(hashlib.sha256(told).hexdigest(), digest.hexdigest()):
-        damaged("its sums do not fit")
+    sums = _member(source, SUMS, MAX_MEMBER_BYTES)
+    if sums != _sums(hashlib.sha256(content).hexdigest(), digest.hexdigest()):
+        damaged("its checksums are wrong")
     if source.read(len(END) + 1) != END:
-        damaged("it does not end where it should")
-    # Only what was written as it stands is unpacked.
+        damaged("it has a wrong end")
+    # The data is unpacked after its checksum was verified.
     source.seek(begin + BLOCK)
-    _unpack(_Within(source, size, rest), into, manifest.data_bytes)
+    _unpack(_Within(source, size, pause), into, manifest.data_bytes)
     return manifest
 
 
 def _refuse_without_room(into: Path, data_bytes: int) -> None:
-    """Refuse to fill the disk on which all other agents write: unpacked, copied, and as much again for them."""
+    """Raise STORE_FULL where the disk has no space for the unpacked file, its copy, and as much for other agents."""
     free = shutil.disk_usage(into.parent).free
     if 3 * data_bytes > free:
         raise Exhausted(
-            f"restoring {data_bytes} bytes needs three times as much free disk, and {free} bytes are free; "
-            "nothing was stored",
+            f"Restoring {data_bytes} bytes needs three times as much free disk space, but only {free} bytes are "
+            "free. Nothing was stored.",
             reason="STORE_FULL",
         )
 
 
-def _manifest(told: bytes) -> Manifest:
+def _manifest(content: bytes) -> Manifest:
     try:
-        version = msgspec.json.decode(told, type=_Version)
+        version = msgspec.json.decode(content, type=_Version)
         if version.format != FORM:
-            damaged("it is something else")
+            damaged("its manifest has another format")
         if version.version > VERSION:
             raise Precondition(
-                f"the backup has form {version.version}, this Ebbtide reads up to {VERSION}; use a newer Ebbtide",
+                f"The backup has version {version.version}; this Ebbtide reads versions up to {VERSION}. "
+                "Use a newer Ebbtide.",
                 reason="FORMAT_TOO_NEW",
             )
-        return msgspec.json.decode(told, type=Manifest)
+        return msgspec.json.decode(content, type=Manifest)
     except UNDECODABLE:
-        damaged("its manifest cannot be read")
+        damaged("its manifest is invalid")
 
 
 def _size(source: BinaryIO, name: str) -> int:
-    """The size of the member that must come next."""
+    """Read the header of the expected next member, and return its size."""
     header = source.read(BLOCK)
     try:
         size = tarfile.TarInfo.frombuf(header, "utf-8", "strict").size
     except (tarfile.HeaderError, UnicodeDecodeError):
-        damaged(f"{name} is not where it should be")
+        damaged(f"{name} is not the next member")
     if size < 0 or header != _header(name, size):
-        damaged(f"{name} is not where it should be")
+        damaged(f"{name} is not the next member")
     return size
 
 
 def _member(source: BinaryIO, name: str, most: int) -> bytes:
-    """The content of a small member that must come next."""
+    """Read the expected next member, a small one."""
     size = _size(source, name)
     if size > most:
         damaged(f"{name} is too large")
@@ -231,35 +226,35 @@ def _pieces(source: BinaryIO, size: int) -> Iterator[bytes]:
     while left:
         piece = source.read(min(left, PIECE_BYTES))
         if not piece:
-            damaged("it breaks off")
+            damaged("it is truncated")
         yield piece
         left -= len(piece)
 
 
 def _skip_padding(source: BinaryIO, size: int) -> None:
     if source.read(-size % BLOCK) != bytes(-size % BLOCK):
-        damaged("it holds what does not belong to it")
+        damaged("it has extra data")
 
 
 class _Within:
-    """So many bytes of a file from where it stands."""
+    """Reads a number of bytes from the position of a file."""
 
-    def __init__(self, source: BinaryIO, size: int, rest: Rest) -> None:
+    def __init__(self, source: BinaryIO, size: int, pause: Pause) -> None:
         self._source = source
         self._left = size
-        self._rest = rest
+        self._pause = pause
 
     def read(self, size: int) -> bytes:
-        """Read at most so many bytes."""
-        self._rest()
+        """Read at most `size` bytes."""
+        self._pause()
         piece = self._source.read(min(size, self._left))
         self._left -= len(piece)
         return piece
 
 
 def _unpack(source: _Within, into: Path, data_bytes: int) -> None:
-    # Across frames, so that whatever follows the first one counts too, or is refused.
-    reader = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW_BYTES).stream_reader(
+    # Across frames, so data after the first frame counts too, or is refused.
+    reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).stream_reader(
         source,  # type: ignore[arg-type]
         read_across_frames=True,
     )
@@ -274,4 +269,4 @@ def _unpack(source: _Within, into: Path, data_bytes: int) -> None:
         except zstandard.ZstdError:
             damaged("its data cannot be unpacked")
     if left:
-        damaged("its data has another size than it says")
+        damaged("its data has another size than its manifest states")

@@ -1,24 +1,27 @@
-"""The lines of an export: one agent as JSON lines, for people and programs; docs/export-format.md explains each field.
+"""The lines of an export: one agent as JSON lines. docs/export-format.md describes each field.
 
-The rule guarded here: an export names everything that is ground state, by what it means and not by how it is stored:
-an agent made from its export alone is the same agent. `IN_EXPORT` says where each table and each entry of META goes, so
-that a new one cannot be forgotten; a test holds it against the layout.
+An export contains all ground state, by meaning rather than by storage: an agent created from its export alone is the
+same agent. The layout states for each table and each entry of META where an export has it (`exported`), and a test
+checks that every one has a place or is left out on purpose. Derived state is included only where computing it again is
+expensive: `index` lines are optional.
 
-What is derived goes along only where making it anew would cost: `index` lines may be left out.
+Lines have the fields of the stored records, under the same names in Python; `converted` and `copied` convert between
+the two.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+from msgspec import field
+from msgspec.structs import astuple
 
 from ebbtide.bounds import (
     MAX_MESSAGES,
     MAX_PASSAGES,
     MAX_SPANS,
     AgentIdText,
-    ByteLength,
     Count,
     DecayRate,
     Dimension,
@@ -28,7 +31,6 @@ from ebbtide.bounds import (
     Hash,
     Id,
     Ids,
-    Importance,
     Keywords,
     MessageCount,
     Name,
@@ -41,7 +43,6 @@ from ebbtide.bounds import (
     RelationId,
     RelationName,
     Strategy,
-    Strength,
     Text,
     TextLength,
     Time,
@@ -49,16 +50,26 @@ from ebbtide.bounds import (
     Version,
 )
 from ebbtide.ids import NodeId
-from ebbtide.records import REWRITES_KEPT, PassageEntry, PassState, Rewrite, Role, StoredState
-from ebbtide.store import layout
+from ebbtide.records import (
+    REWRITES_KEPT,
+    Link,
+    PassageEntry,
+    PersonalSpan,
+    Rewrite,
+    Role,
+    Source,
+    StoredState,
+)
 from ebbtide.store.codec import make_known
+from ebbtide.store.layout import MetaEntries
 
 FORM: Final = "ebbtide-export"
 VERSION: Final = 1
 """Version of the lines; an export with a higher one is refused."""
 
-
 NO_JSON: Final = msgspec.Raw(b"")
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Line(
@@ -69,11 +80,11 @@ class Line(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """What all lines have in common: they say what they are, and leave out what is empty."""
+    """A line: `type` names its kind, and empty fields are left out."""
 
 
 SeedText = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,18})$")]
-"""A `Seed` as text: many readers of JSON have only 53 bits. Its bound is checked when it is a number again."""
+"""A `Seed` as text, since many JSON readers have only 53 bits. Its bound is checked after conversion."""
 
 
 class HeaderLine(Line, frozen=True, tag="header"):
@@ -86,56 +97,18 @@ class HeaderLine(Line, frozen=True, tag="header"):
     exported_at: Time
 
 
-class AgentLine(Line, frozen=True, tag="agent"):
-    """The agent as a whole."""
-
-    agent_id: AgentIdText
-    created_at: Time
-    seed: SeedText
-    parameters: Overrides
-    decay_rate: DecayRate | None = None
-    focus: Focus = ()
-    owed_passes: OwedPasses = 0
-    finished_passes: FirstCount = 0
-    current_pass: PassLine | None = None
-    next_node: NextId = 1
-    next_message: NextId = 1
-    next_batch: NextId = 1
-    next_position: NextId = 1
-    next_digested: NextId = 1
-    next_relation: NextRelationId = 1
-    texts_from: NextId = 1
-    holds_withdrawn: bool = False
-    embedding: EmbeddingLine | None = None
-
-
 class PassLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A compression pass under way."""
+    """The current compression pass."""
 
     number: Count
     strategy: Strategy
-    start: NodeId
+    start_id: NodeId = field(name="start")
     after: tuple[Count, NodeId] | None = None
     drawn: Drawn = ()
 
-    @classmethod
-    def of(cls, state: PassState) -> PassLine:
-        """The pass as an export tells of it."""
-        return cls(
-            number=state.number,
-            strategy=state.strategy,
-            start=state.start_id,
-            after=state.after,
-            drawn=state.drawn,
-        )
 
-    def state(self) -> PassState:
-        """The pass as it is stored."""
-        return PassState(self.number, self.strategy, self.start, self.after, self.drawn)
-
-
-class EmbeddingLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which model the vectors are from."""
+class EmbeddingLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model of the agent's vectors."""
 
     model: Name
     stamp: FirstCount
@@ -143,48 +116,69 @@ class EmbeddingLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     dimension: Dimension
 
 
+class AgentLine(Line, frozen=True, tag="agent"):
+    """The agent as a whole."""
+
+    agent_id: AgentIdText
+    created_at: Time
+    seed: SeedText
+    overrides: Overrides = field(name="parameters")
+    decay_rate: DecayRate | None = None
+    focus: Focus = ()
+    owed_passes: OwedPasses = 0
+    finished_passes: FirstCount = 0
+    pass_state: PassLine | None = field(default=None, name="current_pass")
+    next_node_id: NextId = field(default=1, name="next_node")
+    next_message_number: NextId = field(default=1, name="next_message")
+    next_batch_number: NextId = field(default=1, name="next_batch")
+    next_position: NextId = 1
+    next_digested: NextId = 1
+    next_relation_id: NextRelationId = field(default=1, name="next_relation")
+    texts_from: NextId = 1
+    withdrawn: bool = field(default=False, name="holds_withdrawn")
+    embedding: EmbeddingLine | None = None
+
+
+AGENT_ENTRIES: Final = tuple(name for name in AgentLine.__struct_fields__ if hasattr(MetaEntries, name))
+"""The entries of META that the agent line has."""
+
+
 class RelationLine(Line, frozen=True, tag="relation"):
-    """The name of links, with the number that decides their order."""
+    """The name of a relation, with the number that determines the order of its links."""
 
     id: RelationId
     name: RelationName
 
 
-class PersonalLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where something personal stands in a message: a slice of it, in bytes of UTF-8."""
-
-    kind: Name
-    offset: ByteLength
-    length: ByteLength
+class PersonalLine(PersonalSpan, frozen=True, array_like=False, forbid_unknown_fields=True):
+    """A place of personal data in a message."""
 
 
 PersonalLines = Annotated[tuple[PersonalLine, ...], msgspec.Meta(max_length=MAX_SPANS)]
 
 
 class MessageLine(Line, frozen=True, tag="message"):
-    """What was said. Without `content` its text was withdrawn."""
+    """A message. Without `content` its text was withdrawn."""
 
     number: Id
     batch: Number
     index: MessageCount
     role: Role
-    accepted_at: Time
+    accepted_at_ms: Time = field(name="accepted_at")
     speaker: Name = ""
-    id: Name = ""
-    timestamp: Time | None = None
+    caller_id: Name = field(default="", name="id")
+    timestamp_ms: Time | None = field(default=None, name="timestamp")
     conversation_id: Name = ""
     content: Text | None = None
     metadata: msgspec.Raw = NO_JSON
-    of_batch: bool = False
-    """Its metadata are its batch's: stored before messages had any of their own."""
-    pii: PersonalLines = ()
+    personal: PersonalLines = field(default=(), name="pii")
 
 
 class BatchLine(Line, frozen=True, tag="batch"):
-    """A batch whose status is kept."""
+    """A batch whose status is stored."""
 
     number: Id
-    accepted_at: Time
+    accepted_at_ms: Time = field(name="accepted_at")
     first_message: Id
     message_count: MessageCount
     state: StoredState
@@ -192,51 +186,26 @@ class BatchLine(Line, frozen=True, tag="batch"):
     metadata: msgspec.Raw = NO_JSON
     idempotency_key: Name = ""
     body_hash: Hash | None = None
-    """Of the request, where there is a receipt."""
+    """The hash of the request, where there is a receipt."""
     position: Number = 0
-    """In the inbox; of a digested one: in the order of digests."""
+    """In the inbox; for a digested batch, in the order of digests."""
     attempts: Count = 0
-    not_before: Time = 0
+    not_before_ms: Time = field(default=0, name="not_before")
     last_error: Text = ""
-    digested_at: Time = 0
-    nodes: Ids = ()
+    digested_at_ms: Time = field(default=0, name="digested_at")
+    node_ids: Ids = field(default=(), name="nodes")
     erased_count: Count = 0
-    pii: PersonalCounts = {}
+    personal: PersonalCounts = field(default={}, name="pii")
     dropped_recalled: Count = 0
     collapsed: Count = 0
 
 
-class SourceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a memory came from: a slice of a message, in bytes of UTF-8."""
-
-    message: Id
-    offset: ByteLength
-    length: ByteLength
+class SourceLine(Source, frozen=True, array_like=False, forbid_unknown_fields=True):
+    """The source of a memory: a range of a message, in bytes of UTF-8."""
 
 
-class RewriteLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RewriteLine(Rewrite, frozen=True, array_like=False, forbid_unknown_fields=True):
     """One shortening of a memory."""
-
-    pass_number: Count
-    importance: Importance
-    length_before: TextLength
-    length_after: TextLength
-    model: Name
-
-    @classmethod
-    def of(cls, rewrite: Rewrite) -> RewriteLine:
-        """The rewrite as an export tells of it."""
-        return cls(
-            rewrite.pass_number,
-            rewrite.importance,
-            rewrite.length_before,
-            rewrite.length_after,
-            rewrite.model,
-        )
-
-    def rewrite(self) -> Rewrite:
-        """The rewrite as it is stored."""
-        return Rewrite(self.pass_number, self.importance, self.length_before, self.length_after, self.model)
 
 
 SourceLines = Annotated[tuple[SourceLine, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
@@ -244,11 +213,11 @@ RewriteLines = Annotated[tuple[RewriteLine, ...], msgspec.Meta(max_length=REWRIT
 
 
 class NodeLine(Line, frozen=True, tag="node"):
-    """A living memory, with how often it was scanned."""
+    """A living memory, with its scan counters."""
 
     id: NodeId
     content: Text
-    created_at: Time
+    created_at_ms: Time = field(name="created_at")
     original_length: TextLength
     phrase: Name = ""
     keywords: Keywords = ()
@@ -256,48 +225,28 @@ class NodeLine(Line, frozen=True, tag="node"):
     prefix: Name = ""
     sources: SourceLines = ()
     first: Text | None = None
-    """What it first said, without the prefix, where that is no slice of its single source."""
+    """Its first content without the prefix, where that is no range of its single source."""
     batch: Number = 0
     rewrites: RewriteLines = ()
     scans: FirstCount = 0
     last_pass: Count = 0
 
 
-class LinkLine(Line, frozen=True, tag="link"):
-    """A link, with the strength it had when it was written, at that number of scans of its source."""
-
-    source: NodeId
-    target: NodeId
-    relation: RelationName
-    strength: Strength
-    anchor: Count
+class LinkLine(Link, frozen=True, array_like=False, tag_field="type", tag="link", forbid_unknown_fields=True):
+    """A link, with its strength when it was written, at that number of scans of its source."""
 
 
-class PassageLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A stretch of a message with the terms it is found by."""
-
-    begin: ByteLength
-    length: ByteLength
-    word_count: Count
-    terms: bytes
-    counts: bytes
-    told_by: Ids = ()
-
-    @classmethod
-    def of(cls, entry: PassageEntry) -> PassageLine:
-        """The passage as an export tells of it."""
-        return cls(entry.begin, entry.length, entry.word_count, entry.terms, entry.counts, entry.told_by)
-
-    def entry(self) -> PassageEntry:
-        """The passage as it is stored."""
-        return PassageEntry(self.begin, self.length, self.word_count, self.terms, self.counts, self.told_by)
+class PassageLine(
+    PassageEntry, frozen=True, array_like=False, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A range of a message with its index terms."""
 
 
 PassageLines = Annotated[tuple[PassageLine, ...], msgspec.Meta(max_length=MAX_PASSAGES)]
 
 
 class IndexLine(Line, frozen=True, tag="index"):
-    """What is derived from a message: may be left out, and is made anew then."""
+    """Derived state of a message. Optional: missing entries are computed again."""
 
     message: Id
     passages: PassageLines | None = None
@@ -306,7 +255,7 @@ class IndexLine(Line, frozen=True, tag="index"):
 
 
 class EndLine(Line, frozen=True, tag="end"):
-    """The last line: how many there are before it, and their SHA-256, which whoever edits an export leaves out."""
+    """The last line: the number of lines before it and their SHA-256, which an edited export leaves out."""
 
     lines: Number
     sha256: str = ""
@@ -324,59 +273,27 @@ AnyLine = (
     | EndLine
 )
 
-IN_EXPORT: Final[dict[bytes, str]] = {
-    layout.NODES: "node",
-    layout.LINKS: "link",
-    layout.BACKLINKS: "of links",
-    layout.SCANS: "node.scans, node.last_pass",
-    layout.RELATIONS: "relation",
-    layout.RELATION_IDS: "of relations",
-    layout.MESSAGES: "message",
-    layout.PASSAGES: "index.passages",
-    layout.VECTORS: "index.vectors",
-    layout.CHUNKS: "message.content, message.metadata, node.first",
-    layout.CHUNK_REFERENCES: "of messages and nodes",
-    layout.BATCHES: "batch",
-    layout.INBOX: "batch.state, batch.position",
-    layout.PARKED: "batch.state",
-    layout.DIGESTED: "batch.state, batch.position",
-    layout.RECEIPTS: "batch.body_hash",
-    layout.META: "agent",
-    b"identity": "agent.agent_id, agent.created_at, agent.seed",
-    b"overrides": "agent.parameters",
-    b"decay_rate": "agent.decay_rate",
-    b"focus": "agent.focus",
-    b"owed_passes": "agent.owed_passes",
-    b"finished_passes": "agent.finished_passes",
-    b"pass_state": "agent.current_pass",
-    b"next_node_id": "agent.next_node",
-    b"next_message_number": "agent.next_message",
-    b"next_batch_number": "agent.next_batch",
-    b"next_position": "agent.next_position",
-    b"next_digested": "agent.next_digested",
-    b"next_relation_id": "agent.next_relation",
-    b"texts_from": "agent.texts_from",
-    b"withdrawn": "agent.holds_withdrawn",
-    b"embedding": "agent.embedding",
-}
-"""Every table, and every entry of META, and where it stands in an export."""
-
-NOT_IN_EXPORT: Final = frozenset({layout.AUDIT, layout.EVENTS, b"audit_head", b"proof_key", b"next_event"})
-"""What was done to an agent, and what happened to it, where it was: it begins anew where the agent goes."""
-
 make_known(AnyLine)
 
 
+def converted(value: msgspec.Struct, kind: type[S]) -> S:
+    """Return a value as another type with the same fields."""
+    return kind(*astuple(value))
+
+
+def copied(value: msgspec.Struct, kind: type[S], **others: Any) -> S:
+    """Return a value as another type: fields that are not among `others` have the same name in both."""
+    for name in kind.__struct_fields__:
+        if name not in others:
+            others[name] = getattr(value, name)
+    return kind(**others)
+
+
 def raw_json(text: str) -> msgspec.Raw:
-    """JSON that is kept as text, to stand in a line as it is; left out where it is empty."""
+    """Return stored JSON for a line; empty text leaves the field out."""
     return msgspec.Raw(text.encode()) if text else NO_JSON
 
 
-def text_of(raw: msgspec.Raw) -> str:
-    """The text of JSON that stands in a line."""
-    return bytes(raw).decode()
-
-
 def encoded(line: Any) -> bytes:
-    """A line as bytes, with its end."""
+    """Return a line as bytes with its line end."""
     return msgspec.json.encode(line) + b"\n"

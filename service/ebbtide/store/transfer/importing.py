@@ -1,8 +1,8 @@
-"""An agent made from the lines of an export, in a store of its own that nobody uses yet.
+"""Reads an export into a new store that is not in use yet.
 
-The rule guarded here: nothing is guessed. A line that cannot be read, stands twice, or is missing at the end refuses
-the whole export, with its number; whether what the lines say holds together is then for the checker to find. The store
-is given up by whoever made it when that is so, and so it does not matter that it is written in several transactions.
+Nothing is guessed: a line that is invalid, duplicated, or missing at the end refuses the whole export, with its number.
+The checker then tests whether the lines fit each other. The caller discards the store after an error, so it is written
+in several transactions.
 """
 
 from __future__ import annotations
@@ -15,27 +15,31 @@ from typing import Any, BinaryIO, Final, NoReturn, Protocol
 import msgspec
 
 from ebbtide.bounds import Seed
-from ebbtide.changes import Change
 from ebbtide.errors import InvalidRequest, Precondition
 from ebbtide.records import (
     Batch,
     BatchState,
     EmbeddedMessage,
     EmbeddingState,
+    Identity,
     MessageRecord,
     Node,
+    PassageEntry,
+    PassState,
     PersonalSpan,
     Receipt,
+    Rewrite,
     ScanState,
     Source,
 )
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE, make_known
+from ebbtide.store.integrity.derived import is_metadata
+from ebbtide.store.layout import Table, backlink_value, link_value, text_key, u32, u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.lmdb.metadata import is_metadata
-from ebbtide.store.lmdb.transaction import LmdbWriting
-from ebbtide.store.port import Identity
+from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.transfer.export_lines import (
+    AGENT_ENTRIES,
     FORM,
     VERSION,
     AgentLine,
@@ -48,22 +52,23 @@ from ebbtide.store.transfer.export_lines import (
     MessageLine,
     NodeLine,
     RelationLine,
-    text_of,
+    converted,
+    copied,
 )
-from ebbtide.store.yielding import Rest, resting
+from ebbtide.store.yielding import Pause, with_pauses
 
-MOST_LINE_BYTES: Final = 64 << 20
+MAX_LINE_BYTES: Final = 64 << 20
 """Longest line: far more than the longest message with its vectors."""
 
 MAX_COMMAS: Final = 5_000_000
-"""Commas in a line: reading it holds the interpreter, for longer the more values it has. More than texts have."""
+"""Commas in a line, more than any text has: decoding holds the interpreter lock longer the more values there are."""
 
-LINES_TOGETHER: Final = 5000
-BYTES_TOGETHER: Final = 16 << 20
-"""Lines written in one transaction, and held in memory for it: so many, or until they have so many bytes."""
+COMMIT_LINES: Final = 5000
+COMMIT_BYTES: Final = 16 << 20
+"""A transaction ends after this many lines, or after this many bytes."""
 
 OUT_OF_RANGE = (struct.error, OverflowError, ValueError)
-"""What a number that cannot be stored raises."""
+"""Errors that a number raises which cannot be stored."""
 
 
 class _Version(msgspec.Struct):
@@ -76,22 +81,22 @@ make_known(_Version, Seed)
 _decode = msgspec.json.Decoder(AnyLine).decode
 
 
-class MakesStore(Protocol):
-    """Makes the empty store of an agent."""
+class StoreFactory(Protocol):
+    """Creates the empty store of an agent."""
 
     def __call__(self, identity: Identity) -> LmdbStore: ...
 
 
 def _refuse(number: int, what: str) -> NoReturn:
     raise InvalidRequest(
-        f"not a whole export, line {number}: {what}; nothing was changed",
+        f"Invalid export, line {number}: {what}. Nothing was changed.",
         reason="BACKUP_UNREADABLE",
         metadata={"line": str(number)},
     )
 
 
 def read_agent(source: BinaryIO) -> AgentLine:
-    """Whose export it is: its first two lines. The source is then where it was."""
+    """Return the second line of an export, which identifies the agent. The position of the source stays."""
     begin = source.tell()
     lines = Lines(source)
     lines.header()
@@ -101,44 +106,45 @@ def read_agent(source: BinaryIO) -> AgentLine:
 
 
 class Lines:
-    """The lines of an export, one after the other, with their number."""
+    """Reads the lines of an export in order, and counts them."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
         self._digest = hashlib.sha256()
         self.number = 0
         self.size = 0
-        """Bytes of the line at hand."""
+        """Bytes of the current line."""
 
     def header(self) -> HeaderLine:
-        """The first line. FORMAT_TOO_NEW when a newer Ebbtide wrote the export."""
+        """Read the first line. Raise FORMAT_TOO_NEW for an export of a newer Ebbtide."""
         content = self._read()
         try:
-            told = msgspec.json.decode(content, type=_Version)
+            found = msgspec.json.decode(content, type=_Version)
         except UNDECODABLE:
-            _refuse(1, "this is no header")
-        if told.type != "header" or told.format != FORM:
-            _refuse(1, "this is no header")
-        if told.version > VERSION:
+            _refuse(1, "it is no header")
+        if found.type != "header" or found.format != FORM:
+            _refuse(1, "it is no header")
+        if found.version > VERSION:
             raise Precondition(
-                f"the export has form {told.version}, this Ebbtide reads up to {VERSION}; use a newer Ebbtide",
+                f"The export has version {found.version}; this Ebbtide reads versions up to {VERSION}. "
+                "Use a newer Ebbtide.",
                 reason="FORMAT_TOO_NEW",
             )
-        header = self._taken(content)
+        header = self._decoded(content)
         assert isinstance(header, HeaderLine)
         return header
 
     def agent(self) -> AgentLine:
-        """The second line."""
-        line = self._taken(self._read())
+        """Read the second line."""
+        line = self._decoded(self._read())
         if not isinstance(line, AgentLine):
-            _refuse(self.number, "the agent has to come first")
+            _refuse(self.number, "it must be the agent line")
         return line
 
-    def rest(self) -> Iterator[AnyLine]:
-        """Every other line up to the last one, which must be the end and fit what came before."""
+    def others(self) -> Iterator[AnyLine]:
+        """Yield the lines between the agent and the end, and check the end against them."""
         while True:
-            line = self._taken(self._read())
+            line = self._decoded(self._read())
             if isinstance(line, EndLine):
                 self._end(line)
                 return
@@ -146,25 +152,25 @@ class Lines:
 
     def _end(self, line: EndLine) -> None:
         if line.lines != self.number - 1:
-            _refuse(self.number, f"{line.lines} lines were written, {self.number - 1} are here")
+            _refuse(self.number, f"the end counts {line.lines} lines, but there are {self.number - 1}")
         if line.sha256 not in ("", self._digest.hexdigest()):
-            _refuse(self.number, "the lines are not those that were written")
+            _refuse(self.number, "the SHA-256 of the lines differs")
         if self._source.read(1):
-            _refuse(self.number + 1, "nothing comes after the end")
+            _refuse(self.number + 1, "there is data after the end")
 
     def _read(self) -> bytes:
         self.number += 1
-        content = self._source.readline(MOST_LINE_BYTES)
+        content = self._source.readline(MAX_LINE_BYTES)
         if not content:
-            _refuse(self.number, "it breaks off here")
-        if not content.endswith(b"\n") and len(content) == MOST_LINE_BYTES:
-            _refuse(self.number, f"longer than {MOST_LINE_BYTES} bytes")
+            _refuse(self.number, "the file ends without an end line")
+        if not content.endswith(b"\n") and len(content) == MAX_LINE_BYTES:
+            _refuse(self.number, f"the line is longer than {MAX_LINE_BYTES} bytes")
         if content.count(b",") > MAX_COMMAS:
-            _refuse(self.number, "more values than a line may have")
+            _refuse(self.number, "the line has too many values")
         self.size = len(content)
         return content
 
-    def _taken(self, content: bytes) -> AnyLine:
+    def _decoded(self, content: bytes) -> AnyLine:
         try:
             line: AnyLine = _decode(content)
         except UNDECODABLE as error:
@@ -174,8 +180,8 @@ class Lines:
         return line
 
 
-def read_export(source: BinaryIO, make: MakesStore, rest: Rest = lambda: None) -> LmdbStore:
-    """The store of the agent that an export tells of, made by `make`; closed and refused unless all of it was read."""
+def read_export(source: BinaryIO, make: StoreFactory, pause: Pause = lambda: None) -> LmdbStore:
+    """Read an export into a store that `make` creates. Close the store and raise unless all of it is valid."""
     lines = Lines(source)
     lines.header()
     agent = lines.agent()
@@ -183,11 +189,10 @@ def read_export(source: BinaryIO, make: MakesStore, rest: Rest = lambda: None) -
         seed = msgspec.convert(int(agent.seed), Seed)
     except msgspec.ValidationError as error:
         _refuse(lines.number, f"seed: {error}")
-    identity = Identity(agent.agent_id, agent.created_at, seed, layout.FORMAT_VERSION)
-    store = make(identity)
+    store = make(Identity(agent.agent_id, agent.created_at, seed, layout.FORMAT_VERSION))
     try:
         store.write(lambda txn: _guarded(lines.number, lambda: _put_agent(txn, agent)))
-        while _write_some(store, lines, rest):
+        while _write_some(store, lines, pause):
             pass
     except BaseException:
         store.close()
@@ -195,40 +200,40 @@ def read_export(source: BinaryIO, make: MakesStore, rest: Rest = lambda: None) -
     return store
 
 
-def _write_some(store: LmdbStore, lines: Lines, rest: Rest) -> bool:
-    """One transaction; whether there was something to write."""
-    # Read before it is written: a write may be tried again.
+def _write_some(store: LmdbStore, lines: Lines, pause: Pause) -> bool:
+    """Write some lines in one transaction. Return whether there may be more."""
+    # All are read before the transaction, which may run again.
     some: list[tuple[int, AnyLine]] = []
     size, is_more = 0, False
-    for line in resting(lines.rest(), rest):
+    for line in with_pauses(lines.others(), pause):
         some.append((lines.number, line))
         size += lines.size
-        is_more = len(some) == LINES_TOGETHER or size >= BYTES_TOGETHER
+        is_more = len(some) == COMMIT_LINES or size >= COMMIT_BYTES
         if is_more:
             break
 
-    def write(txn: Any) -> None:
-        for number, line in resting(some, rest):
+    def write(txn: WriteTransaction) -> None:
+        for number, line in with_pauses(some, pause):
             _guarded(number, lambda line=line: _put(txn, line))  # type: ignore[misc]
 
     store.write(write)
     return is_more
 
 
-class _Unfit(Exception):
-    """Why a line cannot be taken."""
+class _Invalid(Exception):
+    """The reason why a line is refused."""
 
 
 def _guarded(number: int, put: Callable[[], None]) -> None:
     try:
         put()
-    except _Unfit as fault:
+    except _Invalid as fault:
         _refuse(number, str(fault))
     except OUT_OF_RANGE:
         _refuse(number, "a number is outside its range")
 
 
-def _put(txn: LmdbWriting, line: AnyLine) -> None:
+def _put(txn: WriteTransaction, line: AnyLine) -> None:
     if isinstance(line, MessageLine):
         _put_message(txn, line)
     elif isinstance(line, NodeLine):
@@ -242,161 +247,104 @@ def _put(txn: LmdbWriting, line: AnyLine) -> None:
     elif isinstance(line, RelationLine):
         _put_relation(txn, line)
     else:
-        raise _Unfit("it stands at the beginning only")
+        raise _Invalid("header and agent must be the first lines")
 
 
-def _new_key(txn: LmdbWriting, table: bytes, number: int) -> bytes:
-    key = layout.u64(number)
-    if txn.get(table, key) is not None:
-        raise _Unfit(f"{number} stands twice")
+def _new_key(txn: WriteTransaction, table: Table[Any], number: int) -> bytes:
+    key = u64(number)
+    if txn.tables.get(table, key) is not None:
+        raise _Invalid(f"duplicate number {number}")
     return key
 
 
-def _object_text(raw: msgspec.Raw) -> str:
+def _json_text(raw: msgspec.Raw) -> str:
     try:
-        text = text_of(raw)
+        text = bytes(raw).decode()
     except UnicodeDecodeError:
-        raise _Unfit("metadata is not UTF-8") from None
+        raise _Invalid("metadata is not UTF-8") from None
     if text and not is_metadata(text):
-        raise _Unfit("metadata is no object, or too large")
+        raise _Invalid("metadata is no JSON object, or too large")
     return text
 
 
-def _put_agent(txn: Any, line: AgentLine) -> None:
-    rate = line.decay_rate
-    txn.put(layout.META, b"overrides", layout.encode(line.parameters))
-    if rate is not None:
-        txn.put(layout.META, b"decay_rate", layout.encode(rate))
-    txn.apply(
-        Change(
-            focus=line.focus,
-            next_node_id=line.next_node,
-            owed_passes=line.owed_passes,
-            finished_passes=line.finished_passes,
-            pass_state=None if line.current_pass is None else line.current_pass.state(),
-        )
-    )
-    for name, number in (
-        (b"next_message_number", line.next_message),
-        (b"next_batch_number", line.next_batch),
-        (b"next_position", line.next_position),
-        (b"next_digested", line.next_digested),
-        (b"next_relation_id", line.next_relation),
-        (b"texts_from", line.texts_from),
-    ):
-        txn.put(layout.META, name, layout.u64(number))
-    if line.holds_withdrawn:
-        txn.put(layout.META, b"withdrawn", b"1")
+def _put_agent(txn: WriteTransaction, line: AgentLine) -> None:
+    own = {name: getattr(line, name) for name in AGENT_ENTRIES}
+    if line.pass_state is not None:
+        own["pass_state"] = copied(line.pass_state, PassState)
     if line.embedding is not None:
-        told = line.embedding
-        txn.set_embedding_state(EmbeddingState(told.model, told.stamp, told.up_to, told.dimension))
+        own["embedding"] = converted(line.embedding, EmbeddingState)
+    txn.meta.set(**own)
 
 
-def _put_relation(txn: LmdbWriting, line: RelationLine) -> None:
-    key, name_key = layout.u32(line.id), layout.text_key(line.name)
-    if txn.get(layout.RELATIONS, key) is not None or txn.get(layout.RELATION_IDS, name_key) is not None:
-        raise _Unfit("the relation stands twice")
-    txn.put(layout.RELATIONS, key, line.name.encode())
-    txn.put(layout.RELATION_IDS, name_key, key)
+def _put_relation(txn: WriteTransaction, line: RelationLine) -> None:
+    key, name_key = u32(line.id), text_key(line.name)
+    known = (txn.tables.get(layout.RELATIONS, key), txn.tables.get(layout.RELATION_IDS, name_key))
+    if known != (None, None):
+        raise _Invalid("duplicate relation")
+    txn.tables.save(layout.RELATIONS, key, line.name)
+    txn.tables.save(layout.RELATION_IDS, name_key, line.id)
 
 
-def _put_message(txn: LmdbWriting, line: MessageLine) -> None:
+def _put_message(txn: WriteTransaction, line: MessageLine) -> None:
     key = _new_key(txn, layout.MESSAGES, line.number)
-    held = _object_text(line.metadata)
-    metadata: bytes | None = txn.put_chunk(held) if held else b""
-    if line.of_batch:
-        metadata = None
-    record = MessageRecord(
-        number=line.number,
-        batch=line.batch,
-        index=line.index,
-        role=line.role,
-        speaker=line.speaker,
-        caller_id=line.id,
-        timestamp_ms=line.timestamp,
-        accepted_at_ms=line.accepted_at,
-        conversation_id=line.conversation_id,
-        text_key=b"" if line.content is None else txn.put_chunk(line.content),
-        metadata_key=metadata,
-        personal=tuple(PersonalSpan(one.kind, one.offset, one.length) for one in line.pii),
+    metadata = _json_text(line.metadata)
+    record = copied(
+        line,
+        MessageRecord,
+        metadata_key=txn.texts.put(metadata) if metadata else b"",
+        text_key=b"" if line.content is None else txn.texts.put(line.content),
+        personal=tuple(converted(one, PersonalSpan) for one in line.personal),
     )
-    txn.put(layout.MESSAGES, key, layout.encode(record))
+    txn.tables.save(layout.MESSAGES, key, record)
 
 
-def _put_node(txn: LmdbWriting, line: NodeLine) -> None:
+def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
     key = _new_key(txn, layout.NODES, line.id)
-    node = Node(
-        id=line.id,
-        content=line.content,
-        phrase=line.phrase,
-        keywords=line.keywords,
-        created_at_ms=line.created_at,
-        original_length=line.original_length,
-        kind=line.kind,
-        prefix=line.prefix,
-        sources=tuple(Source(one.message, one.offset, one.length) for one in line.sources),
-        first_key=b"" if line.first is None else txn.put_chunk(line.first),
-        batch=line.batch,
-        rewrites=tuple(one.rewrite() for one in line.rewrites),
+    node = copied(
+        line,
+        Node,
+        sources=tuple(converted(one, Source) for one in line.sources),
+        first_key=b"" if line.first is None else txn.texts.put(line.first),
+        rewrites=tuple(converted(one, Rewrite) for one in line.rewrites),
     )
-    txn.put(layout.NODES, key, layout.encode(node))
+    txn.tables.save(layout.NODES, key, node)
     if line.scans:
-        txn.put_scans({line.id: ScanState(line.scans, line.last_pass)})
+        txn.scans.put(line.id, ScanState(line.scans, line.last_pass))
 
 
-def _put_link(txn: LmdbWriting, line: LinkLine) -> None:
-    relation = txn.get(layout.RELATION_IDS, layout.text_key(line.relation))
+def _put_link(txn: WriteTransaction, line: LinkLine) -> None:
+    relation = txn.tables.load(layout.RELATION_IDS, text_key(line.relation))
     if relation is None:
-        raise _Unfit("no relation of this name came before")
-    key, relation_id = layout.u64(line.source), layout.from_u32(relation)
-    prefix = layout.backlink_value(line.source, relation_id)
-    if txn.has(layout.BACKLINKS, layout.u64(line.target), prefix):
-        raise _Unfit("the link stands twice")
-    txn.put(layout.LINKS, key, layout.link_value(line.target, relation_id, line.strength, line.anchor))
-    txn.put(layout.BACKLINKS, layout.u64(line.target), prefix)
+        raise _Invalid("no earlier line defines its relation")
+    target, backlink = u64(line.target), backlink_value(line.source, relation)
+    if txn.tables.has(layout.BACKLINKS, target, backlink):
+        raise _Invalid("duplicate link")
+    value = link_value(line.target, relation, line.strength, line.anchor)
+    txn.tables.put(layout.LINKS, u64(line.source), value)
+    txn.tables.put(layout.BACKLINKS, target, backlink)
 
 
-def _put_batch(txn: LmdbWriting, line: BatchLine) -> None:
+def _put_batch(txn: WriteTransaction, line: BatchLine) -> None:
     key = _new_key(txn, layout.BATCHES, line.number)
     is_digested = line.state == BatchState.DIGESTED.value
-    if line.state == BatchState.WAITING.value:
-        txn.put(layout.INBOX, _new_key(txn, layout.INBOX, line.position), key)
-    elif line.state == BatchState.PARKED.value:
-        txn.put(layout.PARKED, key, b"")
-    elif is_digested:
-        txn.put(layout.DIGESTED, _new_key(txn, layout.DIGESTED, line.position), key)
+    if line.state == BatchState.PARKED.value:
+        txn.tables.put(layout.PARKED, key, b"")
     else:
-        raise _Unfit("the state is none of waiting, parked, digested")
-    batch = Batch(
-        number=line.number,
-        accepted_at_ms=line.accepted_at,
-        first_message=line.first_message,
-        message_count=line.message_count,
-        conversation_id=line.conversation_id,
-        metadata=_object_text(line.metadata),
-        idempotency_key=line.idempotency_key,
-        state=line.state,
-        position=0 if is_digested else line.position,
-        attempts=line.attempts,
-        not_before_ms=line.not_before,
-        last_error=line.last_error,
-        digested_at_ms=line.digested_at,
-        node_ids=line.nodes,
-        erased_count=line.erased_count,
-        personal=line.pii,
-        dropped_recalled=line.dropped_recalled,
-        collapsed=line.collapsed,
+        table = layout.DIGESTED if is_digested else layout.INBOX
+        txn.tables.put(table, _new_key(txn, table, line.position), key)
+    batch = copied(
+        line, Batch, metadata=_json_text(line.metadata), position=0 if is_digested else line.position
     )
-    txn.put(layout.BATCHES, key, layout.encode(batch))
+    txn.tables.save(layout.BATCHES, key, batch)
     if line.body_hash is not None:
         receipt = Receipt(line.number, line.body_hash)
-        txn.put(layout.RECEIPTS, layout.text_key(line.idempotency_key), layout.encode(receipt))
+        txn.tables.save(layout.RECEIPTS, text_key(line.idempotency_key), receipt)
 
 
-def _put_index(txn: LmdbWriting, line: IndexLine) -> None:
-    key = layout.u64(line.message)
+def _put_index(txn: WriteTransaction, line: IndexLine) -> None:
+    key = u64(line.message)
     if line.passages is not None:
-        entries = [one.entry() for one in line.passages]
-        txn.put(layout.PASSAGES, key, layout.encode(entries))
+        entries = [converted(one, PassageEntry) for one in line.passages]
+        txn.tables.save(layout.PASSAGES, key, entries)
     if line.vectors is not None:
-        txn.put(layout.VECTORS, key, layout.encode(EmbeddedMessage(line.stamp, line.vectors)))
+        txn.tables.save(layout.VECTORS, key, EmbeddedMessage(line.stamp, line.vectors))

@@ -1,14 +1,14 @@
-"""An agent on its way in: from a backup or an export to a directory beside the others, verified.
+"""Turns a backup or an export into a staged agent: a verified store in a directory of its own.
 
-The rule guarded here: nothing takes an agent's place that was not looked at. The file must be whole, its format known,
-the agent in it the one that is meant, its parameters such that it can be opened, and its store must pass the checker.
-Then only a rename is left to do. Whatever is refused leaves nothing behind.
+An agent is only replaced by a verified one. The file must be whole, in a known format, and of the expected agent; its
+parameters must be valid, and its store must pass the checker. Then only a rename is left. A refused file leaves nothing
+behind.
 
-Where new agents are sealed, what comes in is: a plain store is written anew under a new key, and so is one that was
-sealed for another agent, since no two share a key. Opening a sealed one is reading it, so whoever gives it a new id
-must be allowed to read whose it was.
+Where new agents are encrypted, restored ones are too. An unencrypted store is rewritten under a new key, and so is one
+of another agent, since agents never share a key. Opening an encrypted backup is reading it, so a caller who restores it
+under a new id needs access to the original agent.
 
-A file is taken for what its first byte says: an export begins with `{`.
+The first byte identifies the file: an export starts with `{`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 from pydantic import ValidationError
@@ -26,32 +26,33 @@ from ebbtide.actor import NOBODY
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts
+from ebbtide.records import AgentCounts, Identity
 from ebbtide.store import layout
 from ebbtide.store.chain import RENAMED, RESTORED, AuditEntry
 from ebbtide.store.directory.agent_meta import write_meta
 from ebbtide.store.directory.data_directory import STAGED, DataDirectory
 from ebbtide.store.integrity.check import check_store
-from ebbtide.store.integrity.shape import is_near_its_end
+from ebbtide.store.integrity.entries import is_near_its_end
+from ebbtide.store.lmdb.environment import DATA_FILE
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.probe import copy_foreign
-from ebbtide.store.port import Identity
+from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.transfer.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.transfer.importing import read_agent, read_export
 from ebbtide.store.transfer.rewrite import seal_staged
 from ebbtide.store.translation import translated
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """An agent that is ready to take its place."""
+    """An agent that is ready to be installed."""
 
     agent_id: AgentId
     path: Path
     counts: AgentCounts
     entry: AuditEntry
-    """Who brings it back, when, and from what."""
+    """The audit entry: the caller, the time, and the kind of file."""
 
 
 def receive(
@@ -59,41 +60,44 @@ def receive(
     source: BinaryIO,
     folder: Path,
     *,
-    wanted: AgentId | None,
+    expected: AgentId | None,
     rename: bool,
     defaults: AgentParameters,
     now_ms: int = 0,
-    asker: str = NOBODY,
+    actor: str = NOBODY,
     covers: Callable[[str], bool] = lambda _: True,
-    rest: Rest = lambda: None,
+    pause: Pause = lambda: None,
 ) -> Staged:
-    """Make the agent of a backup or an export in an empty folder, and verify it.
+    """Create the agent of a backup or an export in an empty folder, and verify it.
 
-    `wanted` is whose it must be, or, with `rename`, becomes, which its audit log tells; `covers` says whose keys may be
-    used for that; `rest` is called now and then. Raises BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW,
-    INVALID_PARAMETERS, STORE_FULL, and of what is sealed DATA_KEY_MISSING, MASTER_KEY_REFUSED or KEY_NOT_FOR_AGENT.
+    `expected` is the agent id that the file must have, or that the agent gets with `rename`; its audit log records the
+    change. `covers` returns whether the caller has access to an agent. `pause` is called between small steps.
+
+    Raise BACKUP_UNREADABLE, BACKUP_OF_ANOTHER_AGENT, FORMAT_TOO_NEW, INVALID_PARAMETERS or STORE_FULL; for an
+    encrypted backup also DATA_KEY_MISSING, MASTER_KEY_REFUSED or KEY_NOT_FOR_AGENT.
     """
     path = folder / STAGED
     try:
-        # Without the master key nothing may come in plain where agents are sealed.
+        # Without the master key, an agent must not be stored unencrypted where others are encrypted.
         data.keys.admit()
         form = "export" if _is_export(source) else "backup"
         path.mkdir(mode=0o700)
-        store, whose_keys = _store(data, source, path, wanted, _Meant(wanted, rename, covers), rest)
+        access = _Access(expected, rename, covers)
+        store, key_owner = _store(data, source, path, access, pause)
         try:
-            # Nothing is written to what was not verified.
-            _verify(store, defaults, rest)
-            identity = _identity(store, wanted, now_ms, asker)
+            # Nothing is written to a store before it is verified.
+            _verify(store, defaults, pause)
+            identity = _identity(store, expected, now_ms, actor)
             counts, sealed_with = store.read(lambda txn: txn.counts()), store.sealed_with
             owner = AgentId(identity.agent_id)
-            if data.keys.seals_new_agents and (not sealed_with or owner != whose_keys):
-                sealed_with = seal_staged(data, store, owner, rest)
+            if data.keys.seals_new_agents and (not sealed_with or owner != key_owner):
+                sealed_with = seal_staged(data, store, owner, pause)
         finally:
             store.close()
-        with (path / "data.mdb").open("rb") as file:
+        with (path / DATA_FILE).open("rb") as file:
             os.fsync(file.fileno())
         write_meta(path, identity, counts, sealed_with)
-        return Staged(owner, path, counts, AuditEntry(now_ms, asker, RESTORED, {"form": form}))
+        return Staged(owner, path, counts, AuditEntry(now_ms, actor, RESTORED, {"form": form}))
     except BaseException as error:
         data.end_transfer(path)
         if isinstance(error, OSError):
@@ -101,8 +105,8 @@ def receive(
         raise
 
 
-def whose(source: BinaryIO) -> str:
-    """Whose backup or export this is, by what it says; the source is then where it was."""
+def agent_id_of(source: BinaryIO) -> str:
+    """Return the agent id that a backup or an export names. The position of the source stays."""
     begin = source.tell()
     try:
         if _is_export(source):
@@ -119,103 +123,103 @@ def _is_export(source: BinaryIO) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Meant:
-    """Who is meant, and whose keys may be used."""
+class _Access:
+    """Which agent is expected, and whose keys may be used."""
 
-    wanted: AgentId | None
+    expected: AgentId | None
     rename: bool
     covers: Callable[[str], bool]
 
-    def refuse_another(self, told: str) -> None:
-        """Refuse what is not the agent that is meant."""
-        if self.wanted is not None and not self.rename and told != self.wanted:
+    def refuse_another(self, agent_id: str) -> None:
+        """Raise BACKUP_OF_ANOTHER_AGENT unless the file is of the expected agent."""
+        if self.expected is not None and not self.rename and agent_id != self.expected:
             raise Precondition(
-                "this is a backup or export of another agent; say so explicitly if it is to have a new id",
+                "This is a backup or export of another agent. Pass rename=true to restore it under this id.",
                 reason="BACKUP_OF_ANOTHER_AGENT",
             )
-        if self.wanted is None:
-            parse_agent_id(told)
+        if self.expected is None:
+            parse_agent_id(agent_id)
 
-    def refuse_beyond_reach(self, told: str) -> None:
-        """KEY_NOT_FOR_AGENT for a sealed backup of an agent that whoever asks may not read."""
-        if told != self.wanted and not self.covers(told):
+    def refuse_unreadable(self, agent_id: str) -> None:
+        """Raise KEY_NOT_FOR_AGENT for an encrypted backup of an agent that the caller may not read."""
+        if agent_id != self.expected and not self.covers(agent_id):
             raise Forbidden(
-                "this is an encrypted backup of another agent, which the key is not for",
+                "This is an encrypted backup of another agent, which the API key does not cover.",
                 reason="KEY_NOT_FOR_AGENT",
             )
 
 
 def _store(
-    data: DataDirectory, source: BinaryIO, path: Path, wanted: AgentId | None, meant: _Meant, rest: Rest
+    data: DataDirectory, source: BinaryIO, path: Path, access: _Access, pause: Pause
 ) -> tuple[LmdbStore, AgentId]:
-    """The store that came in, and with whose keys it is sealed if it is."""
+    """Return the received store, and the agent whose keys encrypt it."""
     if _is_export(source):
-        told = read_agent(source).agent_id
-        meant.refuse_another(told)
-        owner = wanted or AgentId(told)
-        return read_export(source, lambda identity: data.create_copy(path, identity, owner), rest), owner
+        agent_id = read_agent(source).agent_id
+        access.refuse_another(agent_id)
+        owner = access.expected or AgentId(agent_id)
+        return read_export(source, lambda identity: data.create_staged(path, identity, owner), pause), owner
 
     def check(manifest: Manifest) -> None:
-        meant.refuse_another(manifest.agent_id)
+        access.refuse_another(manifest.agent_id)
 
     foreign = path / "foreign.mdb"
-    manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, rest=rest)
+    manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, pause=pause)
     owner = AgentId(manifest.agent_id)
-    # LMDB trusts its file. Only a process that may end over it opens this one.
-    if not copy_foreign(foreign, path / "data.mdb", layout.VALUE_SIZES, rest):
+    # LMDB trusts its files. A forged one may crash the process, so only a child process opens it.
+    if not copy_foreign(foreign, path / DATA_FILE, layout.VALUE_SIZES, pause):
         damaged("its data cannot be read")
     foreign.unlink()
     try:
-        store = data.open_copy(path, owner, lambda: meant.refuse_beyond_reach(owner))
+        store = data.open_unplaced(path, owner, lambda: access.refuse_unreadable(owner))
     except Corrupted:
         damaged("its data cannot be opened")
     if _agent_id_in(store) != manifest.agent_id:
         store.close()
-        damaged("its data is of another agent than it says")
+        damaged("its data is of another agent than its manifest")
     return store, owner
 
 
 def _agent_id_in(store: LmdbStore) -> str | None:
-    """Whose a store is by what it says; None where that cannot be read."""
+    """Return the agent id in a store, or None where it cannot be read."""
     try:
-        identity = store.read(lambda txn: txn.identity())
+        identity = store.read(lambda txn: txn.meta.identity)
     except Corrupted:
         return None
     return None if identity is None else identity.agent_id
 
 
-def _identity(store: LmdbStore, wanted: AgentId | None, now_ms: int, asker: str) -> Identity:
-    """Who the agent is; with a new id where it is to have one."""
-    identity = store.read(lambda txn: txn.identity())
+def _identity(store: LmdbStore, expected: AgentId | None, now_ms: int, actor: str) -> Identity:
+    """Return the identity of the agent, changed to the expected id where it has another."""
+    identity = store.read(lambda txn: txn.meta.identity)
     assert identity is not None
-    if wanted is None or identity.agent_id == wanted:
+    if expected is None or identity.agent_id == expected:
         return identity
-    renamed = msgspec.structs.replace(identity, agent_id=wanted)
-    entry = AuditEntry(now_ms, asker, RENAMED, {"from": identity.agent_id})
+    renamed = msgspec.structs.replace(identity, agent_id=expected)
+    entry = AuditEntry(now_ms, actor, RENAMED, {"from": identity.agent_id})
 
-    def write(txn: Any) -> None:
+    def write(txn: WriteTransaction) -> None:
         txn.create(renamed)
-        txn.record(entry, wanted)
+        txn.audit.append(entry, expected)
 
     store.write(write)
     return renamed
 
 
-def _verify(store: LmdbStore, defaults: AgentParameters, rest: Rest) -> None:
+def _verify(store: LmdbStore, defaults: AgentParameters, pause: Pause) -> None:
     try:
-        _refuse_parameters(defaults, store.read(lambda txn: txn.overrides()))
-        findings = check_store(store, rest)
+        _refuse_parameters(defaults, store.read(lambda txn: txn.meta.overrides))
+        findings = check_store(store, pause)
         if findings:
             first = findings[0]
             damaged(f"{len(findings)} findings, the first: {first.table} {first.key} {first.problem}"[:200])
-        is_near = store.read(lambda txn: is_near_its_end(txn))  # type: ignore[arg-type]
+        is_near = store.read(is_near_its_end)
     except Exception as error:
-        # Whatever a forged file makes the code below us raise.
+        # A forged file may raise any error in the code below.
         if isinstance(error, EbbtideError) and not isinstance(error, Corrupted):
             raise
         damaged("its data cannot be read")
     if is_near:
-        damaged("its numbers are nearly used up")
+        damaged("its numbers are nearly exhausted")
 
 
 def _refuse_parameters(defaults: AgentParameters, overrides: Mapping[str, object]) -> None:
@@ -223,6 +227,6 @@ def _refuse_parameters(defaults: AgentParameters, overrides: Mapping[str, object
         AgentParameters.model_validate({**defaults.model_dump(), **overrides})
     except ValidationError:
         raise InvalidRequest(
-            "the parameters of the agent do not fit this daemon's defaults, or are unknown to it",
+            "The parameters of the agent are unknown, or conflict with the defaults of this daemon.",
             reason="INVALID_PARAMETERS",
         ) from None

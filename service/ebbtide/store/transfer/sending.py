@@ -1,8 +1,7 @@
-"""An agent on its way out: as a backup or as an export, in a file that has no name.
+"""Creates the backup or the export of an agent, in a file without a name.
 
-The file is made whole before the first byte leaves, so that whoever takes it slowly, or stops half-way, holds nothing
-of the agent; it takes room on the disk meanwhile. It loses its name as soon as it is made: whatever happens, nothing
-stays behind.
+The file is complete before the first byte is sent, so a slow or interrupted client never holds the agent. It needs disk
+space for that time. Its name is removed at once, so nothing stays on disk in any case.
 """
 
 from __future__ import annotations
@@ -14,34 +13,36 @@ from typing import BinaryIO
 
 from ebbtide.errors import Unavailable
 from ebbtide.ids import AgentId
+from ebbtide.records import Identity
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.port import Identity, Store
+from ebbtide.store.lmdb.environment import DATA_FILE
+from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.transfer import backup_file
 from ebbtide.store.transfer.backup_file import Manifest, pack, write_backup
 from ebbtide.store.transfer.exporting import write_export
 from ebbtide.store.translation import translated
-from ebbtide.store.yielding import Rest
+from ebbtide.store.yielding import Pause
 
 GivenUp = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How a file is made: where, by which version, when; who may give it up, and whom it lets pass."""
+    """How a file is created: in which data directory, by which version, when, and how it yields or is cancelled."""
 
     data: DataDirectory
     ebbtide_version: str
     now_ms: int
     is_given_up: GivenUp = lambda: False
-    rest: Rest = lambda: None
+    pause: Pause = lambda: None
 
-    def backup(self, store: Store, identity: Identity) -> BinaryIO:
-        """The backup of an agent as it is now, from its beginning. The store may be at work."""
+    def backup(self, store: LmdbStore, identity: Identity) -> BinaryIO:
+        """Return the backup of an agent, opened at its beginning. The agent may go on working."""
 
         def make(folder: Path, into: BinaryIO) -> None:
             self._copy(store, folder)
             with (folder / "packed").open("w+b") as packed:
-                size = pack(folder / "copy" / "data.mdb", packed, self._go_on)
+                size = pack(folder / "copy" / DATA_FILE, packed, self._go_on)
                 manifest = Manifest(
                     format=backup_file.FORM,
                     version=backup_file.VERSION,
@@ -55,12 +56,12 @@ class Sending:
 
         return self._made(make)
 
-    def export(self, store: Store, identity: Identity) -> BinaryIO:
-        """The export of an agent as it is now, from its beginning. The store may be at work: a copy of it is told."""
+    def export(self, store: LmdbStore, identity: Identity) -> BinaryIO:
+        """Return the export of an agent, opened at its beginning. The agent may go on working."""
 
         def make(folder: Path, into: BinaryIO) -> None:
             self._copy(store, folder)
-            copy = self.data.open_copy(folder / "copy", AgentId(identity.agent_id))
+            copy = self.data.open_unplaced(folder / "copy", AgentId(identity.agent_id))
             try:
                 write_export(into, copy, self.ebbtide_version, self.now_ms, self._go_on)
             finally:
@@ -68,14 +69,14 @@ class Sending:
 
         return self._made(make)
 
-    def _copy(self, store: Store, folder: Path) -> None:
+    def _copy(self, store: LmdbStore, folder: Path) -> None:
         into = folder / "copy"
         into.mkdir()
-        if not store.copy(into, self.is_given_up, self.rest):
+        if not store.copy(into, self.is_given_up, self.pause):
             raise _given_up()
 
     def _go_on(self) -> None:
-        self.rest()
+        self.pause()
         if self.is_given_up():
             raise _given_up()
 
@@ -97,4 +98,4 @@ class Sending:
 
 
 def _given_up() -> Unavailable:
-    return Unavailable("nobody waits for this any more", reason="AGENT_CLOSING")
+    return Unavailable("The client has cancelled the transfer.", reason="AGENT_CLOSING")

@@ -1,4 +1,4 @@
-"""What an agent leaves to the next one of its id is known, or taken to be as much as it can be."""
+"""The event numbers of an agent continue in its successor, also where the last number is unknown."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ import pytest
 
 from ebbtide.bounds import MAX_NUMBER
 from ebbtide.ids import AgentId
+from ebbtide.records import Identity
 from ebbtide.store import layout
-from ebbtide.store.audit.succession import NUMBERS_PER_MS, Legacy, last_event_by, legacy_in, likely
+from ebbtide.store.audit.predecessor import (
+    NUMBERS_PER_MS,
+    Predecessor,
+    highest_event_by,
+    read_predecessor,
+    valid_event_number,
+)
 from ebbtide.store.chain import AuditEntry, line_of
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.port import Identity
+from tests.support.erased_log import records_of
 from tests.support.moving import MAPS, NOW_MS, directory, received, sent
 
 MOST = MAPS["max_map_bytes"]
 
 
 def made(data: DataDirectory, name: str, last_event: int = 0) -> Path:
-    """An agent that has told events up to a number, closed."""
+    """A closed agent with events up to a number."""
     store = data.create_store(Identity(name, 1, 7, layout.FORMAT_VERSION))
     if last_event:
-        store.write(lambda txn: txn.put(layout.META, b"next_event", layout.u64(last_event + 1)))  # type: ignore[attr-defined]
+        store.write(lambda txn: txn.tables.put(layout.META, b"next_event", layout.u64(last_event + 1)))  # type: ignore[attr-defined]
     store.close()
     return data.agents / name
 
@@ -31,30 +38,30 @@ def made(data: DataDirectory, name: str, last_event: int = 0) -> Path:
 def next_event(data: DataDirectory, name: str) -> int:
     store = data.open_store(AgentId(name))
     try:
-        return store.read(lambda txn: txn.next_event())
+        return store.read(lambda txn: txn.meta.next_event)
     finally:
         store.close()
 
 
-def test_what_cannot_be_told_is_taken_to_be_the_most_it_can_be() -> None:
-    """A damaged store, or a record without the number: as many as the clock allows; what is no number never counts."""
+def test_an_unknown_last_event_counts_as_the_highest_possible() -> None:
+    """Where the last event is unknown, the highest number that the clock allows counts."""
     with directory() as data:
         path = made(data, "ann", 41)
         told = {"replaced_records": 0, "replaced_record": bytes(32).hex()}
-        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(41, told)
+        assert read_predecessor(path, max_map_bytes=MOST, at_ms=NOW_MS) == Predecessor(41, told)
         (path / "data.mdb").write_bytes(b"no store")
-        assert legacy_in(path, max_map_bytes=MOST, at_ms=NOW_MS) == Legacy(
+        assert read_predecessor(path, max_map_bytes=MOST, at_ms=NOW_MS) == Predecessor(
             NOW_MS * NUMBERS_PER_MS, {"replaced_readable": False}
         )
     for number in (None, "7", -1, MAX_NUMBER, 10**30, 1.5):
-        assert likely(number, NOW_MS) == last_event_by(NOW_MS)
-    assert likely(7, NOW_MS) == 7
-    assert last_event_by(10**18) < MAX_NUMBER
+        assert valid_event_number(number, NOW_MS) == highest_event_by(NOW_MS)
+    assert valid_event_number(7, NOW_MS) == 7
+    assert highest_event_by(10**18) < MAX_NUMBER
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_who_is_made_anew_begins_beyond_who_was_erased(is_damaged: bool) -> None:
-    """Also after a start; whoever was never erased is told apart by nothing but a larger number."""
+def test_a_new_agent_starts_beyond_erased_ones(is_damaged: bool) -> None:
+    """An agent created again starts beyond the numbers of every erased agent, also after a start."""
     with directory() as data:
         path = made(data, "ann", 41)
         if is_damaged:
@@ -69,13 +76,13 @@ def test_who_is_made_anew_begins_beyond_who_was_erased(is_damaged: bool) -> None
         made(again, "bea")
         assert next_event(again, "bea") == beyond + 2
         again.erase(AgentId("bea"), AuditEntry(NOW_MS, "-", "agent_erased", {}))
-        [_, told] = [line_of(record) for record in again.erased.records()]
+        [_, told] = [line_of(record) for record in records_of(again.erased)]
         assert told is not None and told.details["last_event"] == beyond + 1
         again.release()
 
 
-def test_who_is_restored_begins_beyond_whoever_was_there() -> None:
-    """The agent that is replaced, those that were erased, and the clock: beyond the largest number."""
+def test_a_restored_agent_starts_beyond_every_earlier_one() -> None:
+    """A restored agent starts beyond the replaced one, the erased ones and the clock."""
     with directory() as data:
         made(data, "ann", 41)
         store: Any = data.open_store(AgentId("ann"))
@@ -88,7 +95,7 @@ def test_who_is_restored_begins_beyond_whoever_was_there() -> None:
         ):
             if last:
                 made_anew = data.open_store(AgentId("ann"))
-                made_anew.write(lambda txn, n=last: txn.begin_events_beyond(n - 1))  # type: ignore[misc]
+                made_anew.write(lambda txn, n=last: txn.events.restart_beyond(n - 1))  # type: ignore[misc]
                 made_anew.close()
             data.install(AgentId("ann"), received(data, content, AgentId("ann")).path, entry)
             assert next_event(data, "ann") == beyond + 2
