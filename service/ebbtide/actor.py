@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-NOBODY = "-"
+NO_ACTOR = "-"
 """Who asks where nobody knows."""
 
-_actor: ContextVar[str] = ContextVar("actor", default=NOBODY)
+_actor: ContextVar[str] = ContextVar("actor", default=NO_ACTOR)
 
 
 def actor() -> str:

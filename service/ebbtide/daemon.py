@@ -73,10 +73,10 @@ DESCRIPTORS_KEPT = 64
 CONNECTIONS_SHARE = 8
 """File descriptors for an open agent, and for logs and listings; each port's connections get this part of the limit."""
 
-MOST_DESCRIPTORS = 1 << 20
+MAX_DESCRIPTORS = 1 << 20
 """What counts as the limit where there is none."""
 
-MOST_OPEN_BY_DEFAULT = 1000
+DEFAULT_MAX_OPEN = 1000
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
@@ -123,7 +123,7 @@ def _descriptor_limit() -> int:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
-    return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
 def connection_limit(configured: int) -> int:
@@ -137,7 +137,7 @@ def open_agent_limit(configured: int, connections: int) -> int:
         return configured
     limit = _descriptor_limit()
     kept = min(DESCRIPTORS_KEPT, limit // 4) + 2 * connections
-    return max(1, min(MOST_OPEN_BY_DEFAULT, (limit - kept) // DESCRIPTORS_PER_AGENT))
+    return max(1, min(DEFAULT_MAX_OPEN, (limit - kept) // DESCRIPTORS_PER_AGENT))
 
 
 @contextlib.asynccontextmanager
@@ -174,7 +174,7 @@ async def opened(
         job_pool = _pool(life, settings.fleet.job_threads, "job")
         language_pool = _pool(life, LANGUAGE_THREADS, "language")
         embedding_pool = _pool(life, EMBEDDING_THREADS, "embedding")
-        desk = _pool(life, 1, "desk")
+        offload_pool = _pool(life, 1, "offload")
         texts = TextWorkers(settings.limits.text_timeout_ms / 1000)
         life.callback(_careful("text workers", texts.close))
         priority = RequestPriority()
@@ -199,7 +199,7 @@ async def opened(
         life.push_async_callback(_ended, watching_loop)
         entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
         life.push_async_callback(transfers.finish)
-        service = Service(fleet, asking, settings, clock, desk, entrance, transfers, metrics, texts)
+        service = Service(fleet, asking, settings, clock, offload_pool, entrance, transfers, metrics, texts)
         try:
             yield service
         finally:

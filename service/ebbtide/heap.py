@@ -8,7 +8,7 @@ opened within `fresh_pages()`, which holds every large free piece for that long,
 again; and so is whatever grows by doubling once and then stays.
 
 For everything else used memory is the better one: arrays that come and go within a recall would spend their
-time on page faults. So it is kept, up to a bound, and `give_back()` is for when agents were closed.
+time on page faults. So it is kept, up to a bound, and `trim_heap()` is for when agents were closed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 _openings = {"count": 0}
 
 
-MOST_HELD = 64
+MAX_HELD_PIECES = 64
 """Pieces held within `fresh_pages` at most: more than KEPT_BYTES has room for."""
 
 _MAPPED = 2
@@ -89,7 +89,7 @@ def _hold_free_pieces() -> list[int]:
     held: list[int] = []
     if _set_option is None or _allocate is None or _free is None:
         return held
-    while len(held) < MOST_HELD:
+    while len(held) < MAX_HELD_PIECES:
         piece = _allocate(FRESH_FROM_BYTES)
         if piece is None:
             break
@@ -108,7 +108,7 @@ def _count_opening(step: int) -> None:
             _set_option(MMAP_THRESHOLD, FRESH_FROM_BYTES if _openings["count"] else LARGE_BYTES)
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return free memory to the operating system. Blocks for a few milliseconds; not for the event loop."""
     if _trim is not None:
         _trim(0)

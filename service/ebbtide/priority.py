@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-LONGEST_REST_S = 0.002
+MAX_YIELD_S = 0.002
 """At worst, under requests without end, the background does about a fifth of what it would do alone."""
 
 
@@ -44,11 +44,11 @@ class RequestPriority:
                     self._nobody.set()
 
     @property
-    def is_anybody_running(self) -> bool:
+    def is_request_running(self) -> bool:
         """Whether a job of a request is running."""
         return not self._nobody.is_set()
 
     def yield_to_requests(self) -> None:
         """Rest while jobs of requests are running, 2 ms at most; in such a job, which would wait for itself, do not."""
-        if self.is_anybody_running and not getattr(self._own, "is_request", False):
-            self._nobody.wait(LONGEST_REST_S)
+        if self.is_request_running and not getattr(self._own, "is_request", False):
+            self._nobody.wait(MAX_YIELD_S)

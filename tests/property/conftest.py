@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ebbtide.fleet.compression import visits
-from ebbtide.memory import association, link_table, network, slots, texts
+from ebbtide.fleet.compression import passes
+from ebbtide.memory import association, columns, link_table, network, texts
 
 COMMON = {
     "deadline": None,
@@ -27,14 +27,14 @@ settings.register_profile("thorough", max_examples=1000, database=None, **COMMON
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 SMALL_BOUNDS = (
-    (link_table, "FEWEST_UNSORTED", 7),
-    (network, "LEAST_DEAD", 3),
-    (slots, "MANY", 5),
-    (texts, "LEAST_WASTE", 8),
+    (link_table, "MIN_UNSORTED", 7),
+    (network, "MIN_DEAD", 3),
+    (columns, "MANY", 5),
+    (texts, "MIN_WASTE", 8),
     (texts, "STRETCH", 12),
-    (texts, "BYTES_A_NODE", 12),
+    (texts, "BYTES_PER_NODE", 12),
     (association, "FIRST_TRY", 1),
-    (visits, "FEWEST_VISITS", 2),
+    (passes, "MIN_VISITS_PER_GROUP", 2),
 )
 """The engine does some things only when there is much; here they happen in memories of a dozen nodes."""
 

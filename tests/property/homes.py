@@ -20,10 +20,10 @@ from typing import Any
 
 from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.compression.visits import PassStep, Shortened, ShorteningTask
-from ebbtide.fleet.ingest.admission import Accepted, Arrival
+from ebbtide.fleet.compression.passes import PassStep, Shortened, ShorteningTask
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
 from ebbtide.fleet.ingest.inbox import DigestTask, Draftable, Retention
-from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, told_messages, utterances
+from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
 from ebbtide.memory.network import Network
@@ -136,7 +136,9 @@ class Home:
             MessageRecord(0, 0, index, role, speaker, "", None, 5, "", layout.text_key(text))
             for index, (text, role, speaker) in enumerate(spoken)
         ]
-        [outcome] = self.workspace.inbox.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"")])
+        [outcome] = self.workspace.inbox.accept(
+            [IncomingBatch(Batch(0, 5, 0, len(texts)), records, texts, b"")]
+        )
         assert isinstance(outcome, Accepted)
         return outcome.batch
 
@@ -150,7 +152,7 @@ class Home:
         self, task: DigestTask, placed: Sequence[Segment], keywords: Sequence[Sequence[str]]
     ) -> list[Draftable]:
         """The memories that segments of a task become, word for word."""
-        indices = told_messages(task, self.workspace.parameters)
+        indices = digestible_messages(task, self.workspace.parameters)
         heard = utterances(task, indices, self.workspace.parameters)
         records = [task.records[i] for i in indices]
         return [

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ebbtide.memory.columns import places_in
 from ebbtide.memory.link_table import LinkTable
-from ebbtide.memory.slots import places_in
 from ebbtide.memory.strength import (
     DecayTable,
     rank_of,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.fleet.deletion.erasure import Erasure, Tally
-from ebbtide.fleet.deletion.selection import Look, Selection
+from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.language.port import Segment
 from ebbtide.memory.digestion import partners
@@ -72,12 +72,12 @@ def selection(dice: Random, home: Home) -> Selection:
     return Selection(topic=Topic(dice.choice(WORDS)), nodes=frozenset(dice.sample(nodes, min(2, len(nodes)))))
 
 
-def erased(home: Home, wanted: Selection) -> Look:
+def erased(home: Home, wanted: Selection) -> SelectionSearch:
     """Forget it, one thing a step, and compact; what the look foretold is what goes."""
-    look = Look(wanted)
+    look = SelectionSearch(wanted)
     while not look.is_done:
         home.store.read(lambda txn: look.step(txn, lambda: True))
-    links, _ = home.workspace.telling_links(look)
+    links, _ = home.workspace.links_to_scrub(look)
     erasure = Erasure.of(look, links)
     tally = Tally()
     while not erasure.is_done:

@@ -15,7 +15,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ebbtide.fleet.compression.visits import Shortened
+from ebbtide.fleet.compression.passes import Shortened
 from ebbtide.records import PassState, ScanState
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot

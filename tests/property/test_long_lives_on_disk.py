@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.compression import visits
-from ebbtide.fleet.compression.visits import Shortened
+from ebbtide.fleet.compression import passes
+from ebbtide.fleet.compression.passes import Shortened
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot
 from tests.property.lockstep import names_as_mapping, names_by_rule
@@ -142,7 +142,7 @@ def test_restarts_change_nothing(changes: dict, events: list[int]) -> None:
     """A pass resumed from what is on disk does what it would have done, also when batches and patches come between."""
     # How many nodes a step judges together grows while it is undisturbed; here equal steps must be equal visits.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(visits, "MOST_JUDGED", visits.FEWEST_VISITS)
+        patch.setattr(passes, "MAX_VISITS_PER_GROUP", passes.MIN_VISITS_PER_GROUP)
         _live_as_twins(changes, events)
 
 

@@ -195,13 +195,13 @@ def test_the_scheduler_serves_whoever_asks(concurrency: int, story: list[tuple[s
         going: list[asyncio.Task[None]] = []
         for what, key in story:
             if what == "ask":
-                scheduler.ask(key)
+                scheduler.enqueue(key)
             elif what == "withdraw":
-                await scheduler.withdraw(key)
+                await scheduler.remove(key)
                 assert key not in slices.ends, "a slice in progress has ended"
                 assert key not in (*scheduler.ring.waiting, *scheduler.ring.running)
             elif what == "withdraw and go on":
-                going.append(asyncio.create_task(scheduler.withdraw(key)))
+                going.append(asyncio.create_task(scheduler.remove(key)))
                 await asyncio.sleep(0)
             elif what == "pause":
                 await asyncio.sleep(0)
@@ -209,7 +209,7 @@ def test_the_scheduler_serves_whoever_asks(concurrency: int, story: list[tuple[s
                 slices.end(key, what)
         await asyncio.gather(*going)
         await settle()
-        scheduler.ask("last")
+        scheduler.enqueue("last")
         for _ in range(20):
             await settle()
             for key in list(slices.ends):

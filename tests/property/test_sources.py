@@ -15,7 +15,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ebbtide.fleet.ingest.inbox import DigestTask, Draftable
-from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, told_messages, utterances
+from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment as cut_by_builtin
 from ebbtide.language.port import Processed, Segment, Utterance
@@ -97,7 +97,7 @@ def cut_at_random(heard: list[Utterance], dice: Random) -> list[tuple[Segment, s
 def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[Segment, Draftable]]:
     """The memories of a batch; cut by the built-in model where there are no dice."""
     parameters = home.workspace.parameters
-    indices = told_messages(task, parameters)
+    indices = digestible_messages(task, parameters)
     heard = utterances(task, indices, parameters)
     records = [task.records[i] for i in indices]
     cut = cut_at_random(heard, dice) if dice else [(s, None) for s in cut_by_builtin(heard, 40)]

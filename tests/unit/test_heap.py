@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.heap import configure_heap, fresh_pages, give_back
+from ebbtide.heap import configure_heap, fresh_pages, trim_heap
 
 MIB = 1 << 20
 
@@ -102,13 +102,13 @@ def large_is_fresh_beside_free_pieces() -> None:
 
 
 def free_goes_back() -> None:
-    """What the test of `give_back` checks."""
+    """What the test of `trim_heap` checks."""
     configure_heap()
     pieces = [allocate(MIB) for _ in range(64)]
     for piece in pieces[:-1]:
         free(piece)
     held = resident_bytes()
-    give_back()
+    trim_heap()
     assert resident_bytes() < held - 50 * MIB
     free(pieces[-1])
 
@@ -124,5 +124,5 @@ def test_what_is_large_is_fresh_though_there_were_room_in_the_heap() -> None:
 
 
 def test_what_is_free_goes_back_when_asked_for() -> None:
-    """Free memory between pieces in use stays with the process until `give_back`."""
+    """Free memory between pieces in use stays with the process until `trim_heap`."""
     in_a_fresh_process(free_goes_back)

@@ -18,7 +18,7 @@ from ebbtide.priority import RequestPriority
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> RequestPriority:
     """A courtesy that rests until it is woken: half a minute stands for "as long as it takes"."""
-    monkeypatch.setattr(module, "LONGEST_REST_S", 30.0)
+    monkeypatch.setattr(module, "MAX_YIELD_S", 30.0)
     return RequestPriority()
 
 

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ebbtide.ids import NodeId
-from ebbtide.memory.columns import Array
+from ebbtide.memory.columns import Array, Scratch
 from ebbtide.memory.network import Network
-from ebbtide.memory.slots import Scratch
 from ebbtide.memory.strength import ranks_of, round_strength
 from ebbtide.memory.texts import folded
 from ebbtide.memory.wording import MEMORIES_OF_LOSS, word_dangling

@@ -15,10 +15,10 @@ import numpy as np
 
 from ebbtide.memory.columns import Array, Columns
 
-FEWEST_UNSORTED = 1024
+MIN_UNSORTED = 1024
 """New links are never merged before there are this many: below it looking through them costs nothing."""
 
-MOST_UNSORTED = 32_768
+MAX_UNSORTED = 32_768
 """New links are always merged when there are this many: each hop of a recall looks through them."""
 
 RADIX = 1 << 16
@@ -52,7 +52,7 @@ class LinkTable:
     def wants_merge(self) -> bool:
         """Whether so many links are new that looking through them costs more than merging."""
         unsorted = self.rows.count - self.sorted_count
-        return unsorted > min(MOST_UNSORTED, max(FEWEST_UNSORTED, self.sorted_count // 8))
+        return unsorted > min(MAX_UNSORTED, max(MIN_UNSORTED, self.sorted_count // 8))
 
     # --- rows by node ------------------------------------------------------------------------------
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
-from ebbtide.memory.columns import Array
+from ebbtide.memory.columns import Array, places_in
 from ebbtide.memory.network import Network
-from ebbtide.memory.slots import places_in
 from ebbtide.memory.texts import piece_of
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import LinkColumns, Node, NodeText, ScanColumns

@@ -34,15 +34,14 @@ import numpy as np
 from ebbtide.changes import Change
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
-from ebbtide.memory.columns import Array, Columns
+from ebbtide.memory.columns import Array, Columns, Scratch, places_in
 from ebbtide.memory.link_table import LinkTable
-from ebbtide.memory.slots import Scratch, places_in
 from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Link, Node, ScanState
 
-LEAST_DEAD = 1024
+MIN_DEAD = 1024
 """Forgotten slots below which dropping them is not worth it."""
 
 
@@ -424,7 +423,7 @@ class Network:
     def _tidy(self) -> None:
         # Those a link points at stay: only what died since the last time can be dropped.
         died = self.slots.count - self.node_count - self.dead_kept
-        if died > max(LEAST_DEAD, self.slots.count // 4):
+        if died > max(MIN_DEAD, self.slots.count // 4):
             self._drop_dead()
         elif self.links.wants_merge:
             alive = self.slots["alive"][self.links.rows["source"]]

@@ -6,8 +6,8 @@ to a node; this knows all of them together.
 
 Computed by pushing, all nodes that have enough at once (R. Andersen, F. Chung, K. Lang, "Local Graph Partitioning
 using PageRank Vectors", 2006). The rule guarded here: **a question costs the same however large a memory is.** A node
-hands on only what is worth following its links, so one round follows `1 / LEAST_A_LINK` links at most, and there are
-`MOST_ROUNDS`; what is not handed on by then stays where it is.
+hands on only what is worth following its links, so one round follows `1 / MIN_MASS_PER_LINK` links at most, and there are
+`MAX_ROUNDS`; what is not handed on by then stays where it is.
 
 Nothing here is changed. Deliberately not here: where to start, and what closeness is worth in a ranking.
 """
@@ -23,10 +23,10 @@ from ebbtide.memory.network import Network
 BACK = 0.15
 """The chance at every node to go back to the start."""
 
-LEAST_A_LINK = 3e-4
+MIN_MASS_PER_LINK = 3e-4
 """What must have arrived at a node for each of its links, or it hands nothing on. All that is handed out is 1."""
 
-MOST_ROUNDS = 6
+MAX_ROUNDS = 6
 
 
 def closeness(network: Network, start: Array, shares: Array) -> Association:
@@ -43,8 +43,8 @@ def closeness(network: Network, start: Array, shares: Array) -> Association:
     begun = np.bincount(whose, weights=shares / total)
     waiting, settled = begun.copy(), np.zeros(len(slots))
     own = BACK * begun
-    for _ in range(MOST_ROUNDS):
-        pushing = waiting >= LEAST_A_LINK * np.maximum(network.links.counts_of(slots), 1)
+    for _ in range(MAX_ROUNDS):
+        pushing = waiting >= MIN_MASS_PER_LINK * np.maximum(network.links.counts_of(slots), 1)
         if not pushing.any():
             break
         targets, arrived, is_stuck = _handed_on(network, slots[pushing], waiting[pushing])

@@ -19,10 +19,10 @@ APART = b"\xff"
 STRETCH = 1 << 20
 """Bytes looked through at once: the interpreter lock is held meanwhile, about half a millisecond."""
 
-BYTES_A_NODE = 400
+BYTES_PER_NODE = 400
 """Bytes of the buffer that are looked through in the time that one node is matched by itself."""
 
-LEAST_WASTE = 1 << 16
+MIN_WASTE = 1 << 16
 """Bytes of waste below which tidying is not worth it."""
 
 
@@ -63,7 +63,7 @@ class FoldedTexts:
         self._piece_of_slot["piece"][slot] = self._pieces.count
         self._pieces.append(1, start=len(self._buffer), slot=slot)
         self._buffer += piece
-        if self._waste > max(LEAST_WASTE, len(self._buffer) // 2):
+        if self._waste > max(MIN_WASTE, len(self._buffer) // 2):
             self._rearrange(np.arange(self._piece_of_slot.count))
 
     def load(self, buffer: bytearray, slots: Array, starts: Array, slot_count: int) -> None:
@@ -116,7 +116,7 @@ class FoldedTexts:
 
     def are_few(self, node_count: int) -> bool:
         """Whether matching that many nodes one by one costs less than looking through the whole buffer."""
-        return node_count * BYTES_A_NODE < len(self._buffer)
+        return node_count * BYTES_PER_NODE < len(self._buffer)
 
     def each_saying(self, slots: Array, wanted: Sequence[bytes]) -> Array:
         """Which of these nodes say any of the wanted words, looked at one by one."""

@@ -7,7 +7,7 @@ inside a block becomes single spaces, no content can write a separator. No ids, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ebbtide.han import contains_han
 
@@ -48,3 +48,26 @@ def word_answer(contents: Iterable[str], once_known: Iterable[str], locale: str)
 
 def _is_chinese(text: str, locale: str) -> bool:
     return contains_han(text) if locale == "auto" else locale == "zh"
+
+
+ROLE_LABELS = {
+    "zh": {"user": "用户：", "assistant": "助手：", "system": "系统："},
+    "en": {"user": "user: ", "assistant": "assistant: ", "system": "system: "},
+}
+
+
+def speaker_labels(spoken: Sequence[tuple[str, str, str]], setting: str, locale: str) -> list[str]:
+    """The label of each (role, speaker, text) of a batch; empty where there is none."""
+    mixed = len({role for role, _, _ in spoken}) > 1
+    labels = []
+    for role, speaker, text in spoken:
+        if setting == "never":
+            labels.append("")
+        elif speaker.strip():
+            labels.append(f"{one_line(speaker).strip()}: ")
+        elif setting == "always" or mixed:
+            language = locale if locale != "auto" else "zh" if contains_han(text) else "en"
+            labels.append(ROLE_LABELS[language][role])
+        else:
+            labels.append("")
+    return labels

@@ -27,7 +27,7 @@ async def get_metrics(service: Service) -> bytes:
     metrics.store_bytes.set(sum(sizes))
     if service.settings.metrics.per_agent:
         _tell_apart(metrics, agents, service.settings.metrics.max_agents)
-    return await service.at_desk(LARGE_BYTES, metrics.text)
+    return await service.offload(LARGE_BYTES, metrics.text)
 
 
 def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
@@ -50,7 +50,7 @@ def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> 
     metrics.slices.set(fleet.scheduler.tally.slices)
     metrics.failed_slices.set(fleet.scheduler.tally.failed_slices)
     metrics.waiting_slices.set(len(fleet.scheduler.ring.waiting))
-    metrics.event_streams.set(fleet.watching.count)
+    metrics.event_streams.set(fleet.event_streams.count)
 
 
 async def _look_at_rim(metrics: Metrics, service: Service) -> None:

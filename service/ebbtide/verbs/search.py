@@ -30,10 +30,10 @@ from ebbtide.verbs.recall import (
     RecallCommand,
     RecalledMemory,
     TimeRange,
-    caught_up,
     check_command,
     memory_info,
     note_told,
+    wait_for_digest,
     wanted_by,
     with_meaning,
 )
@@ -100,7 +100,7 @@ async def search(service: Service, agent_id: str, command: SearchCommand) -> Fou
     owner = parse_agent_id(agent_id)
     asked = _as_question(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
-        await caught_up(service, agent, command.patience_ms)
+        await wait_for_digest(service, agent, command.patience_ms)
         wanted = await _wanted(service, await _by_text(agent, asked, command), command)
         return await agent.ask(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
 

@@ -16,7 +16,7 @@ from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock
 from ebbtide.errors import Unavailable
 from ebbtide.fleet.ingest.admission import Quota
-from ebbtide.fleet.runtime.agent_quota import Allowance
+from ebbtide.fleet.runtime.agent_quota import AgentQuota
 from ebbtide.fleet.runtime.digest import NO_SERVER
 from ebbtide.fleet.runtime.embedding import Embedding
 from ebbtide.fleet.runtime.fleet import Fleet
@@ -41,7 +41,7 @@ class Service:
     asking: ModelClient
     settings: Settings
     clock: Clock
-    desk: Executor
+    offload_pool: Executor
     """One thread, for what grows with the size of a request or a response, but for parsing."""
     entrance: Entrance
     """Who may ask for what."""
@@ -62,10 +62,10 @@ class Service:
         return Quota(access.max_nodes_per_agent, access.max_bytes_per_agent)
 
     @property
-    def allowance(self) -> Allowance | None:
+    def agent_quota(self) -> AgentQuota | None:
         """How many agents whoever asks may have; None: as many as they like."""
         caller = CALLER.get()
-        return Allowance(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
+        return AgentQuota(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
 
     async def read_request(
         self, size: int, read: Callable[..., T], *arguments: Any, large_bytes: int = LARGE_BYTES
@@ -79,14 +79,14 @@ class Service:
         # Parsing is fast: every request gets the time limit of one text.
         return await self.texts.run(LARGE_BYTES, read_bounded, self.settings.limits, read, *arguments)
 
-    async def at_desk(self, size: int, work: Callable[[], T]) -> T:
+    async def offload(self, size: int, work: Callable[[], T]) -> T:
         """Do work that takes as long as something is large: here and now, or beside the event loop from LARGE_BYTES on.
 
         One such work at a time, so that however many large requests come, no agent's job waits for a thread.
         """
         if size < LARGE_BYTES:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self.desk, work)
+        return await asyncio.get_running_loop().run_in_executor(self.offload_pool, work)
 
 
 class TaskTally(Answer):
@@ -232,7 +232,7 @@ async def get_readiness(service: Service) -> Readiness:
     if unresumed := service.fleet.unresumed:
         why = ", ".join(sorted(set(unresumed.values())))
         reasons.append(f"agents with waiting work that could not be opened: {len(unresumed)} ({why})")
-    if damaged := {id_: why for id_, why in service.fleet.damage.reasons.items() if id_ not in unresumed}:
+    if damaged := {id_: why for id_, why in service.fleet.damaged.items() if id_ not in unresumed}:
         why = ", ".join(sorted(set(damaged.values())))
         reasons.append(f"agents whose data is damaged: {len(damaged)} ({why})")
     held_up_by = {agent.digest.held_up_by for agent in service.fleet.open_agents} - {""}

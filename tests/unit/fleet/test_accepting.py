@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Conflict, Exhausted, Unavailable
-from ebbtide.fleet.ingest.admission import Accepted, Arrival
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, MessageRecord
@@ -72,13 +72,13 @@ def opened(store: CountingStore, **parameters: object) -> Workspace:
     return workspace
 
 
-def arrival(*texts: str, key: str = "", body_hash: bytes = b"") -> Arrival:
+def arrival(*texts: str, key: str = "", body_hash: bytes = b"") -> IncomingBatch:
     """A batch of these messages."""
     records = [
         MessageRecord(0, 0, index, "user", "", "", None, 5, "", layout.text_key(text))
         for index, text in enumerate(texts)
     ]
-    return Arrival(Batch(0, 5, 0, len(texts), idempotency_key=key), records, texts, body_hash)
+    return IncomingBatch(Batch(0, 5, 0, len(texts), idempotency_key=key), records, texts, body_hash)
 
 
 def noise(characters: int) -> str:

@@ -14,7 +14,7 @@ from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive import archive as module
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.ingest.admission import Arrival
+from ebbtide.fleet.ingest.admission import IncomingBatch
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.analysis import term_of
@@ -38,7 +38,7 @@ def accept(home: Home, *texts: str, speaker: str = "Ann") -> None:
         for index, text in enumerate(texts)
     ]
     passages = [passages_of(text, speaker) for text in texts]
-    home.workspace.inbox.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"", passages)])
+    home.workspace.inbox.accept([IncomingBatch(Batch(0, 5, 0, len(texts)), records, texts, b"", passages)])
 
 
 def asked(home: Home, query: str, **fields: Any) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.fleet.state.recall_filter import FINGERPRINT_BYTES, MOST_FINGERPRINTS, Echoes
+from ebbtide.fleet.state.recall_filter import FINGERPRINT_BYTES, MAX_FINGERPRINTS, RecallFilter
 
 CAT = "I moved to Lisbon in May with my cat Miso."
 JOB = "Bob repairs old sailing boats in the harbour."
@@ -12,9 +12,9 @@ CHINESE = "我五月搬到了青岛，住在海边的老房子里。"
 
 
 @pytest.fixture
-def echoes() -> Echoes:
+def recall_filter() -> RecallFilter:
     """What was told: two memories in English, one in Chinese, and a short one."""
-    found = Echoes()
+    found = RecallFilter()
     found.note([f"[Memory] {CAT}", f"[Memory] {JOB}", f"[记忆] {CHINESE}", "[Memory] Yes."])
     return found
 
@@ -51,29 +51,31 @@ def echoes() -> Echoes:
         ("", "user", "", 0),
     ],
 )
-def test_echoes_are_left_out(echoes: Echoes, text: str, role: str, left: str, count: int) -> None:
+def test_echoes_are_left_out(
+    recall_filter: RecallFilter, text: str, role: str, left: str, count: int
+) -> None:
     """What bears the mark of an answer goes; without it, only a long line beside others, or one no person said."""
-    assert echoes.without(text, role) == (left, count)
+    assert recall_filter.without(text, role) == (left, count)
 
 
 def test_nothing_is_recognised_before_anything_was_told() -> None:
     """A fresh agent stores even a marked line as it is."""
-    assert Echoes().without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
+    assert RecallFilter().without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
 
 
-def test_what_is_gone_may_be_told_again(echoes: Echoes) -> None:
+def test_what_is_gone_may_be_told_again(recall_filter: RecallFilter) -> None:
     """After something was taken out of the memory nothing counts as told."""
-    echoes.clear()
-    assert echoes.without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
+    recall_filter.clear()
+    assert recall_filter.without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
 
 
-def test_fingerprints_are_bounded_and_the_oldest_go(echoes: Echoes) -> None:
+def test_fingerprints_are_bounded_and_the_oldest_go(recall_filter: RecallFilter) -> None:
     """However much is told, so many lines are remembered; what is told again stays young."""
-    echoes.note([CAT])
-    for number in range(MOST_FINGERPRINTS - 1):
-        echoes.note([f"line {number} of many"])
-    assert echoes.without(f"[Memory] {CAT}", "user") == ("", 1)
-    assert echoes.without(f"[Memory] {JOB}", "user")[1] == 0
-    assert echoes.resident_bytes == FINGERPRINT_BYTES * MOST_FINGERPRINTS
-    echoes.note(["one more line"])
-    assert echoes.without(f"[Memory] {CAT}", "user")[1] == 0
+    recall_filter.note([CAT])
+    for number in range(MAX_FINGERPRINTS - 1):
+        recall_filter.note([f"line {number} of many"])
+    assert recall_filter.without(f"[Memory] {CAT}", "user") == ("", 1)
+    assert recall_filter.without(f"[Memory] {JOB}", "user")[1] == 0
+    assert recall_filter.resident_bytes == FINGERPRINT_BYTES * MAX_FINGERPRINTS
+    recall_filter.note(["one more line"])
+    assert recall_filter.without(f"[Memory] {CAT}", "user")[1] == 0

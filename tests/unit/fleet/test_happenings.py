@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.errors import Exhausted
 from ebbtide.events import Event, EventRun
-from ebbtide.fleet.deletion.withdrawal import delete
+from ebbtide.fleet.deletion.deletion import delete
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.memory.network import Network
@@ -135,7 +135,7 @@ def test_broken_links_are_those_that_were_live_before(home: Home) -> None:
 
 
 def _unanswered(task: object) -> object:
-    from ebbtide.fleet.compression.visits import Shortened
+    from ebbtide.fleet.compression.passes import Shortened
 
     return Shortened(task, None, "test")  # type: ignore[arg-type]
 

@@ -13,8 +13,14 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.fleet.runtime.mailbox import MOST_IN_A_TRIP, MOST_TOGETHER, MOST_WEIGHT_TOGETHER, TRIP_S, Mailbox
-from ebbtide.fleet.runtime.notifier import Pulse
+from ebbtide.fleet.runtime.mailbox import (
+    DISPATCH_TIME_S,
+    MAX_GROUP_BYTES,
+    MAX_GROUPED_JOBS,
+    MAX_JOBS_PER_DISPATCH,
+    Mailbox,
+)
+from ebbtide.fleet.runtime.notifier import Notifier
 from tests.support.waiting import eventually
 
 
@@ -285,12 +291,12 @@ async def test_who_goes_away_once_it_has_begun_harms_nobody(pool: ThreadPoolExec
 async def test_no_more_run_as_one_than_the_bounds_allow(pool: ThreadPoolExecutor) -> None:
     """Neither more jobs than the one bound nor more weight than the other; what is heavier runs alone."""
     post = Post(pool)
-    many = [post.put(n) for n in range(MOST_TOGETHER + 1)]
+    many = [post.put(n) for n in range(MAX_GROUPED_JOBS + 1)]
     await post.open()
-    assert [len(group) for group in post.ran] == [MOST_TOGETHER, 1]
+    assert [len(group) for group in post.ran] == [MAX_GROUPED_JOBS, 1]
     await asyncio.gather(*many)
     post = Post(pool)
-    half, heavy = MOST_WEIGHT_TOGETHER // 2, MOST_WEIGHT_TOGETHER * 3
+    half, heavy = MAX_GROUP_BYTES // 2, MAX_GROUP_BYTES * 3
     tasks = [post.put(i, weight=weight) for i, weight in enumerate((half, half, 1, heavy, 1, half))]
     await post.open()
     assert post.ran == [[0, 1], [2], [3], [4, 5]]
@@ -350,14 +356,14 @@ async def test_short_jobs_that_wait_side_by_side_share_a_trip(counting: Counting
         who.set(number)
         return await box.run(lambda: who.get() // (number != 3))
 
-    asked = [asyncio.create_task(ask(number)) for number in range(MOST_IN_A_TRIP + 2)]
+    asked = [asyncio.create_task(ask(number)) for number in range(MAX_JOBS_PER_DISPATCH + 2)]
     await asyncio.sleep(0)
     gate.set()
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert isinstance(outcomes.pop(3), ZeroDivisionError)
-    assert outcomes == [number for number in range(MOST_IN_A_TRIP + 2) if number != 3]
+    assert outcomes == [number for number in range(MAX_JOBS_PER_DISPATCH + 2) if number != 3]
     # One for the blocker, and more than two only where a thread was so slow that the time was over.
-    assert 3 <= counting.trips < MOST_IN_A_TRIP
+    assert 3 <= counting.trips < MAX_JOBS_PER_DISPATCH
     await blocker
     await box.close()
 
@@ -371,7 +377,7 @@ async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: Coun
     def long() -> None:
         begun.set()
         long_gate.wait()
-        time.sleep(TRIP_S * 2)
+        time.sleep(DISPATCH_TIME_S * 2)
 
     longer = asyncio.create_task(box.run(long))
     gone = asyncio.create_task(box.run(lambda: ran.append("gone")))
@@ -431,8 +437,8 @@ async def test_those_taken_along_keep_their_places_in_a_full_box(counting: Count
 
 async def test_a_pulse_wakes_everyone_and_misses_nobody() -> None:
     """Whoever took the next beat before it came is woken, whoever waits too long goes on."""
-    pulse = Pulse()
-    beat = pulse.next_beat()
+    pulse = Notifier()
+    beat = pulse.next_notification()
     pulse.beat()
     await beat.wait(0.01)
     waiting = [asyncio.create_task(pulse.wait()) for _ in range(3)]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(60)
 
 async def test_forgetting_does_not_wait_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With rests of half a minute, forgetting twenty memories would outlast the patience of this test."""
-    monkeypatch.setattr(priority, "LONGEST_REST_S", 30.0)
+    monkeypatch.setattr(priority, "MAX_YIELD_S", 30.0)
     async with service_in(tmp_path) as service:
         await tell(
             service, "ann", *(f"The walnut number {number} fell into the grass." for number in range(20))
@@ -32,5 +32,5 @@ async def test_a_step_rests_while_a_request_runs_elsewhere(tmp_path: Path) -> No
         await tell(service, "ann", "The walnut fell.")
         await settle(service, "ann")
         agent, courteous = opened_agent(service, "ann"), service.fleet.needs.priority
-        assert await agent.run(lambda: courteous.is_anybody_running)
-        assert not await agent.run_step(lambda: courteous.is_anybody_running)
+        assert await agent.run(lambda: courteous.is_request_running)
+        assert not await agent.run_step(lambda: courteous.is_request_running)

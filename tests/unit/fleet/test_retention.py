@@ -176,8 +176,8 @@ def test_steps_are_small_and_go_on_after_a_close(home: Home, monkeypatch: pytest
     """However much is due, a step does little of it; what a close or a kill leaves is done at the next opening."""
     for number in range(12):
         home.remember([(f"{BOAT} Number {number}.", [])], {})
-    monkeypatch.setattr(retention, "MOST_LOOKED_AT", 5)
-    monkeypatch.setattr(retention, "MOST_WITHDRAWN", 2)
+    monkeypatch.setattr(retention, "MAX_READ_PER_STEP", 5)
+    monkeypatch.setattr(retention, "MAX_TEXTS_PER_STEP", 2)
     home.workspace.change_parameters({"retention": "none"})
     gone = [0]
     while home.workspace.sweep(10, lambda: False) and gone[-1] < 6:

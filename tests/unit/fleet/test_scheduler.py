@@ -48,11 +48,11 @@ async def test_a_turn_cut_off_before_it_began_is_given_to_the_next(slices: Slice
     scheduler = Scheduler(slices.run, concurrency=1)
     scheduler.start()
     await settled()
-    scheduler.ask("a")
+    scheduler.enqueue("a")
     await asyncio.sleep(0)  # the turn is given, its task has not run yet
-    await scheduler.withdraw("a")
+    await scheduler.remove("a")
     slices.gate.set()
-    scheduler.ask("b")
+    scheduler.enqueue("b")
     await settled()
     assert slices.ran[-1] == "b"
     assert scheduler.ring.running == ()
@@ -66,7 +66,7 @@ async def test_a_slice_that_fails_costs_nobody_else_a_turn(slices: Slices) -> No
     scheduler = Scheduler(slices.run, concurrency=1)
     scheduler.start()
     for key in "ab":
-        scheduler.ask(key)
+        scheduler.enqueue(key)
     await settled()
     assert slices.ran == ["a", "b"]
     assert (scheduler.tally.slices, scheduler.tally.failed_slices) == (2, 1)
@@ -79,7 +79,7 @@ async def test_no_more_slices_at_a_time_than_allowed(slices: Slices, concurrency
     scheduler = Scheduler(slices.run, concurrency=concurrency)
     scheduler.start()
     for key in range(6):
-        scheduler.ask(key)
+        scheduler.enqueue(key)
     await settled()
     assert slices.running == concurrency
     slices.gate.set()
@@ -94,9 +94,9 @@ async def test_withdrawing_and_stopping_end_what_runs(slices: Slices) -> None:
     scheduler = Scheduler(slices.run, concurrency=2)
     scheduler.start()
     for key in "abc":
-        scheduler.ask(key)
+        scheduler.enqueue(key)
     await settled()
-    await scheduler.withdraw("a")
+    await scheduler.remove("a")
     await settled()
     assert scheduler.ring.running == ("b", "c") or set(scheduler.ring.running) == {"b", "c"}
     await scheduler.stop()

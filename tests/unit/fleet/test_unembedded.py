@@ -11,8 +11,8 @@ import pytest
 
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.archive.unembedded import (
-    MESSAGES_SEEN,
-    TEXTS_AT_ONCE,
+    MAX_MESSAGES_PER_ROUND,
+    TEXTS_PER_ROUND,
     Unembedded,
     Vector,
     keep_vectors,
@@ -115,11 +115,11 @@ def test_a_text_without_a_vector_is_done_too(store: LmdbStore) -> None:
 
 def test_rounds_are_bounded(store: LmdbStore) -> None:
     """A round asks for a bounded number of texts, and the next one goes on behind it."""
-    said(store, *(f"message {place}" for place in range(TEXTS_AT_ONCE + 10)))
+    said(store, *(f"message {place}" for place in range(TEXTS_PER_ROUND + 10)))
     first = work_of(store, A)
-    assert len(first.lacking) == TEXTS_AT_ONCE
+    assert len(first.lacking) == TEXTS_PER_ROUND
     keep(store, first)
-    assert numbers(work_of(store, A)) == list(range(TEXTS_AT_ONCE + 1, TEXTS_AT_ONCE + 11))
+    assert numbers(work_of(store, A)) == list(range(TEXTS_PER_ROUND + 1, TEXTS_PER_ROUND + 11))
 
 
 def test_another_model_begins_anew(store: LmdbStore) -> None:
@@ -227,7 +227,7 @@ def test_a_mark_set_back_is_not_moved_on_by_an_answer_under_way(store: LmdbStore
 
 def test_what_has_vectors_already_is_passed_over(store: LmdbStore) -> None:
     """Behind a mark that was set back only what lacks vectors is asked for, a bounded look at a time."""
-    count = MESSAGES_SEEN + 5
+    count = MAX_MESSAGES_PER_ROUND + 5
     said(store, *(f"message {place}" for place in range(count)))
     while (work := store.read(lambda txn: next_unembedded(txn, A, 0))) is not None:
         keep(store, work)

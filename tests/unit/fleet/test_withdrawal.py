@@ -11,10 +11,10 @@ import pytest
 
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.compression.visits import ShorteningTask
+from ebbtide.fleet.compression.passes import ShorteningTask
 from ebbtide.fleet.deletion import correction, withdrawal
 from ebbtide.fleet.deletion.correction import Correction
-from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Said, outside
+from ebbtide.fleet.deletion.deletion import Deleted, Deletion, UncitedText, outside
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
@@ -35,7 +35,7 @@ def home() -> Iterator[Home]:
     made.close()
 
 
-def delete(home: Home, *wanted: int | Said) -> Deletion:
+def delete(home: Home, *wanted: int | UncitedText) -> Deletion:
     archive = home.store.read(home.workspace.archive)
     return home.workspace.amend(lambda txn: withdrawal.delete(txn, wanted, archive))
 
@@ -102,7 +102,11 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
             correct(home, node_id, " ".join(dice.sample(WORDS, 3)))
         messages = home.store.read(lambda txn: [record.number for record in txn.messages()])
         delete(
-            home, *(Said(number) for number in dice.sample(messages, min(len(messages), dice.randint(0, 2))))
+            home,
+            *(
+                UncitedText(number)
+                for number in dice.sample(messages, min(len(messages), dice.randint(0, 2)))
+            ),
         )
         assert_it_agrees(home)
 
@@ -179,11 +183,11 @@ def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
     text = home.store.read(lambda txn: txn.message_text(txn.message(1)))
     home.store.is_full = True
     with pytest.raises(Exhausted):
-        delete(home, Said(1))
+        delete(home, UncitedText(1))
     home.store.is_full = False
     assert home.store.read(lambda txn: txn.message_text(txn.message(1))) == text
     assert_it_agrees(home)
-    [outcome] = delete(home, Said(1)).outcomes
+    [outcome] = delete(home, UncitedText(1)).outcomes
     assert isinstance(outcome, Deleted) and outcome.links_removed == 0
     assert text.split() == ["…", "|", "tea", "is", "ready", "|"] and outcome.bytes_withdrawn == 5
     assert home.store.read(lambda txn: txn.message_text(txn.message(1))).strip() == "tea is ready"

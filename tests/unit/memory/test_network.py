@@ -13,9 +13,8 @@ from ebbtide.memory.association import fold_relation, reach, recall
 from ebbtide.memory.compression import Verdict, is_due, judge
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
-from ebbtide.memory.speaker import speaker_labels
 from ebbtide.memory.strength import target_length
-from ebbtide.memory.wording import one_line, word_answer, word_dangling, word_memory
+from ebbtide.memory.wording import one_line, speaker_labels, word_answer, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue, Link, Node, ScanState
 
@@ -101,7 +100,7 @@ def test_slots_of_forgotten_nodes_are_dropped_but_not_sought_at_every_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What nothing points at goes once it is much; what links dangle at stays, and is not gone through again."""
-    monkeypatch.setattr(memory_network, "LEAST_DEAD", 4)
+    monkeypatch.setattr(memory_network, "MIN_DEAD", 4)
     drops = 0
     plain = Network._drop_dead
 

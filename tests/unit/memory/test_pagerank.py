@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ebbtide.changes import Change
 from ebbtide.memory import pagerank
 from ebbtide.memory.network import Network
-from ebbtide.memory.pagerank import BACK, LEAST_A_LINK, MOST_ROUNDS, closeness
+from ebbtide.memory.pagerank import BACK, MAX_ROUNDS, MIN_MASS_PER_LINK, closeness
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Link, Node
 
@@ -68,8 +68,8 @@ def by_matrix(links: Sequence[Ends], count: int, start: Sequence[int]) -> np.nda
 def test_what_is_pushed_is_what_the_matrix_says(links: list[Ends], start: list[int]) -> None:
     """On any network, with rounds enough, closeness is the stationary walk less where it was begun."""
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(pagerank, "LEAST_A_LINK", 1e-12)
-        changed.setattr(pagerank, "MOST_ROUNDS", 400)
+        changed.setattr(pagerank, "MIN_MASS_PER_LINK", 1e-12)
+        changed.setattr(pagerank, "MAX_ROUNDS", 400)
         found = told(network(*links), start)
     expected = by_matrix(links, 6, start)
     assert [found.get(n, 0.0) for n in range(1, 7)] == pytest.approx(expected.tolist(), abs=1e-6)
@@ -131,6 +131,6 @@ def test_a_round_follows_a_bounded_number_of_links(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pagerank, "_live_links", counted)
     found = closeness(made, np.array([1, 2, 3]), np.ones(3))
     assert made.links.sorted_count == made.links.rows.count
-    assert 0 < max(followed) <= 1 / LEAST_A_LINK and len(followed) <= MOST_ROUNDS
+    assert 0 < max(followed) <= 1 / MIN_MASS_PER_LINK and len(followed) <= MAX_ROUNDS
     assert sum(followed) < made.links.rows.count
     assert 0 < found.worths.sum() <= 1

@@ -23,13 +23,13 @@ from ebbtide.store.port import ReadTransaction, Store, WriteTransaction
 
 DAY_MS = 86_400_000
 
-MOST_LOOKED_AT = 4000
+MAX_READ_PER_STEP = 4000
 """Messages or nodes looked at in one step, about 10 ms."""
 
-MOST_WITHDRAWN = 200
+MAX_TEXTS_PER_STEP = 200
 """Texts withdrawn in one step, unless its time is over sooner."""
 
-Retold = dict[int, list[PassageEntry]]
+PassageUpdates = dict[int, list[PassageEntry]]
 """Message to the passages it is found by, now that its text is gone."""
 
 
@@ -38,9 +38,9 @@ def before_ms(kept_days: int, now_ms: int) -> int | None:
     return now_ms - kept_days * DAY_MS if kept_days else None
 
 
-def withdraw(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> Retold:
+def withdraw(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> PassageUpdates:
     """Take texts out of the archive; `nodes` are all memories that live of these messages."""
-    told: Retold = {}
+    told: PassageUpdates = {}
     for number in messages:
         record = txn.message(number)
         text = None if record is None else txn.message_text(record)
@@ -64,12 +64,12 @@ def citing(txn: ReadTransaction, change: Change) -> set[int]:
     return {record.number for record in records if record is not None and record.is_withdrawn}
 
 
-def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> Retold | None:
+def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> PassageUpdates | None:
     """Let messages without their text be found by what their memories say after a change, which is written.
 
     None where the passages of one were missing: they are made anew when the archive is loaded.
     """
-    told: Retold = {}
+    told: PassageUpdates = {}
     is_complete = True
     for number in messages:
         record, kept = txn.message(number), txn.passages_of(number)
@@ -104,7 +104,7 @@ class Sweep:
         """Whether the next step withdraws texts."""
         return bool(self._due) and self._next_node is None
 
-    def step(self, store: Store, is_time_up: Callable[[], bool]) -> Retold:
+    def step(self, store: Store, is_time_up: Callable[[], bool]) -> PassageUpdates:
         """Do one step; the messages whose text it withdrew. When it fails, begin a new sweep."""
         if not self._due:
             store.read(self._look)
@@ -122,7 +122,7 @@ class Sweep:
         batches: dict[int, bool] = {}
         self.is_done = True
         for looked_at, record in enumerate(txn.messages(begin)):
-            if looked_at == MOST_LOOKED_AT:
+            if looked_at == MAX_READ_PER_STEP:
                 self.is_done = False
                 break
             if self.before_ms is not None and record.accepted_at_ms >= self.before_ms:
@@ -142,17 +142,19 @@ class Sweep:
         assert self._next_node is not None
         start, self._next_node = self._next_node, None
         for looked_at, node in enumerate(txn.nodes(start)):
-            if looked_at == MOST_LOOKED_AT:
+            if looked_at == MAX_READ_PER_STEP:
                 self._next_node = node.id
                 return
             for message in {source.message for source in node.sources}:
                 if message in self._memories:
                     self._memories[message].append(node.id)
 
-    def _withdraw(self, txn: WriteTransaction, is_time_up: Callable[[], bool]) -> tuple[Retold, list[int]]:
-        told: Retold = {}
+    def _withdraw(
+        self, txn: WriteTransaction, is_time_up: Callable[[], bool]
+    ) -> tuple[PassageUpdates, list[int]]:
+        told: PassageUpdates = {}
         left = list(self._due)
-        while left and len(told) < MOST_WITHDRAWN and not (told and is_time_up()):
+        while left and len(told) < MAX_TEXTS_PER_STEP and not (told and is_time_up()):
             number = left.pop(0)
             nodes = [node for node in map(txn.node, self._memories[number]) if node is not None]
             told |= withdraw(txn, [number], nodes)

@@ -27,10 +27,10 @@ from ebbtide.store.port import ReadTransaction, WriteTransaction
 
 Vector = NDArray[np.float32]
 
-TEXTS_AT_ONCE = 256
+TEXTS_PER_ROUND = 256
 """Texts of a round: one commit for all of them, and as many as are asked again after a kill."""
 
-MESSAGES_SEEN = 2000
+MAX_MESSAGES_PER_ROUND = 2000
 """Most messages looked at in a round: those that have their vectors already are passed over."""
 
 NUMBER_BYTES = 2
@@ -38,7 +38,7 @@ NUMBER_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class MessageToEmbed:
     """A message with the texts of its passages, and these passages as they were: both may change meanwhile."""
 
     record: MessageRecord
@@ -53,7 +53,7 @@ class Unembedded:
     state: EmbeddingState
     since: int
     """How far it had them before."""
-    lacking: tuple[Lacking, ...] = ()
+    lacking: tuple[MessageToEmbed, ...] = ()
 
     @property
     def all_texts(self) -> list[str]:
@@ -78,7 +78,9 @@ def _state(txn: ReadTransaction) -> EmbeddingState:
     if state.dimension or not state.stamp:
         return state
     some = (
-        one.vectors for _, one in islice(txn.embedded_messages(), MESSAGES_SEEN) if one.stamp == state.stamp
+        one.vectors
+        for _, one in islice(txn.embedded_messages(), MAX_MESSAGES_PER_ROUND)
+        if one.stamp == state.stamp
     )
     first = next((vector for vectors in some for vector in vectors if vector), b"")
     return msgspec.structs.replace(state, dimension=len(first) // NUMBER_BYTES)
@@ -100,16 +102,16 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
     last = txn.next_message_number() - 1
     if state.up_to >= last:
         return None
-    lacking: list[Lacking] = []
+    lacking: list[MessageToEmbed] = []
     text_count, up_to = 0, last
     for seen, record in enumerate(txn.messages(state.up_to + 1)):
-        if seen == MESSAGES_SEEN or text_count >= TEXTS_AT_ONCE:
+        if seen == MAX_MESSAGES_PER_ROUND or text_count >= TEXTS_PER_ROUND:
             up_to = record.number - 1
             break
         known = txn.embedded(record.number)
         if known is None or known.stamp != state.stamp:
             kept = txn.passages_of(record.number)
-            lacking.append(Lacking(record, kept, tuple(_spoken(txn, record, kept))))
+            lacking.append(MessageToEmbed(record, kept, tuple(_spoken(txn, record, kept))))
             text_count += len(lacking[-1].texts)
     return Unembedded(msgspec.structs.replace(state, up_to=up_to), state.up_to, tuple(lacking))
 

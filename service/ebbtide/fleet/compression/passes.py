@@ -8,28 +8,91 @@ of. What a visit does to a node is in `memory/compression.py`; who makes steps i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.changes import Change
 from ebbtide.errors import InvalidRequest
-from ebbtide.fleet.compression.visits import (
-    SCANS_PER_COMMIT,
-    SEEN_AHEAD,
-    PassStep,
-    Shortened,
-    ShorteningTask,
-    Visits,
-)
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.ids import NodeId
+from ebbtide.language.port import Processed
 from ebbtide.memory import compression
 from ebbtide.memory.compression import Shortening
 from ebbtide.memory.draft import Draft
-from ebbtide.records import REWRITES_KEPT, AgentCounts, PassState, Rewrite
+from ebbtide.records import REWRITES_KEPT, AgentCounts, PassState, Rewrite, Source
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction, WriteTransaction
+
+SCANS_PER_COMMIT = 20_000
+"""Most visits of a pass in one commit; mostly its time ends it sooner, and the mailbox is looked at."""
+
+MAX_VISITS_PER_GROUP = 5000
+"""Most nodes judged together, about 10 ms: the time is looked at in between."""
+
+MIN_VISITS_PER_GROUP = 64
+"""Visits judged together at first; four times as many as long as none needs a text or is forgotten."""
+
+SEEN_AHEAD = 256
+"""Most visits looked at ahead for texts that will be needed soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShorteningTask:
+    """What a language model needs to shorten a node, and what must still hold when it has."""
+
+    shortening: Shortening
+    text: str
+    prefix: str
+    content: str
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """How a shortening went: `processed` is None when no server answered and the content stays."""
+
+    task: ShorteningTask
+    processed: Processed | None
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """Where compression stands after a step: nothing owed, more to visit, or a text to shorten.
+
+    The first of `tasks` is what the pass waits for; those behind it will be needed soon, as things stand.
+    """
+
+    is_idle: bool
+    tasks: tuple[ShorteningTask, ...] = ()
+
+
+@dataclass(slots=True)
+class Visits:
+    """The order of a pass, and how far it has come."""
+
+    order: NDArray[np.int64]
+    begin: int = 0
+    size: int = field(default_factory=lambda: MIN_VISITS_PER_GROUP)
+    """How many are judged together next."""
+
+    @property
+    def left(self) -> int:
+        """Nodes still to be visited."""
+        return len(self.order) - self.begin
+
+    def next(self, count: int) -> NDArray[np.int64]:
+        """The next nodes to visit, at most `count`."""
+        return self.order[self.begin : self.begin + count]
+
+    def advance(self, visited: int, *, undisturbed: bool) -> None:
+        """So many are done: judge more together as long as none needs a text or is forgotten."""
+        self.begin += visited
+        self.size = min(self.size * 4, MAX_VISITS_PER_GROUP) if undisturbed else MIN_VISITS_PER_GROUP
 
 
 class Passes:

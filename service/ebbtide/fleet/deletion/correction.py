@@ -17,9 +17,9 @@ import msgspec
 from ebbtide.changes import Change
 from ebbtide.errors import NotFound
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.retention import Retold, citing, retell
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, retell
+from ebbtide.fleet.deletion.deletion import Rewritten, prove_going, withdraw
 from ebbtide.fleet.deletion.proofs import Proofs
-from ebbtide.fleet.deletion.withdrawal import Rewritten, prove_going, withdraw
 from ebbtide.ids import NodeId, node_text_id
 from ebbtide.records import MessageRecord, Node, PassageEntry, PersonalSpan, Source
 from ebbtide.store.layout import text_key
@@ -56,7 +56,7 @@ class Corrected:
 
     node: Node
     own: OwnSource | None
-    retold: Retold | None
+    retold: PassageUpdates | None
     """Messages without their text, as memories tell them now."""
     proofs: tuple[bytes, ...]
     """Keyed hashes of what it said before, where it says something else now."""
@@ -71,7 +71,7 @@ class Corrected:
         """None: what was said otherwise is no memory less."""
         return ()
 
-    def shelve(self, archive: Archive) -> None:
+    def update_archive(self, archive: Archive) -> None:
         """Let the archive follow."""
         if self.own is not None:
             for one in self.own.rewritten:

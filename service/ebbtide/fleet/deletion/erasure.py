@@ -19,11 +19,11 @@ from itertools import islice
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of
-from ebbtide.fleet.archive.retention import Retold, citing, retell
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, retell
+from ebbtide.fleet.deletion.deletion import BatchSources, Rewritten, blanked, own_words, said_bytes
 from ebbtide.fleet.deletion.proofs import Proofs
-from ebbtide.fleet.deletion.relation_scrubbing import MOST_UNNAMED, unnamed
-from ebbtide.fleet.deletion.selection import Look, Span
-from ebbtide.fleet.deletion.withdrawal import Mates, Rewritten, blanked, own_words, said_bytes
+from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, unnamed
+from ebbtide.fleet.deletion.selection import SelectionSearch, Span
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.records import Link, MessageRecord, Node
@@ -31,7 +31,7 @@ from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.port import WriteTransaction
 
-MOST_PROOFS = 200
+MAX_PROOFS_PER_STEP = 200
 """Texts erased in one step, so that no record grows without a bound; those of one message stay together."""
 
 
@@ -62,9 +62,9 @@ class ErasureStep:
     """What one step erased, how the state follows it, and what is left to do."""
 
     change: Change
-    retold: Retold | None
+    retold: PassageUpdates | None
     rewritten: list[Rewritten]
-    tombstones: Retold
+    tombstones: PassageUpdates
     tally: Tally
     record: AuditRecord | None
     met: dict[int, bytes]
@@ -77,7 +77,7 @@ class ErasureStep:
         """The messages that lost their text, or a part of it."""
         return sorted({*self.tombstones, *(one.message for one in self.rewritten)})
 
-    def shelve(self, archive: Archive) -> None:
+    def update_archive(self, archive: Archive) -> None:
         """Let the archive follow."""
         for one in self.rewritten:
             archive.rewritten(one.message, one.passages)
@@ -88,7 +88,7 @@ class ErasureStep:
 class Erasure:
     """What is left to erase of a selection."""
 
-    look: Look
+    look: SelectionSearch
     messages: Sequence[int] = ()
     nodes: Sequence[NodeId] = ()
     links: Sequence[Link] = ()
@@ -97,7 +97,7 @@ class Erasure:
     """What proves each message as it was before anything of it went: its words may go in several steps."""
 
     @classmethod
-    def of(cls, look: Look, links: Sequence[Link] = ()) -> Erasure:
+    def of(cls, look: SelectionSearch, links: Sequence[Link] = ()) -> Erasure:
         """All that a look found, and the links whose names tell of it."""
         return cls(look, sorted([*look.whole, *look.spans]), list(look.nodes), links)
 
@@ -113,8 +113,8 @@ class Erasure:
         step, kinds = _Step(txn, self.look, Proofs(txn.make_proof_key()), self.met), self.look.wanted.kinds
         if not self.messages and not self.nodes:
             # The network has followed by now: links of what is gone are not there any more.
-            change = unnamed(network, self.links[:MOST_UNNAMED])
-            return step.end(entry, kinds, ((), (), self.links[MOST_UNNAMED:]), change)
+            change = unnamed(network, self.links[:MAX_SCRUBBED_LINKS])
+            return step.end(entry, kinds, ((), (), self.links[MAX_SCRUBBED_LINKS:]), change)
         messages, nodes = iter(self.messages), iter(self.nodes)
         message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
         # Memories that are named come when the messages are through: they went with them, most of them.
@@ -135,20 +135,20 @@ class _Step:
     """One step in its transaction."""
 
     txn: WriteTransaction
-    look: Look
+    look: SelectionSearch
     proofs: Proofs
     met_before: Mapping[int, bytes]
     met: dict[int, bytes] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     rewritten: dict[int, Rewritten] = field(default_factory=dict)
-    tombstones: Retold = field(default_factory=dict)
+    tombstones: PassageUpdates = field(default_factory=dict)
     gone: list[NodeId] = field(default_factory=list)
     without_text: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
     since: dict[int, list[Node]] | None = None
     blank_spans: dict[int, list[Span]] = field(default_factory=dict)
     """Stretches of messages to overwrite at the end of the step: once for each message, however many memories go."""
-    mates: Mates = field(default_factory=Mates)
+    mates: BatchSources = field(default_factory=BatchSources)
 
     def erase(
         self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
@@ -157,7 +157,7 @@ class _Step:
         for name in names:
             erase(name)
             yield name
-            if len(self.proofs.found) >= MOST_PROOFS or is_time_up():
+            if len(self.proofs.found) >= MAX_PROOFS_PER_STEP or is_time_up():
                 return
 
     def message(self, number: int) -> None:

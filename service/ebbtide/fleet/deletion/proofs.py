@@ -16,7 +16,7 @@ from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.store.chain import proof_of
 from ebbtide.store.port import ReadTransaction
 
-MOST_SENTENCES = 1000
+MAX_SENTENCES = 1000
 """Sentences of one text that are hashed one by one: the text as a whole is, however many it has."""
 
 
@@ -29,7 +29,7 @@ class Proofs:
 
     def add(self, text: str) -> None:
         """Hash a text that goes, and its sentences."""
-        for one in (text, *islice(sentences_of(text), MOST_SENTENCES)):
+        for one in (text, *islice(sentences_of(text), MAX_SENTENCES)):
             if one.strip():
                 self.found[proof_of(self.key, one)] = None
 

@@ -20,7 +20,7 @@ from itertools import chain
 import numpy as np
 
 from ebbtide.changes import Change
-from ebbtide.fleet.deletion.selection import Look
+from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.digestion import NEIGHBOUR_NAMES
@@ -28,20 +28,20 @@ from ebbtide.memory.network import LinkState, Network
 from ebbtide.records import Link
 from ebbtide.store.port import ReadTransaction
 
-MOST_UNNAMED = 1000
+MAX_SCRUBBED_LINKS = 1000
 """Links that lose their names in one step, so that none takes long."""
 
-TELLS_NOTHING = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values())})
+NEUTRAL_RELATIONS = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values())})
 """Names that were made from nothing that anybody said."""
 
 
-def telling_links(txn: ReadTransaction, network: Network, look: Look) -> list[Link]:
+def links_to_scrub(txn: ReadTransaction, network: Network, look: SelectionSearch) -> list[Link]:
     """The links whose names tell of what a look has found.
 
     Those at memories that go are among them: such a memory may fade before its turn comes, and then they stay.
     """
     topic, names = look.wanted.topic, network.relations
-    tells = np.array([name not in TELLS_NOTHING for name in names], dtype=np.bool_)
+    tells = np.array([name not in NEUTRAL_RELATIONS for name in names], dtype=np.bool_)
     if not tells.any():
         return []
     is_about = np.array([topic is not None and topic.is_named_in(name) for name in names], dtype=np.bool_)
@@ -63,7 +63,7 @@ def telling_links(txn: ReadTransaction, network: Network, look: Look) -> list[Li
     return [link for link, _ in network.link_states(rows) if is_told(link)]
 
 
-def staying(links: Sequence[Link], network: Network, look: Look) -> int:
+def kept_link_count(links: Sequence[Link], network: Network, look: SelectionSearch) -> int:
     """How many of these links stay without their names, rather than go with a memory."""
     going = {node_id for node_id in look.nodes if node_id in network}
     return sum(1 for link in links if link.source not in going and link.target not in going)
@@ -101,13 +101,13 @@ def _among(node_ids: Collection[NodeId]) -> Callable[[Array], Array]:
     return lambda targets: np.isin(targets, known)
 
 
-def _came_from(look: Look, targets: Array) -> Array:
+def _came_from(look: SelectionSearch, targets: Array) -> Array:
     """Which of these forgotten memories came, or may have come, from what is erased."""
     found = _among(look.once_made)(targets)
     return found | ~_among(look.made_elsewhere)(targets) if look.is_unsure else found
 
 
-def _is_picked(txn: ReadTransaction, look: Look, link: Link) -> bool:
+def _is_picked(txn: ReadTransaction, look: SelectionSearch, link: Link) -> bool:
     """Whether either end of a link comes from a message to which a topic is narrowed."""
     ends = (txn.node(link.source), txn.node(link.target))
     return any(look.is_picked(source.message) for node in ends if node is not None for source in node.sources)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ebbtide.fleet.deletion.withdrawal import Mates, own_words, said_bytes, without
+from ebbtide.fleet.deletion.deletion import BatchSources, own_words, said_bytes, without
 from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.records import Batch, MessageRecord, Node
@@ -24,10 +24,10 @@ from ebbtide.retrieval.topic import Topic
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.port import ReadTransaction
 
-MOST_LOOKED_AT = 1000
+MAX_READ_PER_STEP = 1000
 """Messages or nodes looked at in one step, unless its time is over sooner."""
 
-LEAST_TOLD_BYTES = 12
+MIN_SENTENCE_BYTES = 12
 """A sentence shorter than this is no clue to anything when it was said elsewhere too: "Yes, please."."""
 
 MOST_TOLD = 1000
@@ -117,7 +117,7 @@ class Selection:
 
 
 @dataclass(slots=True)
-class Look:
+class SelectionSearch:
     """A selection looked up; what it found so far."""
 
     wanted: Selection
@@ -179,7 +179,7 @@ class Look:
         numbers = stages[self._stage](txn)
         for count, number in enumerate(numbers, 1):
             self._begin = number + 1
-            if count == MOST_LOOKED_AT or is_time_up():
+            if count == MAX_READ_PER_STEP or is_time_up():
                 return
         self._stage, self._begin = self._stage + 1, 0
         self.is_done = self._stage == len(stages)
@@ -234,7 +234,7 @@ class Look:
         self._note(node.content.removeprefix(node.prefix))
 
     def _words_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
-        mates = Mates()
+        mates = BatchSources()
         for node_id in sorted(one for one in self.named if one >= self._begin):
             node = txn.node(node_id)
             for number, spans in own_words(txn, node, self.nodes, mates).items() if node is not None else ():
@@ -398,5 +398,5 @@ def _telling(text: str) -> Iterator[str]:
     """The sentences of a text that are long enough to tell something."""
     for sentence in sentences_of(text):
         told = sentence.strip()
-        if len(told.encode()) >= LEAST_TOLD_BYTES:
+        if len(told.encode()) >= MIN_SENTENCE_BYTES:
             yield told

@@ -35,7 +35,7 @@ class PolicyChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class IncomingBatch:
     """A batch to be accepted, with its messages, their texts and the hash that its idempotency key stands for."""
 
     batch: Batch
@@ -65,7 +65,7 @@ class Accepted:
     """Its messages as they are stored; none where nothing was stored again."""
 
 
-def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Accepted | Exception:
+def accept(txn: WriteTransaction, arrival: IncomingBatch, max_queue_size: int) -> Accepted | Exception:
     """Put a batch into the inbox; its numbers are given here. A refusal is returned, not raised.
 
     A known idempotency key answers with the first batch; nothing is stored again.

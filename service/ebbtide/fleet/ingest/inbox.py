@@ -15,10 +15,10 @@ from ebbtide.bounds import MAX_COUNT
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.events import EventKind
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.retention import Retold, withdraw
-from ebbtide.fleet.ingest.admission import Accepted, Arrival, PolicyChanged, accept
+from ebbtide.fleet.archive.retention import PassageUpdates, withdraw
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
 from ebbtide.fleet.state.agent_state import State
-from ebbtide.fleet.state.event_builder import batch_run, happenings
+from ebbtide.fleet.state.event_builder import batch_run, build_events
 from ebbtide.ids import NodeId
 from ebbtide.memory import digestion
 from ebbtide.memory.digestion import NewMemory
@@ -26,10 +26,10 @@ from ebbtide.records import Batch, BatchState, MessageRecord
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 
-LONGEST_PAUSE_MS = 600_000
+MAX_PAUSE_MS = 600_000
 """Most that `language.retry_cap_ms` may be: nobody is put off for longer."""
 
-LEAST_KEPT = 100
+MIN_KEPT = 100
 """So many statuses and receipts stay however old they are: a clock that was set forward makes all of them old."""
 
 PRUNED_PER_DIGEST = 32
@@ -71,7 +71,7 @@ class Inbox:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+    def accept(self, arrivals: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
         """Store batches in the inbox, all in one commit; what became of each.
 
         Each fares as if they came one after the other: what refuses one leaves the others alone, and a key finds its
@@ -83,7 +83,7 @@ class Inbox:
         self._shelve(arrivals, outcomes)
         return outcomes
 
-    def _accept_all(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+    def _accept_all(self, arrivals: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
         try:
             return self._state.store.write(lambda txn: [self._accept(txn, arrival) for arrival in arrivals])
         except Exhausted:
@@ -91,32 +91,32 @@ class Inbox:
                 raise
         return [self._accept_alone(arrival) for arrival in arrivals]
 
-    def _shelve(self, arrivals: Sequence[Arrival], outcomes: Sequence[Accepted | Exception]) -> None:
+    def _shelve(self, arrivals: Sequence[IncomingBatch], outcomes: Sequence[Accepted | Exception]) -> None:
         """Let the archive follow what was committed; where that fails it is loaded anew when it is needed."""
 
-        def shelve(archive: Archive) -> None:
+        def update_archive(archive: Archive) -> None:
             for arrival, outcome in zip(arrivals, outcomes, strict=True):
                 if isinstance(outcome, Accepted) and outcome.records:
                     spoken = zip(arrival.texts, outcome.records, strict=True)
                     passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
                     archive.accepted(outcome.records, passages, arrival.metadata)
 
-        self._state.open_archive.follow(shelve)
+        self._state.open_archive.follow(update_archive)
 
-    def _accept(self, txn: WriteTransaction, arrival: Arrival) -> Accepted | Exception:
+    def _accept(self, txn: WriteTransaction, arrival: IncomingBatch) -> Accepted | Exception:
         parameters = self._state.parameters
         if arrival.pii not in (None, parameters.pii):
             return PolicyChanged()
         return accept(txn, arrival, parameters.max_queue_size)
 
-    def _accept_alone(self, arrival: Arrival) -> Accepted | Exception:
+    def _accept_alone(self, arrival: IncomingBatch) -> Accepted | Exception:
         try:
             return self._state.store.write(lambda txn: self._accept(txn, arrival))
         except Exception as error:
             # Those before it may be stored: what goes wrong from now on is this one's alone.
             return error
 
-    def next_task(self, now_ms: int, longest_pause_ms: int = LONGEST_PAUSE_MS) -> DigestTask | int | None:
+    def next_task(self, now_ms: int, longest_pause_ms: int = MAX_PAUSE_MS) -> DigestTask | int | None:
         """The next batch to digest; how long to wait (ms) when all are put off; None when none waits.
 
         One that is put off for longer than the longest pause was put off before the clock was set back: it is due.
@@ -174,11 +174,11 @@ class Inbox:
         )
         new = {node.id: index for index, node in enumerate(change.nodes)}
         runs = [
-            *happenings(self._state.network, change),
+            *build_events(self._state.network, change),
             batch_run(EventKind.BATCH_DIGESTED, batch, len(new)),
         ]
 
-        def write(txn: WriteTransaction) -> Retold:
+        def write(txn: WriteTransaction) -> PassageUpdates:
             placed = msgspec.structs.replace(change, nodes=list(change.nodes))
             for node_id, index in new.items():
                 own_text = drafts[index].own_text
@@ -195,7 +195,7 @@ class Inbox:
                 keep=retention.keep,
                 older_than_ms=retention.older_than_ms,
                 most=PRUNED_PER_DIGEST,
-                least=LEAST_KEPT,
+                least=MIN_KEPT,
             )
             if self._state.parameters.kept_days != 0:
                 return {}

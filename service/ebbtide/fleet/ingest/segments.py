@@ -13,7 +13,7 @@ from itertools import accumulate
 from ebbtide.fleet.ingest.inbox import DigestTask, Draftable
 from ebbtide.language.port import Processed, Segment, Utterance
 from ebbtide.memory.digestion import NewMemory
-from ebbtide.memory.speaker import speaker_labels
+from ebbtide.memory.wording import speaker_labels
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import MessageRecord, Source
 
@@ -40,7 +40,7 @@ class ByteOffsets:
         return self._known[message][index] + len(text[index * STRIDE : place].encode())
 
 
-def told_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
+def digestible_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
     """Indices of the messages of a batch that become memories."""
     return [
         index

@@ -106,7 +106,7 @@ class Recollected:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardMessage:
     """A message, its text unless that is gone, and the memories made from it that live."""
 
     record: MessageRecord

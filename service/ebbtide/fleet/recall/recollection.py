@@ -25,7 +25,7 @@ from ebbtide.fleet.recall.recollected import (
     LIVING,
     PENDING,
     Cited,
-    Heard,
+    HeardMessage,
     Hit,
     Recollected,
     Wanted,
@@ -49,13 +49,13 @@ from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
 
-FEWEST_CANDIDATES = 20
+MIN_CANDIDATES = 20
 """Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
 
-FEWEST_FOR_A_BUDGET = 100
+MIN_CANDIDATES_FOR_BUDGET = 100
 """Passages looked at where a budget decides: small ones fill what large ones leave."""
 
-MOST_FOR_A_BUDGET = 1000
+MAX_CANDIDATES_FOR_BUDGET = 1000
 """And no more: choosing among them takes as long as they are many times those chosen."""
 
 FADING_MS = 14 * 86_400_000
@@ -72,7 +72,7 @@ BUDGETS_LOOKED_AT = 3
 
 
 @dataclass(slots=True)
-class Recollector:
+class QueryRunner:
     """Answers one question on one agent, inside one read transaction."""
 
     txn: ReadTransaction
@@ -84,7 +84,7 @@ class Recollector:
     texts: TextWorkers = INLINE
     _batches: dict[int, bool] = field(default_factory=dict)
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
-    _messages: dict[int, Heard | None] = field(default_factory=dict)
+    _messages: dict[int, HeardMessage | None] = field(default_factory=dict)
 
     def answer(self, wanted: Wanted) -> Recollected:
         """The best memories for a question, best first."""
@@ -115,9 +115,9 @@ class Recollector:
             allowed=self._allowed(wanted),
             without=wanted.without,
         )
-        most = wanted.max_results * 3 // 2 + FEWEST_CANDIDATES
+        most = wanted.max_results * 3 // 2 + MIN_CANDIDATES
         if wanted.token_budget is not None:
-            most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
+            most = min(max(most, MIN_CANDIDATES_FOR_BUDGET), MAX_CANDIDATES_FOR_BUDGET)
         ranking = rank(shelf, self.archive.words, asked, most)
         archive = "always" if wanted.include_archive else "never"
         if wanted.archive_when_needed:
@@ -264,7 +264,7 @@ class Recollector:
             found.append(one)
             if wanted.token_budget is not None:
                 tokens += self.count_tokens(one.content)
-                if tokens > BUDGETS_LOOKED_AT * wanted.token_budget and len(found) >= FEWEST_CANDIDATES:
+                if tokens > BUDGETS_LOOKED_AT * wanted.token_budget and len(found) >= MIN_CANDIDATES:
                     break
         return found
 
@@ -293,7 +293,7 @@ class Recollector:
         ids = tuple(node.id for node in living)
         return Hit(passage, heard.record.number, ids, content, state, source, score, label=label)
 
-    def _heard(self, message: int) -> Heard | None:
+    def _heard(self, message: int) -> HeardMessage | None:
         """A message with its text and the memories of it that live; read once for all its passages."""
         if message not in self._messages:
             said = self._said(message)
@@ -301,7 +301,7 @@ class Recollector:
                 self._messages[message] = None
             else:
                 made = map(self.txn.node, self.archive.memories_of(message))
-                self._messages[message] = Heard(*said, [node for node in made if node is not None])
+                self._messages[message] = HeardMessage(*said, [node for node in made if node is not None])
         return self._messages[message]
 
     def _said(self, message: int) -> tuple[MessageRecord, str | None] | None:

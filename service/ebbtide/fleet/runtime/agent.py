@@ -29,11 +29,11 @@ from ebbtide.clock import Clock
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import unembedded_count
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
-from ebbtide.fleet.ingest.admission import Accepted, Arrival
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
 from ebbtide.fleet.runtime.digest import Digest, DigestPolicy
 from ebbtide.fleet.runtime.embedding import Embedding
 from ebbtide.fleet.runtime.mailbox import Mailbox
-from ebbtide.fleet.runtime.retention_task import Sweeper
+from ebbtide.fleet.runtime.retention_task import RetentionTask
 from ebbtide.fleet.runtime.slice import JOB_BUDGET_S, Budget, Compressor
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EVENTS_KEEP
@@ -84,7 +84,7 @@ class Agent:
         workspace: Workspace,
         counts: AgentCounts,
         needs: AgentNeeds,
-        ask_for_turn: Callable[[AgentId], None],
+        request_turn: Callable[[AgentId], None],
     ) -> None:
         self.id = agent_id
         self.workspace = workspace
@@ -96,9 +96,11 @@ class Agent:
             needs.fallback,
             needs.clock,
             needs.digest_policy,
-            on_digested=self._digested,
+            on_digested=self._on_digested,
         )
-        self.sweeper = Sweeper(workspace, self.mailbox, needs.clock, needs.priority.yield_to_requests)
+        self.retention_task = RetentionTask(
+            workspace, self.mailbox, needs.clock, needs.priority.yield_to_requests
+        )
         self.users = 0
         self.last_used_s = needs.clock.monotonic_s()
         self.counts = counts
@@ -107,7 +109,7 @@ class Agent:
         """What the network holds in memory, as of the latest look."""
         self._loop = asyncio.get_running_loop()
         self._needs = needs
-        self._ask_for_turn = ask_for_turn
+        self._request_turn = request_turn
         self._compressor = Compressor(
             workspace,
             self.mailbox,
@@ -122,7 +124,7 @@ class Agent:
         """As of the latest look, which is part of every job that may fill it: False where that is not known."""
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0 or workspace.is_compaction_due
         self.embedding: Embedding | None = None
-        self._working = [in_background(self.digest.run()), in_background(self.sweeper.run())]
+        self._working = [in_background(self.digest.run()), in_background(self.retention_task.run())]
         if needs.embedder is not None:
             self.embedding = Embedding(
                 workspace,
@@ -131,12 +133,12 @@ class Agent:
                 needs.embedding_gate,
                 needs.asking.patience,
                 lambda: Budget(needs.clock, JOB_BUDGET_S, needs.priority.yield_to_requests),
-                on_embedded=self.digest.progressed.beat,
+                on_embedded=self.digest.progressed.notify,
                 metrics=needs.metrics,
             )
             self._working.append(in_background(self.embedding.run()))
         if counts.owed_passes > 0:
-            ask_for_turn(agent_id)
+            request_turn(agent_id)
 
     @property
     def is_idle(self) -> bool:
@@ -144,11 +146,11 @@ class Agent:
         return self.users == 0 and self.mailbox.is_idle and not self._has_work
 
     @property
-    def rules(self) -> LanguageModel:
+    def builtin_model(self) -> LanguageModel:
         """The built-in model: what is worked out by rules needs no server, and is done beside the event loop."""
         return self._needs.fallback
 
-    def look(self) -> int:
+    def measure(self) -> int:
         """What the network holds in memory; looked at between two jobs only, since a job may be changing it."""
         if self.mailbox.is_idle:
             self.derived_bytes = self.workspace.resident_bytes
@@ -179,12 +181,12 @@ class Agent:
     async def amend(self, job: Callable[[], T]) -> T:
         """Run a job that changes what was said; what is left of it is embedded again, or swept."""
         amended = await self.run(job)
-        self.sweeper.notice()
+        self.retention_task.notice()
         if self.embedding is not None:
             self.embedding.notice()
         return amended
 
-    async def accept(self, arrival: Arrival) -> Accepted:
+    async def accept(self, arrival: IncomingBatch) -> Accepted:
         """Store a batch durably, note that there is work, wake the digest.
 
         Batches that wait side by side are stored in one commit.
@@ -192,10 +194,10 @@ class Agent:
         accepted = await self.mailbox.run_together(
             self._accept, arrival, weight=arrival.weight, timeout_s=self._needs.request_timeout_s
         )
-        self.digest.comes_from(accepted.batch.number, origin())
+        self.digest.set_origin(accepted.batch.number, origin())
         return accepted
 
-    def _accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+    def _accept(self, arrivals: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
         outcomes = self._make_busy(partial(self.workspace.inbox.accept, arrivals))
         for outcome in outcomes:
             if isinstance(outcome, Accepted) and outcome.records:
@@ -207,7 +209,7 @@ class Agent:
         store = self.workspace.store
         return await self.run(lambda: store.read(lambda txn: txn.next_batch_number())) - 1
 
-    async def caught_up(self, patience_s: float, is_over: Callable[[], bool]) -> None:
+    async def wait_for_digest(self, patience_s: float, is_over: Callable[[], bool]) -> None:
         """Wait until what was accepted before is digested, unless that would take too long.
 
         Not at all while the digest is held up by a failure, while all that is left is put off, or when this
@@ -217,7 +219,7 @@ class Agent:
         deadline_s = clock.monotonic_s() + patience_s
         last: int | None = None
         while patience_s > 0 and not self._inbox_is_empty:
-            progressed = digest.progressed.next_beat()
+            progressed = digest.progressed.next_notification()
             if digest.is_held_up or self._needs.asking.troubled or digest.recent_s > patience_s:
                 return
             if is_over():
@@ -267,8 +269,8 @@ class Agent:
     async def compact(self) -> None:
         """Leave no byte of what was erased in the agent's files; whoever waits for the agent waits for that."""
         await self.run(partial(self._make_busy, self.workspace.compact))
-        self.digest.progressed.beat()
-        self.sweeper.notice()
+        self.digest.progressed.notify()
+        self.retention_task.notice()
 
     async def retry(self, number: int) -> Batch | None:
         """Put a parked batch back into the inbox and wake the digest."""
@@ -295,11 +297,11 @@ class Agent:
             if self._has_work:
                 self._loop.call_soon_threadsafe(self._wake)
 
-    def _digested(self) -> None:
-        self._ask_for_turn(self.id)
-        self._notice_retold()
+    def _on_digested(self) -> None:
+        self._request_turn(self.id)
+        self._wake_embedding()
 
-    def _notice_retold(self) -> None:
+    def _wake_embedding(self) -> None:
         """Memories may have changed that tell messages without their text: these are embedded again."""
         if self.embedding is not None and self.workspace.parameters.kept_days is not None:
             self.embedding.notice()
@@ -309,15 +311,15 @@ class Agent:
         if self.embedding is not None:
             self.embedding.notice()
         if self.counts.owed_passes > 0:
-            self._ask_for_turn(self.id)
+            self._request_turn(self.id)
 
     async def run_slice(self) -> bool:
         """One turn at compression; whether more is owed. Afterwards look whether anything is left to do."""
         owes_more = await self._compressor.run_slice()
         if not owes_more:
             await self.mailbox.run(self._settle)
-        self.digest.progressed.beat()
-        self._notice_retold()
+        self.digest.progressed.notify()
+        self._wake_embedding()
         return owes_more
 
     def _settle(self) -> None:
@@ -342,7 +344,7 @@ class Agent:
             work.cancel()
         await asyncio.gather(*self._working, return_exceptions=True)
         await self.mailbox.close()
-        self.digest.progressed.beat()
+        self.digest.progressed.notify()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._needs.pool, self._close_store)
 

@@ -18,7 +18,7 @@ from ebbtide.store.directory.data_directory import DataDirectory, directory_name
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class AgentQuota:
     """At most so many agents of those that are covered."""
 
     covers: Callable[[str], bool]
@@ -42,7 +42,7 @@ def agents_within(
             yield directory, meta
 
 
-class Newcomers:
+class PendingCreations:
     """Agents that are coming into being, in the order they came."""
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class Newcomers:
             del self._arriving[agent_id]
 
 
-def refuse_beyond(allowance: Allowance, data: DataDirectory, arriving: Iterable[AgentId]) -> None:
+def check_agent_quota(agent_quota: AgentQuota, data: DataDirectory, arriving: Iterable[AgentId]) -> None:
     """QUOTA_REACHED when there are as many agents as there may be. Blocks."""
-    present = {directory for directory, _ in agents_within(data, allowance.covers)}
-    present |= {directory_name(agent_id) for agent_id in arriving if allowance.covers(agent_id)}
-    if len(present) >= allowance.most:
+    present = {directory for directory, _ in agents_within(data, agent_quota.covers)}
+    present |= {directory_name(agent_id) for agent_id in arriving if agent_quota.covers(agent_id)}
+    if len(present) >= agent_quota.most:
         raise Exhausted(
             f"the key has {len(present)} agents and may have {allowance.most}; nothing was stored",
             reason="QUOTA_REACHED",
-            metadata={"quota": "agents", "limit": str(allowance.most), "held": str(len(present))},
+            metadata={"quota": "agents", "limit": str(agent_quota.most), "held": str(len(present))},
         )

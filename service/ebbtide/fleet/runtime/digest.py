@@ -20,9 +20,9 @@ from typing import Any
 from ebbtide.clock import Clock
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, Draftable, Retention
-from ebbtide.fleet.ingest.segments import ByteOffsets, label_of, memory_of, told_messages, utterances
+from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, label_of, memory_of, utterances
 from ebbtide.fleet.runtime.mailbox import Mailbox
-from ebbtide.fleet.runtime.notifier import Pulse
+from ebbtide.fleet.runtime.notifier import Notifier
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id
 from ebbtide.language.port import (
@@ -45,7 +45,7 @@ SMOOTHING = 0.3
 
 HOUR_MS = 3_600_000
 
-MOST_ORIGINS = 1000
+MAX_ORIGINS = 1000
 """Traced batches whose requests are remembered until their digest."""
 
 NO_SERVER = "no model server answers"
@@ -66,7 +66,7 @@ class Progress:
     """What the model has answered about one batch so far."""
 
     batch: Batch
-    heard: list[Utterance]
+    utterances_of: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
     drafts: list[Draftable] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Digest:
         self._agent_id = workspace.identity.agent_id
         self.origins: dict[int, str] = {}
         """Where batches came from that are traced: their digest is told below the request that brought them."""
-        self.in_hand: int | None = None
+        self.current_batch: int | None = None
         """Number of the batch being digested."""
         self.recent_s = 0.0
         """Running average of how long a digest takes."""
@@ -111,7 +111,7 @@ class Digest:
         """Whether the digest sleeps over a failure: nobody should wait for it."""
         self.held_up_by = ""
         """Over which; nothing while it goes on."""
-        self.progressed = Pulse()
+        self.progressed = Notifier()
         """Beats whenever a batch is digested, put off or parked."""
 
     @property
@@ -121,9 +121,9 @@ class Digest:
             return 0.0
         return max(0.0, (self._clock.now_ms() - self._oldest_ms) / 1000)
 
-    def comes_from(self, number: int, origin: str) -> None:
+    def set_origin(self, number: int, origin: str) -> None:
         """Remember the request that brought a batch, for as long as there is room."""
-        if origin and len(self.origins) < MOST_ORIGINS:
+        if origin and len(self.origins) < MAX_ORIGINS:
             self.origins[number] = origin
 
     def notice(self) -> None:
@@ -135,30 +135,30 @@ class Digest:
         while True:
             try:
                 await self._once()
-                self._go_on()
+                self._reset_failures()
             except ModelUnavailable as error:
-                await self._hold(error.retry_after_s, NO_SERVER, str(error))
+                await self._wait_after_failure(error.retry_after_s, NO_SERVER, str(error))
             except EbbtideError as error:
                 # Not the batch's fault: a full disk, for instance. It stays at the head.
-                await self._hold(error.retry_after_s, "the store refused", error.reason)
+                await self._wait_after_failure(error.retry_after_s, "the store refused", error.reason)
             except Exception as error:
                 # A fault of ours must not end the digest: what waits would wait for ever.
                 self._log.error("digest failed", exc_info=error)
-                await self._hold(None, "a fault of ours", type(error).__name__)
+                await self._wait_after_failure(None, "a fault of ours", type(error).__name__)
 
-    def _go_on(self) -> None:
+    def _reset_failures(self) -> None:
         self._failures = 0
         self.is_held_up = False
         self.held_up_by = ""
 
-    async def _hold(self, pause_s: float | None, why: str, detail: str) -> None:
+    async def _wait_after_failure(self, pause_s: float | None, why: str, detail: str) -> None:
         self._failures += 1
         self.is_held_up = True
         self.held_up_by = why
-        self.in_hand = None
+        self.current_batch = None
         pause_s = pause_s or self._asking.patience.pause_s(self._failures)
         self._log.warning("digest waits", why=why, detail=detail, pause_s=pause_s)
-        self.progressed.beat()
+        self.progressed.notify()
         await asyncio.sleep(pause_s)
 
     async def _once(self) -> None:
@@ -172,9 +172,9 @@ class Digest:
             await self._digest(task)
             return
         # The store answers again: a failure before is over, also where no batch waits.
-        self._go_on()
+        self._reset_failures()
         self._oldest_ms = None
-        self.progressed.beat()
+        self.progressed.notify()
         try:
             async with asyncio.timeout(None if task is None else task / 1000):
                 await self._arrived.wait()
@@ -182,16 +182,16 @@ class Digest:
             return
 
     async def _digest(self, task: DigestTask) -> None:
-        self.in_hand = task.batch.number
+        self.current_batch = task.batch.number
         with span(
             "digest", parent=self.origins.pop(task.batch.number, ""), agent_id=self._agent_id
-        ) as told_of:
-            told_of.set("batch_id", batch_text_id(task.batch.number))
-            await self._work_off(task)
+        ) as digest_span:
+            digest_span.set("batch_id", batch_text_id(task.batch.number))
+            await self._digest_batch(task)
         self._on_digested()
-        self.progressed.beat()
+        self.progressed.notify()
 
-    async def _work_off(self, task: DigestTask) -> None:
+    async def _digest_batch(self, task: DigestTask) -> None:
         begun_s = self._clock.monotonic_s()
         try:
             count = await self._turn_into_memories(task)
@@ -199,15 +199,15 @@ class Digest:
             raise
         except TextTooComplex as error:
             # Every further round would take as long and end in the same way.
-            await self._put_off(task, str(error), park_after=1)
+            await self._defer(task, str(error), park_after=1)
         except BadReply as error:
-            await self._put_off(task, str(error))
+            await self._defer(task, str(error))
         except BatchChanged:
             self._progress = None
         except Exception as error:
             # A fault of ours must neither stop the digest nor lose the batch.
             self._log.error("digest failed", batch_id=batch_text_id(task.batch.number), exc_info=error)
-            await self._put_off(task, f"internal error: {type(error).__name__}")
+            await self._defer(task, f"internal error: {type(error).__name__}")
         else:
             took_s = self._clock.monotonic_s() - begun_s
             self.recent_s += SMOOTHING * (took_s - self.recent_s) if self.recent_s else took_s
@@ -220,7 +220,7 @@ class Digest:
             )
             self._progress = None
         finally:
-            self.in_hand = None
+            self.current_batch = None
 
     async def _turn_into_memories(self, task: DigestTask) -> int:
         """Segment, process, relate, commit; how many memories the batch became."""
@@ -247,18 +247,18 @@ class Digest:
     def _resume(self, task: DigestTask) -> Progress:
         if self._progress is None or self._progress.batch != task.batch:
             parameters = self._workspace.parameters
-            indices = told_messages(task, parameters)
-            heard = utterances(task, indices, parameters)
-            self._progress = Progress(task.batch, heard, indices)
+            indices = digestible_messages(task, parameters)
+            utterances_of = utterances(task, indices, parameters)
+            self._progress = Progress(task.batch, utterances_of, indices)
         return self._progress
 
     async def _segment(self, progress: Progress) -> None:
         if progress.segments is None:
             progress.segments = []
-            if progress.heard:
+            if progress.utterances_of:
                 limit = self._workspace.parameters.segment_max_chars
                 try:
-                    progress.segments = await self._asking.segment(progress.heard, max_chars=limit)
+                    progress.segments = await self._asking.segment(progress.utterances_of, max_chars=limit)
                 except BaseException:
                     progress.segments = None
                     raise
@@ -266,10 +266,10 @@ class Digest:
     async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
         assert progress.segments is not None
         records = [task.records[i] for i in progress.indices]
-        offsets = ByteOffsets(progress.heard)
+        offsets = ByteOffsets(progress.utterances_of)
         waiting: list[TextToProcess] = []
         for segment in progress.segments[len(progress.drafts) :]:
-            prefix = label_of(segment, progress.heard)
+            prefix = label_of(segment, progress.utterances_of)
             waiting.append((prefix + segment.text, prefix, None))
         while waiting:
             answers = await self._first_processed(waiting)
@@ -277,7 +277,9 @@ class Digest:
             # A few at a time: all of a long batch at once would hold up everybody else.
             for processed in answers:
                 segment = progress.segments[len(progress.drafts)]
-                progress.drafts.append(memory_of(segment, processed, progress.heard, records, offsets))
+                progress.drafts.append(
+                    memory_of(segment, processed, progress.utterances_of, records, offsets)
+                )
         return progress.drafts
 
     async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:
@@ -298,17 +300,20 @@ class Digest:
         ids = [node_id for node_id, _ in progress.focus]
         texts = [d.memory.content.removeprefix(d.memory.prefix) for d in drafts]
         focus_limit = self._workspace.parameters.focus_limit
-        everyone = partners(ids, len(drafts), focus_limit)
+        all_partners = partners(ids, len(drafts), focus_limit)
         old = [text for _, text in progress.focus]
-        indices = [index for index in range(progress.named_count, len(drafts)) if everyone[index]]
+        indices = [index for index in range(progress.named_count, len(drafts)) if all_partners[index]]
         waiting = [
-            (texts[index], [old[p.position] if p.index is None else texts[p.index] for p in everyone[index]])
+            (
+                texts[index],
+                [old[p.position] if p.index is None else texts[p.index] for p in all_partners[index]],
+            )
             for index in indices
         ]
         while waiting:
             answers = await self._first_named(waiting)
             for index, names in zip(indices, answers, strict=False):
-                for partner, name in zip(everyone[index], names, strict=True):
+                for partner, name in zip(all_partners[index], names, strict=True):
                     progress.names[index, partner.position] = name
                 progress.named_count = index + 1
             del waiting[: len(answers)], indices[: len(answers)]
@@ -324,7 +329,7 @@ class Digest:
         except BadReply:
             return [[""] * len(others)]
 
-    async def _put_off(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
+    async def _defer(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
         attempts = task.batch.attempts + 1
         pause_ms = round(self._asking.patience.pause_s(attempts) * 1000)
         job: Any = partial(

@@ -89,17 +89,19 @@ class Embedding:
             try:
                 await self._once()
             except ModelUnavailable as error:
-                await self._hold(
+                await self._wait_after_failure(
                     error.retry_after_s, "no embedder answers", str(error), model_fault=str(error)
                 )
             except EbbtideError as error:
-                await self._hold(error.retry_after_s, "the store refused", error.reason)
+                await self._wait_after_failure(error.retry_after_s, "the store refused", error.reason)
             except Exception as error:
                 # A fault of ours must not end it: nothing would be embedded until the next opening.
                 self._log.error("embedding failed", exc_info=error)
-                await self._hold(None, "a fault of ours", type(error).__name__)
+                await self._wait_after_failure(None, "a fault of ours", type(error).__name__)
 
-    async def _hold(self, pause_s: float | None, why: str, detail: str, *, model_fault: str = "") -> None:
+    async def _wait_after_failure(
+        self, pause_s: float | None, why: str, detail: str, *, model_fault: str = ""
+    ) -> None:
         self._failures += 1
         self.held_up_by, self.model_fault = f"{why}: {detail}", model_fault
         pause_s = pause_s or self._patience.pause_s(self._failures)
@@ -114,15 +116,15 @@ class Embedding:
         if work is not None:
             vectors = await self._round(work.all_texts)
             await self._mailbox.run(partial(self._workspace.keep_vectors, work, vectors))
-            self._goes_on()
+            self._reset_failures()
             self._on_embedded()
             return
         await self._index()
-        self._goes_on()
+        self._reset_failures()
         await self._arrived.wait()
         await asyncio.sleep(GATHERING_S)
 
-    def _goes_on(self) -> None:
+    def _reset_failures(self) -> None:
         self._failures = 0
         self.held_up_by = self.model_fault = ""
 
@@ -139,20 +141,20 @@ class Embedding:
         if not texts:
             return []
         try:
-            return await self._asked(texts)
+            return await self._embed(texts)
         except BadReply:
             if len(texts) == 1:
-                return [await self._alone(texts[0])]
+                return [await self._embed_alone(texts[0])]
         half = len(texts) // 2
         return await self._vectors(texts[:half]) + await self._vectors(texts[half:])
 
-    async def _alone(self, text: str) -> Vector | None:
+    async def _embed_alone(self, text: str) -> Vector | None:
         """The vector of a text that has failed, asked for again of a model that is well; None where it fails again."""
         if not self._has_probed:
             await self._probe()
             self._has_probed = True
         try:
-            return (await self._asked([text]))[0]
+            return (await self._embed([text]))[0]
         except BadReply as error:
             self._has_given_up = True
             self._log.warning("a text gets no vector", detail=str(error))
@@ -161,11 +163,11 @@ class Embedding:
     async def _probe(self) -> None:
         """Make sure that the model is well. ModelUnavailable where it is not: then no text is to blame."""
         try:
-            await self._asked([PROBE])
+            await self._embed([PROBE])
         except BadReply as error:
             raise ModelUnavailable(f"{self.model} gives no vectors that can be used: {error}") from error
 
-    async def _asked(self, texts: Sequence[str]) -> list[Vector | None]:
+    async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
         async with self._gate.passing(Priority.BACKGROUND):
             begun_s, outcome = asyncio.get_running_loop().time(), "cancelled"
             try:

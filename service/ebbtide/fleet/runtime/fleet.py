@@ -21,13 +21,12 @@ from ebbtide.actor import actor
 from ebbtide.errors import Conflict, Corrupted, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.runtime.agent import Agent, AgentNeeds
-from ebbtide.fleet.runtime.agent_quota import Allowance, Newcomers, agents_within, refuse_beyond
-from ebbtide.fleet.runtime.damage import Damage
-from ebbtide.fleet.runtime.loading import Coming, Loading
-from ebbtide.fleet.runtime.memory_budget import Footprint, least_recently_used
-from ebbtide.fleet.runtime.notifier import Pulse
+from ebbtide.fleet.runtime.agent_quota import AgentQuota, PendingCreations, agents_within, check_agent_quota
+from ebbtide.fleet.runtime.event_streams import MAX_EVENT_STREAMS, EventStreams
+from ebbtide.fleet.runtime.loading import CreateOptions, Loading
+from ebbtide.fleet.runtime.memory_budget import MemoryBudget, least_recently_used
+from ebbtide.fleet.runtime.notifier import Notifier
 from ebbtide.fleet.runtime.scheduler import Scheduler
-from ebbtide.fleet.runtime.watching import MAX_EVENT_STREAMS, Watching
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentSummary
@@ -39,15 +38,15 @@ from ebbtide.telemetry import get_log, in_background
 
 T = TypeVar("T")
 
-PAUSE_AFTER_REFUSAL_S = 2.0
+PAUSE_AFTER_STORE_ERROR_S = 2.0
 """Pause of an agent's compression after its store refused."""
 
-ROOM_PATIENCE_S = 2.0
+ROOM_TIMEOUT_S = 2.0
 """How long an opening waits for an idle agent before it is refused."""
 
-MOVES_BATCHES = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
+BATCH_EVENTS = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
 
-LOADS_AT_ONCE = 4
+MAX_CONCURRENT_LOADS = 4
 """Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
 
 
@@ -70,21 +69,22 @@ class Fleet:
         self.max_open = max_open
         self.scheduler = Scheduler(self._run_slice, concurrency=compression_concurrency)
         self._agents: dict[AgentId, Agent] = {}
-        self.footprint = Footprint(self._agents, self.close, needs.pool, max_resident_bytes)
+        self.memory_budget = MemoryBudget(self._agents, self.close, needs.pool, max_resident_bytes)
         self._opening: dict[AgentId, asyncio.Task[bool]] = {}
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
         self._erasing: set[AgentId] = set()
-        self._newcomers = Newcomers()
+        self._pending_creations = PendingCreations()
         self._restoring: set[AgentId] = set()
-        self._room = Pulse()
+        self._room = Notifier()
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
-        self._loading = Loading(needs, defaults, self._told)
-        self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
-        self.watching = Watching(max_event_streams)
+        self._loading = Loading(needs, defaults, self._on_events)
+        self._loads = asyncio.Semaphore(MAX_CONCURRENT_LOADS)
+        self.event_streams = EventStreams(max_event_streams)
         self.unresumed: dict[AgentId, str] = {}
         """Agents whose waiting work rests since they could not be opened, with the reason."""
-        self.damage = Damage()
+        self.damaged: dict[AgentId, str] = {}
+        """Agents whose data failed its checks, with the error reason, until they open well or are replaced."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
         self._is_stopping = False
@@ -96,7 +96,7 @@ class Fleet:
         """Begin to give turns, and take up work left by an earlier life."""
         self._loop = asyncio.get_running_loop()
         self.scheduler.start()
-        self._background = [in_background(self._resume()), in_background(self.footprint.keep_small())]
+        self._background = [in_background(self._resume()), in_background(self.memory_budget.enforce_limit())]
 
     async def _resume(self) -> None:
         marked = await self.on_pool(self.data.marked)
@@ -119,9 +119,9 @@ class Fleet:
 
     def wake_waiters(self) -> None:
         """Let requests that wait for a digest or an event look again, so that a stop does not wait for them."""
-        self.watching.beat_all()
+        self.event_streams.notify_all()
         for agent in self._agents.values():
-            agent.digest.progressed.beat()
+            agent.digest.progressed.notify()
 
     async def stop(self) -> None:
         """Close every agent. What waits stays in the inboxes."""
@@ -140,10 +140,10 @@ class Fleet:
 
     @asynccontextmanager
     async def using(
-        self, agent_id: AgentId, *, create: bool = False, allowance: Allowance | None = None
+        self, agent_id: AgentId, *, create: bool = False, agent_quota: AgentQuota | None = None
     ) -> AsyncIterator[Agent]:
         """The open agent, held open for the block. AGENT_NOT_FOUND unless it exists or `create` is set."""
-        async with self.ensuring(agent_id, create=create, allowance=allowance) as (agent, _):
+        async with self.ensuring(agent_id, create=create, agent_quota=agent_quota) as (agent, _):
             yield agent
 
     @asynccontextmanager
@@ -153,24 +153,24 @@ class Fleet:
         overrides: Mapping[str, object] | None = None,
         *,
         create: bool = True,
-        allowance: Allowance | None = None,
+        agent_quota: AgentQuota | None = None,
     ) -> AsyncIterator[tuple[Agent, bool]]:
         """The open agent and whether it came into being now, with `overrides` in force from the start."""
-        coming = Coming(create, overrides or {}, allowance, actor())
-        agent, is_new = await self._open(agent_id, coming)
+        options = CreateOptions(create, overrides or {}, agent_quota, actor())
+        agent, is_new = await self._open(agent_id, options)
         agent.users += 1
         try:
             yield agent, is_new
         except Corrupted as error:
-            self.damage.note(agent_id, error)
+            self._note_damage(agent_id, error)
             raise
         finally:
             agent.users -= 1
             agent.last_used_s = self.needs.clock.monotonic_s()
-            self.footprint.note(agent)
-            self._room.beat()
+            self.memory_budget.note(agent)
+            self._room.notify()
 
-    async def _open(self, agent_id: AgentId, coming: Coming) -> tuple[Agent, bool]:
+    async def _open(self, agent_id: AgentId, options: CreateOptions) -> tuple[Agent, bool]:
         is_new = False
         while True:
             self._refuse_when_stopping(agent_id)
@@ -183,16 +183,22 @@ class Fleet:
             elif agent_id in self._opening:
                 await asyncio.wait([self._opening[agent_id]])
             else:
-                opening = in_background(self._open_now(agent_id, coming))
+                opening = in_background(self._open_now(agent_id, options))
                 self._opening[agent_id] = opening
                 opening.add_done_callback(lambda task: self._opened(agent_id, task))
                 is_new = await asyncio.shield(opening)
 
     def _opened(self, agent_id: AgentId, task: asyncio.Task[bool]) -> None:
         del self._opening[agent_id]
-        self._room.beat()
+        self._room.notify()
         if not task.cancelled():
-            self.damage.note(agent_id, task.exception())
+            self._note_damage(agent_id, task.exception())
+
+    def _note_damage(self, agent_id: AgentId, error: BaseException | None) -> None:
+        if isinstance(error, Corrupted):
+            self.damaged[agent_id] = error.reason
+        elif error is None or isinstance(error, NotFound):
+            self.damaged.pop(agent_id, None)
 
     def _refuse_when_stopping(self, agent_id: AgentId) -> None:
         if self._is_stopping:
@@ -202,46 +208,46 @@ class Fleet:
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
 
-    async def _open_now(self, agent_id: AgentId, coming: Coming) -> bool:
+    async def _open_now(self, agent_id: AgentId, options: CreateOptions) -> bool:
         """Open the agent; whether it came into being now."""
         exists = await self.on_pool(lambda: self.data.exists(agent_id))
         if exists:
-            return await self._open_within(agent_id, coming, exists)
-        if not coming.may_be_new:
+            return await self._open_within(agent_id, options, exists)
+        if not options.create:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-        with self._newcomers.arriving(agent_id) as before:
-            allowance = coming.allowance
-            if allowance is not None:
-                await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
-            return await self._open_within(agent_id, coming, exists)
+        with self._pending_creations.arriving(agent_id) as before:
+            agent_quota = options.agent_quota
+            if agent_quota is not None:
+                await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
+            return await self._open_within(agent_id, options, exists)
 
-    async def _open_within(self, agent_id: AgentId, coming: Coming, exists: bool) -> bool:
+    async def _open_within(self, agent_id: AgentId, options: CreateOptions, exists: bool) -> bool:
         await self._reserve_room()
         try:
             async with self._loads:
-                await self.footprint.close_idle()
-                workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, coming))
-            agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
+                await self.memory_budget.close_idle()
+                workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, options))
+            agent = Agent(agent_id, workspace, counts, self.needs, self._request_turn)
             self._agents[agent_id] = agent
             self.unresumed.pop(agent_id, None)
-            self.footprint.note(agent)
+            self.memory_budget.note(agent)
         finally:
             self._reserved_count -= 1
         self._log.debug("agent opened", agent_id=agent_id, created=not exists)
         return not exists
 
-    def _told(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
+    def _on_events(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
         """Count what happened and wake who watches; runs on the pool, after the commit."""
-        self.needs.metrics.told(runs)
+        self.needs.metrics.on_events(runs)
         agent = self._agents.get(agent_id)
-        if agent is not None and any(run.kind in MOVES_BATCHES for run in runs):
+        if agent is not None and any(run.kind in BATCH_EVENTS for run in runs):
             agent.recount()
-        if self.watching.is_watched(agent_id) and self._loop is not None:
-            self._loop.call_soon_threadsafe(self.watching.beat, agent_id)
+        if self.event_streams.is_watched(agent_id) and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.event_streams.notify, agent_id)
 
     async def _reserve_room(self) -> None:
         """Take one of `max_open` places, closing the least recently used idle agent if need be."""
-        deadline_s = self.needs.clock.monotonic_s() + ROOM_PATIENCE_S
+        deadline_s = self.needs.clock.monotonic_s() + ROOM_TIMEOUT_S
         async with self._making_room:
             while len(self._agents) + self._reserved_count + len(self._closing) >= self.max_open:
                 idle = least_recently_used(self._agents.values())
@@ -268,12 +274,12 @@ class Fleet:
         agent = self._agents.pop(agent_id, None)
         if agent is None:
             return False
-        self.footprint.drop(agent_id)
+        self.memory_budget.drop(agent_id)
         await self._guarded(agent_id, self._shut(agent))
         return True
 
     async def _shut(self, agent: Agent) -> None:
-        await self.scheduler.withdraw(agent.id)
+        await self.scheduler.remove(agent.id)
         await agent.close()
         self.scheduler.ring.leave(agent.id)
         self._log.debug("agent closed", agent_id=agent.id)
@@ -300,14 +306,14 @@ class Fleet:
             await self._guarded(
                 agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
             )
-            self.damage.mended(agent_id)
+            self.damaged.pop(agent_id, None)
             return erased[0]
         finally:
             self._erasing.discard(agent_id)
             self.unresumed.pop(agent_id, None)
-            self.watching.beat(agent_id)
+            self.event_streams.notify(agent_id)
 
-    async def install(self, staged: Staged, *, replace: bool, allowance: Allowance | None = None) -> bool:
+    async def install(self, staged: Staged, *, replace: bool, agent_quota: AgentQuota | None = None) -> bool:
         """Put an agent that was made elsewhere into its place and take up its work; whether it replaced one.
 
         AGENT_EXISTS when there is one and it is not to be replaced. Who calls this sees it to its end.
@@ -322,19 +328,19 @@ class Fleet:
             exists = agent_id in self._agents or await self.on_pool(lambda: self._may_exist(agent_id))
             if exists and not replace:
                 raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
-            if not exists and allowance is not None:
-                with self._newcomers.arriving(agent_id) as before:
-                    await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
+            if not exists and agent_quota is not None:
+                with self._pending_creations.arriving(agent_id) as before:
+                    await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
             await self.close(agent_id)
             put = partial(self.data.install, agent_id, staged.path, staged.entry)
             await self._guarded(agent_id, self.on_pool(put))
-            self.damage.mended(agent_id)
+            self.damaged.pop(agent_id, None)
         finally:
             self._restoring.discard(agent_id)
-            self.watching.beat(agent_id)
+            self.event_streams.notify(agent_id)
         if staged.counts.pending_batches or staged.counts.owed_passes:
-            under_way = [task for task in self._background if not task.done()]
-            self._background = [*under_way, in_background(self._resume_one(agent_id))]
+            running = [task for task in self._background if not task.done()]
+            self._background = [*running, in_background(self._resume_one(agent_id))]
         return exists
 
     def _may_exist(self, agent_id: AgentId) -> bool:
@@ -352,20 +358,20 @@ class Fleet:
         def forget(_: asyncio.Task[Any]) -> None:
             if self._closing.get(agent_id) is task:
                 del self._closing[agent_id]
-            self.footprint.closed()
-            self._room.beat()
+            self.memory_budget.closed()
+            self._room.notify()
 
         task.add_done_callback(forget)
         await asyncio.shield(task)
 
     # --- slices ------------------------------------------------------------------------------------
 
-    def _ask_for_turn(self, agent_id: AgentId) -> None:
+    def _request_turn(self, agent_id: AgentId) -> None:
         """A digest has ended, or passes were asked for: the agent owes a pass, and may have grown."""
-        self.scheduler.ask(agent_id)
+        self.scheduler.enqueue(agent_id)
         agent = self._agents.get(agent_id)
         if agent is not None:
-            self.footprint.note(agent)
+            self.memory_budget.note(agent)
 
     async def _run_slice(self, key: Hashable) -> bool:
         agent = self._agents.get(AgentId(str(key)))
@@ -377,10 +383,10 @@ class Fleet:
             # A full disk, for instance: the pass must neither spin nor hold the turn while it waits.
             self._log.warning("compression waits", agent_id=agent.id, reason=error.reason)
             loop = asyncio.get_running_loop()
-            loop.call_later(PAUSE_AFTER_REFUSAL_S, self.scheduler.ask, agent.id)
+            loop.call_later(PAUSE_AFTER_STORE_ERROR_S, self.scheduler.enqueue, agent.id)
             return False
-        self.footprint.note(agent)
-        self._room.beat()
+        self.memory_budget.note(agent)
+        self._room.notify()
         return owes_more
 
     # --- listing -----------------------------------------------------------------------------------

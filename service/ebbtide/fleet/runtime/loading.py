@@ -15,7 +15,7 @@ from functools import partial
 from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.runtime.agent import AgentNeeds
-from ebbtide.fleet.runtime.agent_quota import Allowance
+from ebbtide.fleet.runtime.agent_quota import AgentQuota
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.heap import fresh_pages
@@ -30,13 +30,13 @@ from ebbtide.telemetry import get_log
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class CreateOptions:
     """How an agent may come into being, where there is none."""
 
-    may_be_new: bool
+    create: bool
     overrides: Mapping[str, object]
-    allowance: Allowance | None
-    asker: str
+    agent_quota: AgentQuota | None
+    actor_name: str
     """Who asks for it."""
 
 
@@ -47,18 +47,18 @@ class Loading:
         self,
         needs: AgentNeeds,
         defaults: AgentParameters,
-        told: Callable[[AgentId, Sequence[EventRun]], None],
+        on_events: Callable[[AgentId, Sequence[EventRun]], None],
     ) -> None:
         self._needs = needs
         self._defaults = defaults
-        self._told = told
+        self._on_events = on_events
         self._log = get_log("fleet")
 
-    def load(self, agent_id: AgentId, exists: bool, coming: Coming) -> tuple[Workspace, AgentCounts]:
+    def load(self, agent_id: AgentId, exists: bool, options: CreateOptions) -> tuple[Workspace, AgentCounts]:
         """The agent's workspace and what it holds; made now unless it exists."""
         with fresh_pages():
             log = self._log_of(agent_id)
-            store = self._needs.data.open_store(agent_id) if exists else self._created(agent_id, coming, log)
+            store = self._needs.data.open_store(agent_id) if exists else self._created(agent_id, options, log)
         try:
             workspace = Workspace(store, self._defaults, log, self._needs.texts)
             self._compact(workspace)
@@ -72,14 +72,14 @@ class Loading:
             store.close()
             raise
 
-    def _created(self, agent_id: AgentId, coming: Coming, log: EventLog) -> LmdbStore:
+    def _created(self, agent_id: AgentId, options: CreateOptions, log: EventLog) -> LmdbStore:
         """Create the agent's store. Its parameters and its first audit record are in the commit that creates it."""
         now_ms = self._needs.clock.now_ms()
         identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
-        overrides = {name: value for name, value in coming.overrides.items() if value is not None}
+        overrides = {name: value for name, value in options.overrides.items() if value is not None}
         parameters = AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
-        entry = AuditEntry(now_ms, coming.asker, "created", {"parameters": dict(coming.overrides)})
-        runs = [names_run(sorted(coming.overrides))] if overrides else []
+        entry = AuditEntry(now_ms, options.actor_name, "created", {"parameters": dict(options.overrides)})
+        runs = [names_run(sorted(options.overrides))] if overrides else []
 
         def begin(txn: WriteTransaction) -> None:
             txn.set_overrides(overrides, parameters.decay_rate)
@@ -87,12 +87,12 @@ class Loading:
             log.write(txn, runs)
 
         store = self._needs.data.create_store(identity, begin)
-        log.told(runs)
+        log.on_events(runs)
         return store
 
     def _log_of(self, agent_id: AgentId) -> EventLog:
         needs = self._needs
-        return EventLog(needs.clock.now_ms, needs.events_keep, partial(self._told, agent_id))
+        return EventLog(needs.clock.now_ms, needs.events_keep, partial(self._on_events, agent_id))
 
     def _compact(self, workspace: Workspace) -> None:
         """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""

@@ -31,16 +31,16 @@ from ebbtide.telemetry import in_background, is_traced, span
 A = TypeVar("A")
 T = TypeVar("T")
 
-MOST_TOGETHER = 64
+MAX_GROUPED_JOBS = 64
 """Most jobs that run as one: with so many, the fsync they share is a small part of their work."""
 
-MOST_WEIGHT_TOGETHER = 256 << 10
+MAX_GROUP_BYTES = 256 << 10
 """Most bytes that jobs which run as one may bring: a few milliseconds' work, so that the next one waits no longer."""
 
-TRIP_S = 0.002
+DISPATCH_TIME_S = 0.002
 """After so long no further job begins in the same trip: nobody else's thread is kept longer."""
 
-MOST_IN_A_TRIP = 16
+MAX_JOBS_PER_DISPATCH = 16
 """Most jobs that are taken along: that many short ones fit into the time."""
 
 Outcome = Any
@@ -48,26 +48,26 @@ Outcome = Any
 
 
 class _Job:
-    """What a caller wants done: `many` over the things that such jobs bring; alone, a function of nothing."""
+    """What a caller wants done: `group_fn` over the things that such jobs bring; alone, a function of nothing."""
 
     __slots__ = ("asked_s", "begun_s", "context", "future", "many", "thing", "unclaimed", "weight")
 
     def __init__(
-        self, many: Callable[[Sequence[Any]], Sequence[Any]] | None, thing: Any, weight: int
+        self, group_fn: Callable[[Sequence[Any]], Sequence[Any]] | None, item: Any, weight: int
     ) -> None:
-        self.many = many
-        self.thing = thing
+        self.group_fn = group_fn
+        self.item = item
         self.weight = weight
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.unclaimed = [True]
+        self._unclaimed = [True]
         self.context = contextvars.copy_context()
         """Of whoever asks: what is logged and traced in the job is told under its request."""
-        self.asked_s = self.begun_s = 0.0
+        self.submitted_s = self.started_s = 0.0
 
     def claim(self) -> bool:
         """Whether it is for whoever asks this to begin it, or to give it up: one of them only, on whatever thread."""
         try:
-            self.unclaimed.pop()
+            self._unclaimed.pop()
         except IndexError:
             return False
         return True
@@ -76,7 +76,7 @@ class _Job:
         """Whether to do it now: nobody has given it up."""
         if self.future.done() or not self.claim():
             return False
-        self.begun_s = time.monotonic()
+        self.started_s = time.monotonic()
         return True
 
     def end(self, outcome: Outcome) -> None:
@@ -95,11 +95,11 @@ class _Job:
         else:
             self.future.set_result(outcome)
 
-    def give_up(self, timeout_s: float) -> None:
+    def time_out(self, timeout_s: float) -> None:
         """Its turn did not come in time. What has begun is waited for."""
         if self.claim():
-            said = f"the agent's turn did not come within {timeout_s:g} s"
-            self.end(Deadline(said, reason="REQUEST_TIMED_OUT"))
+            message = f"the agent's turn did not come within {timeout_s:g} s"
+            self.end(Deadline(message, reason="REQUEST_TIMED_OUT"))
 
 
 class Mailbox:
@@ -112,14 +112,14 @@ class Mailbox:
         self._arrived = asyncio.Event()
         self._closed = False
         self._busy = False
-        self._along = 0
+        self._dispatched_count = 0
         """Jobs that were taken along on the trip under way."""
         self._worker = in_background(self._work())
 
     @property
     def waiting_count(self) -> int:
         """Jobs that have not begun."""
-        return len(self._waiting) + self._along
+        return len(self._waiting) + self._dispatched_count
 
     @property
     def is_idle(self) -> bool:
@@ -132,47 +132,47 @@ class Mailbox:
         Raises AGENT_BUSY when the box is full, REQUEST_TIMED_OUT when the turn does not come in time,
         AGENT_CLOSING when the agent is being closed.
         """
-        result: T = await self._told(None, fn, 0, timeout_s)
+        result: T = await self._submit(None, fn, 0, timeout_s)
         return result
 
     async def run_together(
         self,
-        many: Callable[[Sequence[A]], Sequence[T | Exception]],
-        thing: A,
+        group_fn: Callable[[Sequence[A]], Sequence[T | Exception]],
+        item: A,
         *,
         weight: int,
         timeout_s: float | None = None,
     ) -> T:
-        """Run `many` over this thing and those of its neighbours that ask for the same `many`.
+        """Run `group_fn` over this thing and those of its neighbours that ask for the same `group_fn`.
 
         It is called with the things in the order they came in, this one alone if it has no such neighbours,
         and answers with an outcome for each: a result, or the exception that this caller gets. What it raises,
         every one of them gets. `weight` is the work it makes, in bytes. Raises what `run` raises.
         """
-        result: T = await self._told(many, thing, weight, timeout_s)
+        result: T = await self._submit(group_fn, item, weight, timeout_s)
         return result
 
-    async def _told(self, many: Any, thing: Any, weight: int, timeout_s: float | None) -> Any:
+    async def _submit(self, group_fn: Any, item: Any, weight: int, timeout_s: float | None) -> Any:
         if not is_traced():
-            return await self._outcome(_Job(many, thing, weight), timeout_s)
-        with span("job") as told:
-            job = _Job(many, thing, weight)
-            job.asked_s = time.monotonic()
+            return await self._outcome(_Job(group_fn, item, weight), timeout_s)
+        with span("job") as job_span:
+            job = _Job(group_fn, item, weight)
+            job.submitted_s = time.monotonic()
             try:
                 return await self._outcome(job, timeout_s)
             finally:
-                if job.begun_s:
-                    told.set("queue_wait_ms", round((job.begun_s - job.asked_s) * 1000, 3))
+                if job.started_s:
+                    job_span.set("queue_wait_ms", round((job.started_s - job.submitted_s) * 1000, 3))
 
     async def _outcome(self, job: _Job, timeout_s: float | None) -> Any:
         self._put(job)
         if timeout_s is None:
             return await job.future
-        alarm = asyncio.get_running_loop().call_later(timeout_s, job.give_up, timeout_s)
+        timer = asyncio.get_running_loop().call_later(timeout_s, job.time_out, timeout_s)
         try:
             return await job.future
         finally:
-            alarm.cancel()
+            timer.cancel()
 
     def _put(self, job: _Job) -> None:
         if self._closed:
@@ -193,12 +193,12 @@ class Mailbox:
         outcomes: Sequence[Outcome]
         while True:
             while jobs := self._begin():
-                do = partial(_in_turn, loop) if jobs[0].many is None else _as_one
+                do = partial(_run_in_turn, loop) if jobs[0].group_fn is None else _run_grouped
                 try:
                     outcomes = await loop.run_in_executor(self._pool, do, jobs)
                 except BaseException as error:
                     outcomes = [error] * len(jobs)
-                self._busy, self._along = False, 0
+                self._busy, self._dispatched_count = False, 0
                 # What was taken along and has not begun keeps its place.
                 self._waiting.extendleft(reversed(jobs[len(outcomes) :]))
                 for job, outcome in zip(jobs, outcomes, strict=False):
@@ -215,14 +215,14 @@ class Mailbox:
         while self._waiting:
             job = self._waiting[0]
             if not job.future.done():
-                if jobs and not _goes_along(job, jobs, weight):
+                if jobs and not _may_join(job, jobs, weight):
                     break
-                if job.many is None or job.begin():
+                if job.group_fn is None or job.begin():
                     jobs.append(job)
                     weight += job.weight
                     self._busy = True
             self._waiting.popleft()
-        self._along = len(jobs) - 1 if jobs and jobs[0].many is None else 0
+        self._dispatched_count = len(jobs) - 1 if jobs and jobs[0].group_fn is None else 0
         return jobs
 
     async def close(self) -> None:
@@ -232,45 +232,45 @@ class Mailbox:
         await self._worker
 
 
-def _goes_along(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
+def _may_join(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
     """Whether a job may go to its thread with those before it: as one with them, or behind them."""
-    if jobs[0].many is None:
-        return job.many is None and len(jobs) < MOST_IN_A_TRIP
+    if jobs[0].group_fn is None:
+        return job.group_fn is None and len(jobs) < MAX_JOBS_PER_DISPATCH
     return (
-        job.many is not None
-        and job.many == jobs[0].many
-        and len(jobs) < MOST_TOGETHER
-        and weight + job.weight <= MOST_WEIGHT_TOGETHER
+        job.group_fn is not None
+        and job.group_fn == jobs[0].group_fn
+        and len(jobs) < MAX_GROUPED_JOBS
+        and weight + job.weight <= MAX_GROUP_BYTES
     )
 
 
 # --- on the pool -------------------------------------------------------------------------------------------
 
 
-def _in_turn(loop: asyncio.AbstractEventLoop, jobs: Sequence[_Job]) -> Sequence[Outcome]:
+def _run_in_turn(loop: asyncio.AbstractEventLoop, jobs: Sequence[_Job]) -> Sequence[Outcome]:
     """Do one job after another; the outcomes of those there was time for, all but the last told already."""
-    ends_s = time.monotonic() + TRIP_S
+    deadline_s = time.monotonic() + DISPATCH_TIME_S
     outcomes: list[Outcome] = []
     for job in jobs:
         outcome: Outcome = None
         if job.begin():
             try:
-                outcome = job.context.run(job.thing)
+                outcome = job.context.run(job.item)
             except BaseException as error:
                 outcome = error
         outcomes.append(outcome)
-        if len(outcomes) == len(jobs) or time.monotonic() >= ends_s:
+        if len(outcomes) == len(jobs) or time.monotonic() >= deadline_s:
             break
         loop.call_soon_threadsafe(job.end, outcome)
     return outcomes
 
 
-def _as_one(jobs: Sequence[_Job]) -> Sequence[Outcome]:
+def _run_grouped(jobs: Sequence[_Job]) -> Sequence[Outcome]:
     """Do what the jobs want as one."""
-    many = jobs[0].many
-    assert many is not None, "jobs that run as one say how"
+    group_fn = jobs[0].group_fn
+    assert group_fn is not None, "jobs that run as one say how"
     try:
-        outcomes = jobs[0].context.run(many, [job.thing for job in jobs])
+        outcomes = jobs[0].context.run(group_fn, [job.item for job in jobs])
         assert len(outcomes) == len(jobs), "an outcome for each"
     except BaseException as error:
         return [error] * len(jobs)

@@ -18,7 +18,7 @@ from concurrent.futures import Executor
 from math import inf
 
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.heap import give_back
+from ebbtide.heap import trim_heap
 from ebbtide.ids import AgentId
 from ebbtide.telemetry import get_log
 
@@ -28,13 +28,13 @@ OPEN_AGENT_BYTES = 96 << 10
 GAPS = 4 / 3
 """Bytes of the heap for each byte of an array. Measured: 1.1 for agents that stay, 1.4 for those that come and go."""
 
-LOOK_AGAIN_S = 0.5
+RECHECK_S = 0.5
 """Pause before the next look when agents hold too much and none can be closed."""
 
-TOLD_EVERY_S = 600.0
+LOG_INTERVAL_S = 600.0
 """A bound that is passed is logged at most this often."""
 
-GIVE_BACK_FROM_BYTES = 32 << 20
+TRIM_FROM_BYTES = 32 << 20
 """When closed agents held that much since the last time, the heap gives back what is free."""
 
 
@@ -48,7 +48,7 @@ def _last_use_s(agent: Agent) -> float:
     return inf if agent.users else agent.last_used_s
 
 
-class Footprint:
+class MemoryBudget:
     """Bytes by agent and their sum; closes agents of the fleet by the fleet's own `close`."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Footprint:
         self._pool = pool
         self._by_agent: dict[AgentId, int] = {}
         self._closed_bytes = 0
-        self._must_look = asyncio.Event()
+        self._recheck = asyncio.Event()
         self._told_s = -inf
         self._log = get_log("fleet")
 
@@ -78,11 +78,11 @@ class Footprint:
         """Take down what an agent holds by now; wherever that may have changed, or it may have become idle."""
         if self._agents.get(agent.id) is not agent:
             return
-        held = OPEN_AGENT_BYTES + round(GAPS * agent.look())
+        held = OPEN_AGENT_BYTES + round(GAPS * agent.measure())
         self.held_bytes += held - self._by_agent.get(agent.id, 0)
         self._by_agent[agent.id] = held
         if self.is_exceeded:
-            self._must_look.set()
+            self._recheck.set()
 
     def drop(self, agent_id: AgentId) -> None:
         """Count an agent no longer, since it is being closed."""
@@ -92,28 +92,28 @@ class Footprint:
 
     def closed(self) -> None:
         """An agent is closed; what it held is free now."""
-        if self._closed_bytes >= GIVE_BACK_FROM_BYTES:
-            self._must_look.set()
+        if self._closed_bytes >= TRIM_FROM_BYTES:
+            self._recheck.set()
 
-    async def keep_small(self) -> None:
+    async def enforce_limit(self) -> None:
         """Close idle agents whenever agents hold too much, and give back what closed ones held; for ever."""
         while True:
-            await self._must_look.wait()
-            self._must_look.clear()
-            await self.close_idle(spare_latest=True)
-            self._tell_of_excess()
-            if self._closed_bytes >= GIVE_BACK_FROM_BYTES:
+            await self._recheck.wait()
+            self._recheck.clear()
+            await self.close_idle(keep_latest=True)
+            self._log_excess()
+            if self._closed_bytes >= TRIM_FROM_BYTES:
                 self._closed_bytes = 0
-                await asyncio.get_running_loop().run_in_executor(self._pool, give_back)
+                await asyncio.get_running_loop().run_in_executor(self._pool, trim_heap)
             if self.is_exceeded and len(self._agents) > 1:
-                await asyncio.sleep(LOOK_AGAIN_S)
-                self._must_look.set()
+                await asyncio.sleep(RECHECK_S)
+                self._recheck.set()
 
-    async def close_idle(self, *, spare_latest: bool = False) -> None:
+    async def close_idle(self, *, keep_latest: bool = False) -> None:
         """Close idle agents until all that is held is within the bound, or none is left to close."""
         while self.is_exceeded:
             idle = least_recently_used(self._agents.values())
-            if idle is None or (spare_latest and idle is max(self._agents.values(), key=_last_use_s)):
+            if idle is None or (keep_latest and idle is max(self._agents.values(), key=_last_use_s)):
                 return
             agent_id = idle.id
             del idle  # or its memory would be held until the next look
@@ -122,9 +122,9 @@ class Footprint:
             except Exception as error:
                 self._log.error("agent not closed in order", agent_id=agent_id, exc_info=error)
 
-    def _tell_of_excess(self) -> None:
+    def _log_excess(self) -> None:
         now_s = asyncio.get_running_loop().time()
-        if self.is_exceeded and now_s >= self._told_s + TOLD_EVERY_S:
+        if self.is_exceeded and now_s >= self._told_s + LOG_INTERVAL_S:
             self._told_s = now_s
             self._log.warning(
                 "open agents hold more memory than they may",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 
-class Beat:
+class Notification:
     """One beat to come."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
 
     @property
-    def has_come(self) -> bool:
+    def has_occurred(self) -> bool:
         """Whether it is over."""
         return self._event.is_set()
 
@@ -25,24 +25,24 @@ class Beat:
             return
 
 
-class Pulse:
-    """`beat` wakes all who wait for it.
+class Notifier:
+    """`notify` wakes all who wait for it.
 
-    Whoever must not miss a beat takes `next_beat` first, then looks at the state, then waits.
+    Whoever must not miss a beat takes `next_notification` first, then looks at the state, then waits.
     """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
-    def beat(self) -> None:
+    def notify(self) -> None:
         """Wake everyone who waits now."""
         self._event.set()
         self._event = asyncio.Event()
 
-    def next_beat(self) -> Beat:
+    def next_notification(self) -> Notification:
         """The next beat, to be waited for later."""
-        return Beat(self._event)
+        return Notification(self._event)
 
     async def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the next beat, at most `timeout_s` seconds."""
-        await self.next_beat().wait(timeout_s)
+        await self.next_notification().wait(timeout_s)

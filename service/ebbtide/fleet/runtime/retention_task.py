@@ -21,7 +21,7 @@ PAUSE_S = 3600.0
 """How long after one look the next follows: retention is told in days."""
 
 
-class Sweeper:
+class RetentionTask:
     """Sweeps one agent until it is cancelled."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Sweeper:
         self._workspace = workspace
         self._mailbox = mailbox
         self._clock = clock
-        self._give_way = yield_to_requests
+        self._yield_to_requests = yield_to_requests
         self._noticed = asyncio.Event()
         self._log = get_log("sweeper").bind(agent_id=workspace.identity.agent_id)
 
@@ -62,5 +62,5 @@ class Sweeper:
             self._log.error("sweep failed", exc_info=error)
 
     def _step(self) -> bool:
-        budget = Budget(self._clock, JOB_BUDGET_S, self._give_way)
+        budget = Budget(self._clock, JOB_BUDGET_S, self._yield_to_requests)
         return self._workspace.sweep(self._clock.now_ms(), budget)

@@ -96,7 +96,7 @@ class Scheduler:
         self.tally = SchedulerTally()
         self._run_slice = run_slice
         self._concurrency = concurrency
-        self._asked = asyncio.Event()
+        self._wake_up = asyncio.Event()
         self._slices: dict[Hashable, asyncio.Task[bool]] = {}
         self._loop: asyncio.Task[None] | None = None
         self._log = get_log("scheduler")
@@ -105,12 +105,12 @@ class Scheduler:
         """Begin to give turns."""
         self._loop = in_background(self._give_turns())
 
-    def ask(self, key: Hashable) -> None:
+    def enqueue(self, key: Hashable) -> None:
         """This agent owes passes."""
         self.ring.join(key)
-        self._asked.set()
+        self._wake_up.set()
 
-    async def withdraw(self, key: Hashable) -> None:
+    async def remove(self, key: Hashable) -> None:
         """No more turns for this agent; a slice in progress is cut off and has ended on return."""
         self.ring.leave(key)
         task = self._slices.get(key)
@@ -126,7 +126,7 @@ class Scheduler:
             await asyncio.gather(self._loop, return_exceptions=True)
             self._loop = None
         for key in list(self._slices):
-            await self.withdraw(key)
+            await self.remove(key)
 
     async def _give_turns(self) -> None:
         while True:
@@ -135,8 +135,8 @@ class Scheduler:
                 if key is None:
                     break
                 self._begin(key)
-            self._asked.clear()
-            await self._asked.wait()
+            self._wake_up.clear()
+            await self._wake_up.wait()
 
     def _begin(self, key: Hashable) -> None:
         task = in_background(self._turn(key))
@@ -159,4 +159,4 @@ class Scheduler:
                 self._log.error("slice failed", exc_info=error)
         del self._slices[key]
         self.ring.put_back(key, owes_more=owes_more)
-        self._asked.set()
+        self._wake_up.set()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ebbtide.clock import Clock
-from ebbtide.fleet.compression.visits import Shortened, ShorteningTask
+from ebbtide.fleet.compression.passes import Shortened, ShorteningTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
@@ -32,10 +32,10 @@ from ebbtide.language.served.retry import ModelClient
 JOB_BUDGET_S = 0.02
 """Longest one step keeps the agent's turn."""
 
-LEAST_MODEL_TIME_S = 5.0
+MIN_MODEL_TIME_S = 5.0
 """A model call gets at least this long, however little of the slice is left."""
 
-MOST_TEXTS = 32
+MAX_TEXTS = 32
 """Texts asked for together of a model that answers many questions at once; they share a commit too."""
 
 TOO_SHORT_FOR_A_MODEL = 20
@@ -59,7 +59,7 @@ class Compressor:
         """Compress until nothing is owed, time is up or foreground work waits; whether more is owed."""
         deadline_s = self.clock.monotonic_s() + self.slice_s
         finished: list[Shortened] = []
-        most_tasks = MOST_TEXTS if self.asking.takes_many else 1
+        most_tasks = MAX_TEXTS if self.asking.takes_many else 1
         while True:
             step = await self.mailbox.run(
                 partial(self.workspace.passes.compress, finished, self._budget(), most_tasks)
@@ -74,14 +74,14 @@ class Compressor:
                     if first is None:
                         return True
                     finished.append(first)
-            elif self._must_give_way(deadline_s):
+            elif self._must_yield(deadline_s):
                 return True
             # A shortened text is committed before giving way, or its model call was in vain.
-            if finished and self._must_give_way(deadline_s):
+            if finished and self._must_yield(deadline_s):
                 await self.mailbox.run(partial(self.workspace.passes.compress, finished, lambda: True))
                 return True
 
-    def _must_give_way(self, deadline_s: float) -> bool:
+    def _must_yield(self, deadline_s: float) -> bool:
         return not self.mailbox.is_idle or self.clock.monotonic_s() >= deadline_s
 
     def _budget(self) -> Budget:
@@ -99,10 +99,10 @@ class Compressor:
         name = getattr(self.asking.model, "name", "")
         shortened = [Shortened(*pair, name) for pair in zip(long, answers, strict=False)]
         for task in short:
-            shortened.append(Shortened(task, await self._by_the_fallback(task), "builtin"))
+            shortened.append(Shortened(task, await self._shorten_by_rules(task), "builtin"))
         return shortened
 
-    async def _by_the_fallback(self, task: ShorteningTask) -> Processed | None:
+    async def _shorten_by_rules(self, task: ShorteningTask) -> Processed | None:
         """The text shortened by rules; None where that takes too long, and the content stays."""
         target = task.shortening.target
         try:
@@ -114,7 +114,7 @@ class Compressor:
         """How the shortening went; None when the slice's time cut it off."""
         target = task.shortening.target
         model = getattr(self.asking.model, "name", "")
-        left_s = max(LEAST_MODEL_TIME_S, deadline_s - self.clock.monotonic_s())
+        left_s = max(MIN_MODEL_TIME_S, deadline_s - self.clock.monotonic_s())
         try:
             if target >= TOO_SHORT_FOR_A_MODEL:
                 async with asyncio.timeout(left_s):
@@ -137,7 +137,7 @@ class Compressor:
             return Shortened(task, None, model)
         except BadReply:
             pass
-        return Shortened(task, await self._by_the_fallback(task), "builtin")
+        return Shortened(task, await self._shorten_by_rules(task), "builtin")
 
 
 def _questions(tasks: Sequence[ShorteningTask]) -> list[TextToProcess]:
@@ -151,13 +151,13 @@ class Budget:
     """
 
     def __init__(self, clock: Clock, seconds: float, yield_to_requests: Callable[[], None]) -> None:
-        self._give_way = yield_to_requests
+        self._yield_to_requests = yield_to_requests
         self._clock = clock
         self._seconds = seconds
         self._end_s: float | None = None
 
     def __call__(self) -> bool:
-        self._give_way()
+        self._yield_to_requests()
         now_s = self._clock.monotonic_s()
         if self._end_s is None:
             self._end_s = now_s + self._seconds

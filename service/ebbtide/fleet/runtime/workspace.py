@@ -13,11 +13,11 @@ from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.compression.passes import Passes
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
-from ebbtide.fleet.deletion.relation_scrubbing import staying, telling_links
-from ebbtide.fleet.deletion.selection import Look
+from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_scrub
+from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.recollected import Recollected, Wanted
-from ebbtide.fleet.recall.recollection import Recollector
+from ebbtide.fleet.recall.recollection import QueryRunner
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.ids import NodeId
@@ -101,11 +101,11 @@ class Workspace(State):
 
     # --- erasure -----------------------------------------------------------------------------------
 
-    def telling_links(self, look: Look) -> tuple[list[Link], int]:
+    def links_to_scrub(self, look: SelectionSearch) -> tuple[list[Link], int]:
         """The links whose names tell of what a look has found, and how many of them stay without it."""
         network = self.network
-        links = self.store.read(lambda txn: telling_links(txn, network, look))
-        return links, staying(links, network, look)
+        links = self.store.read(lambda txn: links_to_scrub(txn, network, look))
+        return links, kept_link_count(links, network, look)
 
     def erase(self, erasure: Erasure, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> ErasureStep:
         """One step of an erasure; the store says that it is to be compacted from this commit on."""
@@ -150,7 +150,7 @@ class Workspace(State):
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
-            recollector = Recollector(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
+            recollector = QueryRunner(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
             return recollector.answer(wanted), txn.counts()
 
         return self.store.read(read)

@@ -19,9 +19,9 @@ from ebbtide.changes import Change
 from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.open_archive import OpenArchive
-from ebbtide.fleet.archive.retention import Retold, citing, retell
-from ebbtide.fleet.state.event_builder import EventLog, happenings
-from ebbtide.fleet.state.recall_filter import Echoes
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, retell
+from ebbtide.fleet.state.event_builder import EventLog, build_events
+from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
@@ -37,10 +37,10 @@ class Amendment(Protocol):
     @property
     def change(self) -> Change: ...
     @property
-    def retold(self) -> Retold | None: ...
+    def retold(self) -> PassageUpdates | None: ...
     @property
     def erased_messages(self) -> Sequence[int]: ...
-    def shelve(self, archive: Archive) -> None: ...
+    def update_archive(self, archive: Archive) -> None: ...
 
 
 A = TypeVar("A", bound=Amendment)
@@ -57,7 +57,7 @@ class State:
         self.overrides: dict[str, object]
         self._network: Network | None = None
         self.open_archive: OpenArchive
-        self.echoes = Echoes()
+        self.recall_filter = RecallFilter()
         self.epoch = 0
         """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
         self.is_compaction_due = store.read(lambda txn: txn.is_compaction_due())
@@ -142,9 +142,9 @@ class State:
         events: Sequence[EventRun] = (),
     ) -> None:
         """Commit a change, with whatever else belongs to it and the events that it does not tell, and follow it."""
-        runs = [*happenings(self.network, change), *events]
+        runs = [*build_events(self.network, change), *events]
 
-        def write(txn: WriteTransaction) -> Retold | None:
+        def write(txn: WriteTransaction) -> PassageUpdates | None:
             messages = citing(txn, change)
             if messages:
                 # Before the commit: a kill right after it must not leave vectors of what is gone.
@@ -165,18 +165,21 @@ class State:
 
         def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
             amended = write(txn)
-            runs = happenings(network, amended.change, amended.erased_messages)
+            runs = build_events(network, amended.change, amended.erased_messages)
             self.log.write(txn, runs)
             return amended, runs
 
         amended, runs = self.store.write(write_and_tell)
-        self.echoes.clear()
-        self.follow(amended.change, amended.retold, amended.shelve)
+        self.recall_filter.clear()
+        self.follow(amended.change, amended.retold, amended.update_archive)
         self.log.told(runs)
         return amended
 
     def follow(
-        self, change: Change, retold: Retold | None, shelve: Callable[[Archive], None] | None = None
+        self,
+        change: Change,
+        retold: PassageUpdates | None,
+        update_archive: Callable[[Archive], None] | None = None,
     ) -> None:
         """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
 
@@ -190,10 +193,10 @@ class State:
             return
         if change.forgotten:
             # What a recall told may be known to nobody any more: who says it again is to be remembered.
-            self.echoes.clear()
+            self.recall_filter.clear()
         self.open_archive.follow(lambda archive: archive.note(change.nodes))
-        if shelve is not None:
-            self.open_archive.follow(shelve)
+        if update_archive is not None:
+            self.open_archive.follow(update_archive)
         self.retell(retold)
 
     def _reopened(self) -> None:
@@ -208,7 +211,7 @@ class State:
         self._network = None
         self.epoch += 1
 
-    def retell(self, retold: Retold | None) -> None:
+    def retell(self, retold: PassageUpdates | None) -> None:
         """Let the archive follow what tells messages without their text; loaded anew where that is not known."""
         if retold is None:
             self.open_archive.give_up()
@@ -228,7 +231,7 @@ class State:
     def resident_bytes(self) -> int:
         """Bytes of memory that the agent's derived state holds."""
         network = 0 if self._network is None else self._network.resident_bytes
-        return network + self.open_archive.resident_bytes + self.echoes.resident_bytes
+        return network + self.open_archive.resident_bytes + self.recall_filter.resident_bytes
 
     def counts(self) -> AgentCounts:
         """How much the agent holds."""

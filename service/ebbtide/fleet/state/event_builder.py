@@ -48,7 +48,7 @@ class EventLog:
             self.on_told(runs)
 
 
-def happenings(network: Network, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:
+def build_events(network: Network, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:
     """The events of a change that the network has not followed yet, in the order in which it is written."""
     number = _pass_number(change)
     old = [node for node in change.nodes if node.id < network.next_node_id]

@@ -27,7 +27,7 @@ from ebbtide.retrieval.normalisation import nfkc
 
 V = TypeVar("V")
 
-MOST_FINGERPRINTS = 4096
+MAX_FINGERPRINTS = 4096
 """Lines remembered as told: some forty answers of a hundred memories."""
 
 FINGERPRINT_BYTES = 200
@@ -52,7 +52,7 @@ class _Line(Enum):
     MARKED = 2
 
 
-class Echoes:
+class RecallFilter:
     """What recalls of one agent have told of late."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Echoes:
 
     def note(self, texts: Iterable[str]) -> None:
         """Note what an answer tells."""
-        for text in islice(texts, MOST_FINGERPRINTS):
+        for text in islice(texts, MAX_FINGERPRINTS):
             for line in text.split("\n"):
                 fingerprint = self._fingerprint(line)
                 if fingerprint is not None:
@@ -101,12 +101,12 @@ class Echoes:
             return text, 0
         lines = text.split("\n")
         kinds = [self._kind(line) for line in lines]
-        echoes = sum(kind is not _Line.OWN for kind in kinds)
-        if echoes == 0 or (role == "user" and _is_said_alone(lines, kinds)):
+        count = sum(kind is not _Line.OWN for kind in kinds)
+        if count == 0 or (role == "user" and _is_said_alone(lines, kinds)):
             return text, 0
         kept = [line for index, line in enumerate(lines) if not _goes(index, lines, kinds)]
         left = "\n".join(kept).strip("\r\n")
-        return (left if left.strip() else ""), echoes
+        return (left if left.strip() else ""), count
 
     def _kind(self, line: str) -> _Line:
         said, is_marked = _said(line)
@@ -120,7 +120,7 @@ class Echoes:
 
 def _latest(known: dict[int, V]) -> dict[int, V]:
     """Return the newest entries, as many as are kept. Copies them: deleting the oldest one by one is quadratic."""
-    surplus = len(known) - MOST_FINGERPRINTS
+    surplus = len(known) - MAX_FINGERPRINTS
     return known if surplus <= 0 else dict(islice(known.items(), surplus, None))
 
 

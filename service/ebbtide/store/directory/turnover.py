@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from ebbtide.actor import NOBODY
+from ebbtide.actor import NO_ACTOR
 from ebbtide.errors import EbbtideError
 from ebbtide.ids import AgentId
 from ebbtide.store.audit.erased_agents import REPLACED, ErasedAgents, last_words
@@ -40,7 +40,7 @@ _REPLACED = ".replaced-"
 LAST_WILL = "erasing.json"
 """Who erased or replaced an agent and when, in its directory: what a start tells where the process ended too soon."""
 
-BY_NOBODY = AuditEntry(0, NOBODY, RESTORED, {})
+BY_NOBODY = AuditEntry(0, NO_ACTOR, RESTORED, {})
 """Who puts an agent into its place, and when, where nobody says so."""
 
 

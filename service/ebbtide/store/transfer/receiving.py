@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import msgspec
 from pydantic import ValidationError
 
-from ebbtide.actor import NOBODY
+from ebbtide.actor import NO_ACTOR
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.parameters import AgentParameters
@@ -63,7 +63,7 @@ def receive(
     rename: bool,
     defaults: AgentParameters,
     now_ms: int = 0,
-    asker: str = NOBODY,
+    asker: str = NO_ACTOR,
     covers: Callable[[str], bool] = lambda _: True,
     rest: Rest = lambda: None,
 ) -> Staged:

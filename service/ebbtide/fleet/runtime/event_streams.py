@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections import Counter
 
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.runtime.notifier import Beat, Pulse
+from ebbtide.fleet.runtime.notifier import Notification, Notifier
 from ebbtide.ids import AgentId
 
 MAX_EVENT_STREAMS = 100
 """Streams at once unless the settings say otherwise."""
 
-HOLDERS_TO_FILL = 2
+MIN_KEYS_TO_EXHAUST = 2
 """So many keys at least it takes to have all places: whoever has one key cannot keep everybody else out."""
 
 
-def share_of(most: int) -> int:
+def max_places_per_key(most: int) -> int:
     """Most places that one holder may have of so many."""
-    return max(1, most // HOLDERS_TO_FILL)
+    return max(1, most // MIN_KEYS_TO_EXHAUST)
 
 
 def _too_many(told: str, whose: str, most: int) -> Exhausted:
@@ -30,73 +30,73 @@ def _too_many(told: str, whose: str, most: int) -> Exhausted:
     return Exhausted(told, reason="TOO_MANY_STREAMS", metadata=metadata, retry_after_s=5.0)
 
 
-class Watching:
+class EventStreams:
     """Every stream of one daemon. Only `is_watched` may be asked on other threads than the event loop's."""
 
     def __init__(self, most: int = MAX_EVENT_STREAMS) -> None:
         self.most = most
         self.count = 0
         self._count_by_holder: Counter[str] = Counter()
-        self._pulses: dict[AgentId, tuple[Pulse, set[Watch]]] = {}
+        self._notifiers: dict[AgentId, tuple[Notifier, set[EventSubscription]]] = {}
 
-    def admit(self, agent_id: AgentId, holder: str = "") -> Watch:
+    def admit(self, agent_id: AgentId, holder: str = "") -> EventSubscription:
         """A place for one more stream; TOO_MANY_STREAMS where there is none, or its holder has its share of them.
 
         Without a holder, where nobody knows who asks, there are no shares.
         """
-        share = share_of(self.most)
+        share = max_places_per_key(self.most)
         if holder and self._count_by_holder[holder] >= share:
             raise _too_many(f"the key has {share} event streams open already, of {self.most}", "key", share)
         if self.count >= self.most:
             raise _too_many(f"{self.most} event streams are open already", "daemon", self.most)
         self.count += 1
         self._count_by_holder[holder] += 1
-        pulse, watches = self._pulses.setdefault(agent_id, (Pulse(), set()))
-        watch = Watch(self, agent_id, pulse, holder)
-        watches.add(watch)
-        return watch
+        notifier, subscriptions = self._notifiers.setdefault(agent_id, (Notifier(), set()))
+        subscription = EventSubscription(self, agent_id, notifier, holder)
+        subscriptions.add(subscription)
+        return subscription
 
     def is_watched(self, agent_id: AgentId) -> bool:
         """Whether anybody would be woken."""
-        return agent_id in self._pulses
+        return agent_id in self._notifiers
 
-    def beat(self, agent_id: AgentId) -> None:
+    def notify(self, agent_id: AgentId) -> None:
         """Something has happened to this agent: wake its streams."""
-        if agent_id in self._pulses:
-            self._pulses[agent_id][0].beat()
+        if agent_id in self._notifiers:
+            self._notifiers[agent_id][0].notify()
 
-    def beat_all(self) -> None:
+    def notify_all(self) -> None:
         """Wake every stream, so that it sees that the daemon stops."""
-        for pulse, _ in self._pulses.values():
-            pulse.beat()
+        for notifier, _ in self._notifiers.values():
+            notifier.notify()
 
-    def leave(self, watch: Watch) -> None:
+    def leave(self, subscription: EventSubscription) -> None:
         """A stream has ended. Idempotent."""
-        _, watches = self._pulses.get(watch.agent_id, (None, set()))
-        if watch not in watches:
+        _, subscriptions = self._notifiers.get(subscription.agent_id, (None, set()))
+        if subscription not in subscriptions:
             return
         self.count -= 1
-        self._count_by_holder[watch.holder] -= 1
-        if not self._count_by_holder[watch.holder]:
-            del self._count_by_holder[watch.holder]
-        watches.remove(watch)
-        if not watches:
-            del self._pulses[watch.agent_id]
+        self._count_by_holder[subscription.holder] -= 1
+        if not self._count_by_holder[subscription.holder]:
+            del self._count_by_holder[subscription.holder]
+        subscriptions.remove(subscription)
+        if not subscriptions:
+            del self._notifiers[subscription.agent_id]
 
 
-class Watch:
+class EventSubscription:
     """One stream's place."""
 
-    def __init__(self, watching: Watching, agent_id: AgentId, pulse: Pulse, holder: str) -> None:
+    def __init__(self, streams: EventStreams, agent_id: AgentId, notifier: Notifier, holder: str) -> None:
         self.agent_id = agent_id
         self.holder = holder
-        self._watching = watching
-        self._pulse = pulse
+        self._streams = streams
+        self._notifier = notifier
 
-    def next_beat(self) -> Beat:
+    def next_notification(self) -> Notification:
         """The next time that something happens; to be taken before looking whether something has."""
-        return self._pulse.next_beat()
+        return self._notifier.next_notification()
 
     def end(self) -> None:
         """Give the place back. Idempotent."""
-        self._watching.leave(self)
+        self._streams.leave(self)

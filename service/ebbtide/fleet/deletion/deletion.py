@@ -20,7 +20,7 @@ import msgspec
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of, passages_of
-from ebbtide.fleet.archive.retention import Retold, citing, is_digested, retell
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, is_digested, retell
 from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.ids import NodeId
 from ebbtide.records import Node, PassageEntry
@@ -39,7 +39,7 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UncitedText:
     """A message of which everything is to go that no living memory cites."""
 
     message: int
@@ -73,14 +73,14 @@ class Deletion:
     change: Change
     outcomes: list[Outcome]
     rewritten: list[Rewritten]
-    retold: Retold | None
+    retold: PassageUpdates | None
     """Messages without their text, as their other memories tell them."""
     erased_messages: list[int]
     """Messages of which everything went that no living memory has."""
     proofs: tuple[bytes, ...]
     """Keyed hashes of the texts that went."""
 
-    def shelve(self, archive: Archive) -> None:
+    def update_archive(self, archive: Archive) -> None:
         """Let the archive follow."""
         for one in self.rewritten:
             archive.rewritten(one.message, one.passages)
@@ -88,7 +88,7 @@ class Deletion:
 
 def delete(
     txn: WriteTransaction,
-    wanted: Sequence[NodeId | Said],
+    wanted: Sequence[NodeId | UncitedText],
     archive: Archive | None = None,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
@@ -105,7 +105,7 @@ def delete(
     for one in wanted:
         if outcomes and is_time_up():
             break
-        if isinstance(one, Said):
+        if isinstance(one, UncitedText):
             assert archive is not None, "who names a message brings the archive"
             messages, outcome = _withdraw_uncited(txn, one.message, archive, proofs)
             outcomes.append(outcome)
@@ -154,7 +154,7 @@ def withdraw(txn: WriteTransaction, node: Node) -> tuple[list[Rewritten], int]:
     return rewritten, byte_count
 
 
-class Mates:
+class BatchSources:
     """What memories that stay were made from, by batch and message: read once where a whole batch goes."""
 
     def __init__(self) -> None:
@@ -180,14 +180,14 @@ def own_words(
     txn: ReadTransaction,
     node: Node,
     going: Collection[NodeId] = frozenset(),
-    mates: Mates | None = None,
+    mates: BatchSources | None = None,
 ) -> dict[int, list[Span]]:
     """By message, what a memory was made from and no other living memory was, but for those that go as well.
 
     `mates` may be kept from one memory that goes to the next.
     """
     # The memory itself is not among those that stay: of one that does not go it must be left out each time.
-    shared = mates if mates is not None and node.id in going else Mates()
+    shared = mates if mates is not None and node.id in going else BatchSources()
     cited = shared.cited(txn, node, going)
     messages = dict.fromkeys(source.message for source in node.sources)
     found = {one: list(outside(_cited([node], one), cited.get(one, ()))) for one in messages}
