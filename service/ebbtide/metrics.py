@@ -42,11 +42,11 @@ class Metrics:
         self.registry = registry = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=registry)
 
-        def counter(name: str, told: str, *labels: str) -> Counter:
-            return Counter(name, told, labels, registry=registry)
+        def counter(name: str, description: str, *labels: str) -> Counter:
+            return Counter(name, description, labels, registry=registry)
 
-        def histogram(name: str, told: str, buckets: Sequence[float], *labels: str) -> Histogram:
-            return Histogram(name, told, labels, registry=registry, buckets=buckets)
+        def histogram(name: str, description: str, buckets: Sequence[float], *labels: str) -> Histogram:
+            return Histogram(name, description, labels, registry=registry, buckets=buckets)
 
         self.requests = counter(
             "ebbtide_requests_total", "Requests that ended.", "transport", "verb", "outcome"
@@ -82,8 +82,8 @@ class Metrics:
     def _add_gauges(self) -> None:
         """What is looked at when somebody asks."""
 
-        def gauge(name: str, told: str, *labels: str) -> Gauge:
-            return Gauge(name, told, labels, registry=self.registry)
+        def gauge(name: str, description: str, *labels: str) -> Gauge:
+            return Gauge(name, description, labels, registry=self.registry)
 
         self.info = gauge("ebbtide_build_info", "1, with the version.", "version")
         self.open_agents = gauge("ebbtide_open_agents", "Agents that are open.")
@@ -141,11 +141,11 @@ class Metrics:
         """Count a batch that was stored."""
         self._child(self.batches, "accepted").inc()
 
-    def told(self, runs: Sequence[EventRun]) -> None:
+    def count_events(self, runs: Sequence[EventRun]) -> None:
         """Count what events tell of."""
         for run in runs:
             self.events.inc(run.count)
-            family, label = COUNTED.get(run.kind, ("", ""))
+            family, label = EVENT_COUNTERS.get(run.kind, ("", ""))
             if label:
                 self._child(getattr(self, family), label).inc(run.count)
             elif family:
@@ -163,7 +163,7 @@ class Metrics:
         return found
 
 
-COUNTED: dict[str, tuple[str, str]] = {
+EVENT_COUNTERS: dict[str, tuple[str, str]] = {
     EventKind.BATCH_DIGESTED: ("batches", "digested"),
     EventKind.BATCH_PARKED: ("batches", "parked"),
     EventKind.BATCH_RETRIED: ("batches", "retried"),

@@ -37,7 +37,7 @@ class _Content:
 _content = _Content()
 
 
-def told(text: str) -> str:
+def loggable(text: str) -> str:
     """What the log may hold of a text: its length; with `log_content` the text, without what is personal in it."""
     return _content.without_personal(text) if _content.is_logged else f"({len(text)} characters)"
 
@@ -103,7 +103,7 @@ def _where_it_failed(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
         frames = traceback.extract_tb(error.__traceback__)
         event["error_type"] = type(error).__name__
         event["error_at"] = [f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[-12:]]
-        event["error_message"] = told(str(error))
+        event["error_message"] = loggable(str(error))
         if error.__cause__ is not None:
             event["cause_type"] = type(error.__cause__).__name__
     return event

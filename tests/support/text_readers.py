@@ -18,7 +18,7 @@ from ebbtide.cli.files.foreign import read_foreign
 from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
-from ebbtide.fleet.deletion.deletion import said_bytes, without
+from ebbtide.fleet.deletion.deletion import text_bytes, without
 from ebbtide.fleet.deletion.selection import words_in
 from ebbtide.fleet.ingest.segments import ByteOffsets, label_of, memory_of, placed_start
 from ebbtide.fleet.state.recall_filter import RecallFilter
@@ -139,7 +139,7 @@ def _rephrased(text: str) -> Any:
 
 def _withdrawn(text: str) -> Any:
     clean = _no_half_pairs(text)
-    return without(clean, topic.Topic("a").stretches(clean)), said_bytes(clean)
+    return without(clean, topic.Topic("a").stretches(clean)), text_bytes(clean)
 
 
 def _shortened(text: str) -> Any:

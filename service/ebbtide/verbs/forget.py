@@ -171,12 +171,12 @@ async def _looked_up(
     while not look.is_done:
         budget = Budget(service.clock, JOB_BUDGET_S, needs.priority.yield_to_requests)
         await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
-    if look.redacted_count and look.is_nothing:
-        field = "speakers" if look.wanted.redacted_speakers else "topic"
+    if look.redacted_count and look.is_empty:
+        field = "speakers" if look.selection.redacted_speakers else "topic"
         refuse(
             field,
             getattr(command, field),
-            f"what redaction left, as given here, which others may share; or the messages, such as {look.also[0]}",
+            f"what redaction left, as given here, which others may share; or the messages, such as {look.elsewhere[0]}",
         )
     return look
 
@@ -255,9 +255,9 @@ def _told(look: SelectionSearch, done: _Done, relation_count: int = 0) -> Forgot
         ),
         nodes=list(map(node_text_id, islice(look.nodes, MOST_TOLD))),
         messages=list(map(message_text_id, islice(look.gone_whole, MOST_TOLD))),
-        partly=list(map(message_text_id, islice(look.partly, MOST_TOLD))),
-        also_found_in=look.also,
-        also_found_count=look.also_count,
+        partly=list(map(message_text_id, islice(look.partially_erased, MOST_TOLD))),
+        also_found_in=look.elsewhere,
+        also_found_count=look.elsewhere_count,
         proof=ForgetProof(
             first_record=0 if first is None else first.number,
             last_record=0 if last is None else last.number,

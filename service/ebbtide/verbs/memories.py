@@ -22,9 +22,16 @@ from pydantic import Field
 from ebbtide.actor import actor
 from ebbtide.clock import Clock
 from ebbtide.errors import NotFound, Precondition
-from ebbtide.fleet.deletion import correction, withdrawal
+from ebbtide.fleet.deletion import correction
 from ebbtide.fleet.deletion.correction import Corrected, Correction
-from ebbtide.fleet.deletion.deletion import Deleted, Deletion, Outcome, UncitedText, Undigested
+from ebbtide.fleet.deletion.deletion import (
+    Deleted,
+    Deletion,
+    Outcome,
+    UncitedText,
+    Undigested,
+    delete_memories,
+)
 from ebbtide.fleet.ingest.admission import PolicyChanged
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
@@ -310,7 +317,7 @@ def _delete(
     )
 
     def write(txn: WriteTransaction) -> Deletion:
-        deletion = withdrawal.delete(txn, wanted, archive, is_time_up)
+        deletion = delete_memories(txn, wanted, archive, is_time_up)
         details = _in_short(wanted, deletion.outcomes)
         if details:
             entry = AuditEntry(now_ms, asker, "deleted", details, deletion.proofs)

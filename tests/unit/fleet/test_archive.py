@@ -48,9 +48,9 @@ def asked(home: Home, query: str, **fields: Any) -> list[str]:
 
 def seen(archive: Archive) -> dict[str, Any]:
     """What a shelf holds, as plain values."""
-    columns: dict[str, Any] = {name: archive.shelf.column(name).tolist() for name in _COLUMNS}
+    columns: dict[str, Any] = {name: archive.index.column(name).tolist() for name in _COLUMNS}
     for word in ("boat", "tea", "ann"):
-        columns[word] = [part.tolist() for part in archive.shelf.postings(term_of(word))]
+        columns[word] = [part.tolist() for part in archive.index.postings(term_of(word))]
     columns["made"] = [archive.memories_of(number) for number in range(1, 10)]
     return columns
 
@@ -62,7 +62,7 @@ def test_the_archive_follows_what_is_accepted_and_digested(home: Home) -> None:
     accept(home, "Another boat.")
     followed = home.workspace.open_archive.loaded
     assert followed is not None
-    assert len(followed.shelf) > 3
+    assert len(followed.index) > 3
     assert seen(followed) == seen(home.store.read(Archive.load))
     home.reopen()
     assert len(asked(home, "boats")) == 3
@@ -87,7 +87,7 @@ def test_an_archive_that_cannot_follow_is_loaded_anew(home: Home, monkeypatch: p
     def fail(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(module.Archive, "accepted", fail)
+    monkeypatch.setattr(module.Archive, "add_messages", fail)
     accept(home, "The boat is late.")
     monkeypatch.undo()
     assert asked(home, "boat") == ["Ann: The boat is late."]
@@ -125,8 +125,8 @@ def test_worths_of_memories_come_to_their_passages(home: Home) -> None:
     dice = Random(3)
     worths = {node: dice.random() for node in network.node_ids() if node % 3}
     expected = []
-    for passage in range(len(archive.shelf)):
-        made = archive.memories_of(int(archive.shelf.column("message")[passage]))
+    for passage in range(len(archive.index)):
+        made = archive.memories_of(int(archive.index.column("message")[passage]))
         expected.append(max((worths.get(node, 0.0) for node in made), default=0.0))
     assert any(expected)
     given = archive.by_passage(np.array(list(worths)), np.array(list(worths.values())))

@@ -435,14 +435,14 @@ async def test_those_taken_along_keep_their_places_in_a_full_box(counting: Count
     await box.close()
 
 
-async def test_a_pulse_wakes_everyone_and_misses_nobody() -> None:
-    """Whoever took the next beat before it came is woken, whoever waits too long goes on."""
-    pulse = Notifier()
-    beat = pulse.next_notification()
-    pulse.beat()
-    await beat.wait(0.01)
-    waiting = [asyncio.create_task(pulse.wait()) for _ in range(3)]
+async def test_a_notifier_wakes_every_waiter() -> None:
+    """A notification taken before it occurs is not missed, and a wait ends at its timeout."""
+    notifier = Notifier()
+    notification = notifier.next_notification()
+    notifier.notify()
+    await notification.wait(0.01)
+    waiting = [asyncio.create_task(notifier.wait()) for _ in range(3)]
     await asyncio.sleep(0)
-    pulse.beat()
+    notifier.notify()
     await asyncio.gather(*waiting)
-    await pulse.wait(0.001)
+    await notifier.wait(0.001)

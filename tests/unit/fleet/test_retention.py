@@ -50,9 +50,9 @@ def swept(home: Home, now_ms: int = 10) -> int:
 
 def seen(archive: Archive) -> dict[str, Any]:
     """What a shelf holds, as plain values."""
-    columns: dict[str, Any] = {name: archive.shelf.column(name).tolist() for name in _COLUMNS}
+    columns: dict[str, Any] = {name: archive.index.column(name).tolist() for name in _COLUMNS}
     for word in WORDS:
-        columns[word] = [part.tolist() for part in archive.shelf.postings(term_of(word))]
+        columns[word] = [part.tolist() for part in archive.index.postings(term_of(word))]
     return columns
 
 

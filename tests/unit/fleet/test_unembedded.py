@@ -88,7 +88,7 @@ def vectors_held(store: LmdbStore) -> dict[int, list[float]]:
     archive = store.read(Archive.load)
     if archive.vectors is None:
         return {}
-    found = {place: archive.vectors.of(place) for place in range(len(archive.shelf))}
+    found = {place: archive.vectors.of(place) for place in range(len(archive.index))}
     return {place: one.tolist() for place, one in found.items() if one is not None}
 
 

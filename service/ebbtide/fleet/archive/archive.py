@@ -47,25 +47,27 @@ Span = tuple[int, int]
 """(begin, length) of a stretch of a message, in UTF-8 bytes."""
 
 
-def retold(record: MessageRecord, spans: Iterable[Span], nodes: Sequence[Node]) -> list[PassageEntry]:
+def passages_from_memories(
+    record: MessageRecord, spans: Iterable[Span], nodes: Sequence[Node]
+) -> list[PassageEntry]:
     """The passages of a message without its text: what memories made of each stretch say now.
 
     A stretch of which no memory lives keeps its place and has no terms: nothing finds it.
     """
     entries = []
     for begin, length in spans:
-        telling = [node for node in nodes if _tells(node, record.number, begin, length)]
-        entry = replace(entry_of(said_by(telling), record.speaker, begin), length=length)
+        telling = [node for node in nodes if _overlaps(node, record.number, begin, length)]
+        entry = replace(entry_of(content_of(telling), record.speaker, begin), length=length)
         entries.append(_kept(entry, tuple(node.id for node in telling)))
     return entries
 
 
-def said_by(nodes: Iterable[Node]) -> str:
+def content_of(nodes: Iterable[Node]) -> str:
     """What memories say now, without who says it."""
     return " ".join(node.content.removeprefix(node.prefix) for node in nodes)
 
 
-def _tells(node: Node, message: int, begin: int, length: int) -> bool:
+def _overlaps(node: Node, message: int, begin: int, length: int) -> bool:
     return any(
         source.message == message and source.offset < begin + length and source.offset + source.length > begin
         for source in node.sources
@@ -82,7 +84,7 @@ def spans_of(text: str) -> list[Span]:
     return spans
 
 
-def spans_cited(record: MessageRecord, nodes: Iterable[Node]) -> list[Span]:
+def cited_span(record: MessageRecord, nodes: Iterable[Node]) -> list[Span]:
     """As much of a message as its memories cite, as one stretch: where nobody knows any more how it was cut."""
     cited = [source for node in nodes for source in node.sources if source.message == record.number]
     return [(0, max((source.offset + source.length for source in cited), default=0))]
@@ -107,8 +109,8 @@ def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Shelved
     """The passages of a message as they go on the shelf. Without a conversation a batch is one."""
     named = record.conversation_id
     conversation = conversation_key(named) if named else f"b{record.batch}"
-    told = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
-    return [Shelved(record.number, _entry(one), *told) for one in kept]
+    passages = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
+    return [Shelved(record.number, _entry(one), *passages) for one in kept]
 
 
 @dataclass(slots=True)
@@ -137,7 +139,7 @@ PAIR_BYTES = 56
 """What a pair of a message and a node holds."""
 
 
-class Facts:
+class PassageMetadata:
     """The metadata of passages: each kind of it once, found by what it holds.
 
     Thousands of messages share what their batch was remembered with, so a question looks at a few numbers.
@@ -146,7 +148,7 @@ class Facts:
     def __init__(self) -> None:
         self._known: dict[bytes, int] = {b"": 0}
         self._held: list[Mapping[str, object]] = [{}]
-        self._by_fact: dict[tuple[str, bool, object], set[int]] = {}
+        self._by_field: dict[tuple[str, bool, object], set[int]] = {}
         self._by_passage = array("q")
         self.nbytes = 0
 
@@ -158,8 +160,8 @@ class Facts:
             self._held.append(read())
             for name, value in self._held[number].items():
                 if isinstance(value, str | int | float):
-                    self._by_fact.setdefault((name, isinstance(value, bool), value), set()).add(number)
-            self.nbytes += FACT_BYTES * (1 + len(self._held[number]))
+                    self._by_field.setdefault((name, isinstance(value, bool), value), set()).add(number)
+            self.nbytes += METADATA_ENTRY_BYTES * (1 + len(self._held[number]))
         self._by_passage.extend([number] * passage_count)
         self.nbytes += 8 * passage_count
 
@@ -172,27 +174,27 @@ class Facts:
         """The metadata of a passage."""
         return self._held[self._by_passage[passage]]
 
-    def holding(self, wanted: Mapping[str, object]) -> NDArray[np.bool_]:
+    def matching(self, wanted: Mapping[str, object]) -> NDArray[np.bool_]:
         """Passages whose metadata has each of these values: 1 and 1.0 are equal, 1 and true are not."""
         found = set(range(len(self._held)))
         for name, value in wanted.items():
-            found &= self._by_fact.get((name, isinstance(value, bool), value), set())
+            found &= self._by_field.get((name, isinstance(value, bool), value), set())
         return np.isin(np.array(self._by_passage, dtype=np.int64), list(found))
 
 
-FACT_BYTES = 200
+METADATA_ENTRY_BYTES = 200
 """What a kind of metadata, and each field of it, holds, about."""
 
 
 class Archive:
     """The shelf of one agent, and which memories were made from which message."""
 
-    def __init__(self, shelf: PassageIndex) -> None:
-        self.shelf = shelf
+    def __init__(self, index: PassageIndex) -> None:
+        self.index = index
         self.vectors: Vectors | None = None
         """Those of the model in `embedding`; None while there are none."""
         self.embedding = EmbeddingState()
-        self.facts = Facts()
+        self.metadata_of_passages = PassageMetadata()
         self._words: WordScores | None = None
         self._newest = 0
         self._messages, self._nodes = array("q"), array("q")
@@ -202,29 +204,29 @@ class Archive:
     def load(cls, txn: ReadTransaction) -> Archive:
         """Everything that the store holds."""
         archive = cls(PassageIndex())
-        archive.note(txn.nodes())
-        archive.shelf.add(archive._loaded(txn))
+        archive.add_memories(txn.nodes())
+        archive.index.add(archive._loaded(txn))
         archive.follow(txn.embedding_state(), txn.embedded_messages())
         return archive
 
     def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
         for record, kept in txn.passages():
-            entries = self._made_anew(txn, record) if kept is None else kept
+            entries = self._rebuilt(txn, record) if kept is None else kept
             # Of a message stored before messages had metadata, that of its batch.
             key = b"b%d" % record.batch if record.metadata_key is None else record.metadata_key
-            self.facts.add(key, partial(txn.metadata, record), len(entries))
+            self.metadata_of_passages.add(key, partial(txn.metadata, record), len(entries))
             yield from shelved(record, entries)
 
-    def _made_anew(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
+    def _rebuilt(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
         text = txn.message_text(record)
         if text is not None:
             return passages_of(text, record.speaker)
         if not record.is_withdrawn:
             return []
         nodes = [node for node in map(txn.node, self.memories_of(record.number)) if node is not None]
-        return retold(record, spans_cited(record, nodes), nodes)
+        return passages_from_memories(record, cited_span(record, nodes), nodes)
 
-    def accepted(
+    def add_messages(
         self,
         records: Sequence[MessageRecord],
         passages: Sequence[Sequence[PassageEntry]],
@@ -234,8 +236,8 @@ class Archive:
         pairs = zip(records, passages, strict=True)
         for record, kept in zip(records, passages, strict=True):
             key = record.metadata_key or b""
-            self.facts.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
-        self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
+            self.metadata_of_passages.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
+        self.index.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None
 
     def follow(self, state: EmbeddingState, embedded: Iterable[tuple[int, EmbeddedMessage]]) -> None:
@@ -243,7 +245,7 @@ class Archive:
         if state.stamp != self.embedding.stamp:
             self.vectors = None
         self.embedding = state
-        messages = self.shelf.column("message")
+        messages = self.index.column("message")
         passages: list[int] = []
         packed: list[bytes] = []
         # Older stores may hold vectors of two sizes under one stamp, until they are made anew.
@@ -264,19 +266,19 @@ class Archive:
             self.vectors = Vectors(state.model, rows.shape[1])
         self.vectors.put(np.array(passages, dtype=np.int64), rows.astype(np.float16, copy=False))
 
-    def retold(self, told: Mapping[int, Sequence[PassageEntry]]) -> None:
+    def replace_withdrawn(self, passages: Mapping[int, Sequence[PassageEntry]]) -> None:
         """Texts of messages were withdrawn, or memories that tell them have changed."""
-        if told:
-            self._say(told, is_withdrawn=True)
+        if passages:
+            self._say(passages, is_withdrawn=True)
 
     def _say(self, said: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool) -> None:
         entries = {message: [_entry(one) for one in kept] for message, kept in said.items()}
-        self.shelf.retell(entries, is_withdrawn=is_withdrawn)
+        self.index.retell(entries, is_withdrawn=is_withdrawn)
         self._words = None
         if self.vectors is not None:
-            self.vectors.drop(np.flatnonzero(np.isin(self.shelf.column("message"), list(said))))
+            self.vectors.drop(np.flatnonzero(np.isin(self.index.column("message"), list(said))))
 
-    def note(self, nodes: Iterable[Node]) -> None:
+    def add_memories(self, nodes: Iterable[Node]) -> None:
         """Memories were made, or rewritten: these are known by then, since ids ascend."""
         for node in nodes:
             if node.id > self._newest:
@@ -285,13 +287,13 @@ class Archive:
                 self._nodes.extend([node.id] * len(node.sources))
                 self._pairs = None
 
-    def rewritten(self, message: int, passages: Sequence[PassageEntry]) -> None:
+    def replace_text(self, message: int, passages: Sequence[PassageEntry]) -> None:
         """A message says something else now, in as many passages as before."""
         self._say({message: passages}, is_withdrawn=False)
         if not any(passage.word_count for passage in passages):
-            self.facts.clear(np.flatnonzero(self.shelf.column("message") == message).tolist())
+            self.metadata_of_passages.clear(np.flatnonzero(self.index.column("message") == message).tolist())
 
-    def cites_anew(self, node: Node) -> None:
+    def replace_sources(self, node: Node) -> None:
         """A memory that is known comes from other messages now."""
         others = np.array(self._nodes, dtype=np.int64) != node.id
         self._messages = array("q", np.array(self._messages, dtype=np.int64)[others].tobytes())
@@ -302,7 +304,7 @@ class Archive:
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """The best worth among the memories of each passage's message; 0 where none is given one."""
-        given = np.zeros(len(self.shelf))
+        given = np.zeros(len(self.index))
         pairs = self._sorted_pairs()
         if not len(pairs.nodes) or not len(node_ids):
             return given
@@ -312,7 +314,7 @@ class Archive:
         by_node[places[is_known]] = worths[is_known]
         # Numbers of messages may lie far apart: nothing is as long as the highest of them.
         cited, best = pairs.messages[pairs.begins], np.maximum.reduceat(by_node[pairs.at], pairs.begins)
-        messages = self.shelf.column("message")
+        messages = self.index.column("message")
         places = np.minimum(np.searchsorted(cited, messages), len(cited) - 1)
         is_cited = cited[places] == messages
         given[is_cited] = best[places[is_cited]]
@@ -324,7 +326,7 @@ class Archive:
         """The best worth among the memories of each of these passages' messages; 0 where there is none."""
         pairs = self._sorted_pairs()
         best = np.zeros(len(passages))
-        messages = self.shelf.column("message")[passages]
+        messages = self.index.column("message")[passages]
         begins, ends = (
             np.searchsorted(pairs.messages, messages),
             np.searchsorted(pairs.messages, messages + 1),
@@ -335,17 +337,19 @@ class Archive:
         np.maximum.at(best, whose, worths_of(pairs.nodes[places]))
         return best
 
-    def told_by(self, are_alive: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    def with_living_memories(
+        self, are_alive: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+    ) -> NDArray[np.bool_]:
         """Passages of messages from which some memory lives."""
         pairs = self._sorted_pairs()
         living = np.unique(pairs.messages[are_alive(pairs.nodes)])
-        return np.isin(self.shelf.column("message"), living)
+        return np.isin(self.index.column("message"), living)
 
     @property
     def words(self) -> WordScores:
         """The words signal over the shelf as it is now."""
         if self._words is None:
-            self._words = WordScores(self.shelf)
+            self._words = WordScores(self.index)
         return self._words
 
     def memories_of(self, message: int) -> list[NodeId]:
@@ -366,15 +370,15 @@ class Archive:
         assert self.vectors is not None
         stamp = self.vectors.digest()
         for name in ("message", "begin"):
-            stamp.update(self.shelf.column(name).tobytes())
-        told: str = stamp.hexdigest()
-        return told
+            stamp.update(self.index.column(name).tobytes())
+        passages: str = stamp.hexdigest()
+        return passages
 
     @property
     def resident_bytes(self) -> int:
         """Bytes held, about."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        return self.shelf.nbytes + self.facts.nbytes + vectors + PAIR_BYTES * len(self._nodes)
+        return self.index.nbytes + self.metadata_of_passages.nbytes + vectors + PAIR_BYTES * len(self._nodes)
 
 
 def _decoded(metadata: str) -> Mapping[str, object]:

@@ -24,30 +24,30 @@ from ebbtide.telemetry import get_log
 class OpenArchive:
     """The archive of one agent as far as it is loaded. Its methods are parts of jobs."""
 
-    def __init__(self, agent_id: str, directory: Path, *, keeps_index: bool = True) -> None:
+    def __init__(self, agent_id: str, directory: Path, *, saves_index: bool = True) -> None:
         self._agent_id = agent_id
-        self._keeps_index = keeps_index
+        self._saves_index = saves_index
         self._index_path = directory / INDEX_FILE
         self.loaded: Archive | None = None
         """The archive; None before the first question, and after it was given up."""
-        self._kept_stamp = ""
+        self._saved_stamp = ""
 
     def of(self, txn: ReadTransaction) -> Archive:
         """The archive, loaded if it is not there."""
         if self.loaded is None:
             self.loaded = Archive.load(txn)
-            self._take_up_index(self.loaded)
+            self._load_index(self.loaded)
         return self.loaded
 
-    def _take_up_index(self, archive: Archive) -> None:
+    def _load_index(self, archive: Archive) -> None:
         vectors = archive.vectors
-        if self._keeps_index and vectors is not None and vectors.wants_index:
+        if self._saves_index and vectors is not None and vectors.wants_index:
             stamp = archive.vectors_stamp()
             if load_index(self._index_path, stamp, vectors):
-                self._kept_stamp = stamp
+                self._saved_stamp = stamp
                 return
         # It belongs to something else: texts that were withdrawn just before the daemon was killed, perhaps.
-        self.drop_index_file()
+        self.remove_index_file()
 
     def follow(self, what: Callable[[Archive], None]) -> None:
         """Let the archive follow what was committed, if it is loaded."""
@@ -56,15 +56,15 @@ class OpenArchive:
         try:
             what(self.loaded)
         except Exception as error:
-            self.give_up()
+            self.discard()
             get_log("archive").error("archive given up", agent_id=self._agent_id, exc_info=error)
 
-    def give_up(self) -> None:
+    def discard(self) -> None:
         """Hold it no longer; the next question loads it."""
         self.loaded = None
 
     @property
-    def wants_index(self) -> bool:
+    def needs_index(self) -> bool:
         """Whether there are vectors enough for an index, and it does not hold them all."""
         vectors = None if self.loaded is None else self.loaded.vectors
         return vectors is not None and vectors.wants_index and not vectors.is_indexed
@@ -74,16 +74,16 @@ class OpenArchive:
         vectors = None if self.loaded is None else self.loaded.vectors
         return vectors is not None and vectors.dimension != dimension
 
-    def index_some(self, is_time_up: Callable[[], bool]) -> bool:
+    def build_index(self, is_time_up: Callable[[], bool]) -> bool:
         """Build at the index of very many vectors for a while; whether more is to do."""
-        if not self.wants_index:
+        if not self.needs_index:
             return False
         assert self.loaded is not None and self.loaded.vectors is not None
         return self.loaded.vectors.build_some(is_time_up)
 
-    def drop_index_file(self) -> None:
+    def remove_index_file(self) -> None:
         """Remove the index beside the store: it holds what a text meant that is withdrawn."""
-        self._kept_stamp = ""
+        self._saved_stamp = ""
         try:
             self._index_path.unlink(missing_ok=True)
             fresh_file(self._index_path).unlink(missing_ok=True)
@@ -91,20 +91,20 @@ class OpenArchive:
             # Nobody will take it up, but there it lies.
             get_log("archive").error("index not removed", agent_id=self._agent_id, exc_info=error)
 
-    def keep_index(self) -> None:
+    def save_index(self) -> None:
         """Keep the index for the next opening, where there is one that is not kept yet. OSError where that fails."""
         archive = self.loaded
         if (
             archive is None
             or archive.vectors is None
             or not archive.vectors.is_indexed
-            or not self._keeps_index
+            or not self._saves_index
         ):
             return
         stamp = archive.vectors_stamp()
-        if stamp != self._kept_stamp:
+        if stamp != self._saved_stamp:
             save_index(self._index_path, stamp, archive.vectors)
-            self._kept_stamp = stamp
+            self._saved_stamp = stamp
 
     @property
     def resident_bytes(self) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ebbtide.changes import Change
-from ebbtide.fleet.archive.archive import retold, spans_of
+from ebbtide.fleet.archive.archive import passages_from_memories, spans_of
 from ebbtide.ids import NodeId
 from ebbtide.records import BatchState, MessageRecord, Node, PassageEntry
 from ebbtide.store.port import ReadTransaction, Store, WriteTransaction
@@ -38,19 +38,19 @@ def before_ms(kept_days: int, now_ms: int) -> int | None:
     return now_ms - kept_days * DAY_MS if kept_days else None
 
 
-def withdraw(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> PassageUpdates:
+def remove_texts(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> PassageUpdates:
     """Take texts out of the archive; `nodes` are all memories that live of these messages."""
-    told: PassageUpdates = {}
+    updates: PassageUpdates = {}
     for number in messages:
         record = txn.message(number)
         text = None if record is None else txn.message_text(record)
         if record is None or text is None:
             continue
-        told[number] = retold(record, spans_of(text), nodes)
-        txn.withdraw(record, told[number])
-    if told:
+        updates[number] = passages_from_memories(record, spans_of(text), nodes)
+        txn.withdraw(record, updates[number])
+    if updates:
         txn.note_leftovers()
-    return told
+    return updates
 
 
 def citing(txn: ReadTransaction, change: Change) -> set[int]:
@@ -64,12 +64,12 @@ def citing(txn: ReadTransaction, change: Change) -> set[int]:
     return {record.number for record in records if record is not None and record.is_withdrawn}
 
 
-def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> PassageUpdates | None:
+def refresh_passages(txn: WriteTransaction, messages: Iterable[int], change: Change) -> PassageUpdates | None:
     """Let messages without their text be found by what their memories say after a change, which is written.
 
     None where the passages of one were missing: they are made anew when the archive is loaded.
     """
-    told: PassageUpdates = {}
+    updates: PassageUpdates = {}
     is_complete = True
     for number in messages:
         record, kept = txn.message(number), txn.passages_of(number)
@@ -78,9 +78,11 @@ def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> Pa
             continue
         ids = {node_id for entry in kept for node_id in entry.told_by} | {node.id for node in change.nodes}
         nodes = [node for node in map(txn.node, sorted(ids)) if node is not None]
-        told[number] = retold(record, ((entry.begin, entry.length) for entry in kept), nodes)
-        txn.put_passages(number, told[number])
-    return told if is_complete else None
+        updates[number] = passages_from_memories(
+            record, ((entry.begin, entry.length) for entry in kept), nodes
+        )
+        txn.put_passages(number, updates[number])
+    return updates if is_complete else None
 
 
 @dataclass(slots=True)
@@ -100,24 +102,24 @@ class Sweep:
     """Where the look for memories goes on; None when all were looked at."""
 
     @property
-    def withdraws_next(self) -> bool:
+    def removes_texts_next(self) -> bool:
         """Whether the next step withdraws texts."""
         return bool(self._due) and self._next_node is None
 
     def step(self, store: Store, is_time_up: Callable[[], bool]) -> PassageUpdates:
         """Do one step; the messages whose text it withdrew. When it fails, begin a new sweep."""
         if not self._due:
-            store.read(self._look)
+            store.read(self._find_due)
             if self.is_done:
                 self._note_progress(store)
             return {}
         if self._next_node is not None:
             store.read(self._find_memories)
             return {}
-        told, self._due = store.write(lambda txn: self._withdraw(txn, is_time_up))
-        return told
+        updates, self._due = store.write(lambda txn: self._withdraw(txn, is_time_up))
+        return updates
 
-    def _look(self, txn: ReadTransaction) -> None:
+    def _find_due(self, txn: ReadTransaction) -> None:
         begin = max(self._begin, txn.texts_from())
         batches: dict[int, bool] = {}
         self.is_done = True
@@ -152,13 +154,13 @@ class Sweep:
     def _withdraw(
         self, txn: WriteTransaction, is_time_up: Callable[[], bool]
     ) -> tuple[PassageUpdates, list[int]]:
-        told: PassageUpdates = {}
+        updates: PassageUpdates = {}
         left = list(self._due)
-        while left and len(told) < MAX_TEXTS_PER_STEP and not (told and is_time_up()):
+        while left and len(updates) < MAX_TEXTS_PER_STEP and not (updates and is_time_up()):
             number = left.pop(0)
             nodes = [node for node in map(txn.node, self._memories[number]) if node is not None]
-            told |= withdraw(txn, [number], nodes)
-        return told, left
+            updates |= remove_texts(txn, [number], nodes)
+        return updates, left
 
     def _note_progress(self, store: Store) -> None:
         """Let the next sweep begin where texts are left."""

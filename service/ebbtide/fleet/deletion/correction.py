@@ -17,8 +17,8 @@ import msgspec
 from ebbtide.changes import Change
 from ebbtide.errors import NotFound
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.retention import PassageUpdates, citing, retell
-from ebbtide.fleet.deletion.deletion import Rewritten, prove_going, withdraw
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
+from ebbtide.fleet.deletion.deletion import RewrittenMessage, blank_sources, prove_going
 from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.ids import NodeId, node_text_id
 from ebbtide.records import MessageRecord, Node, PassageEntry, PersonalSpan, Source
@@ -47,7 +47,7 @@ class OwnSource:
     record: MessageRecord
     passages: list[PassageEntry]
     metadata: str
-    rewritten: list[Rewritten]
+    rewritten: list[RewrittenMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Corrected:
 
     node: Node
     own: OwnSource | None
-    retold: PassageUpdates | None
+    passage_updates: PassageUpdates | None
     """Messages without their text, as memories tell them now."""
     proofs: tuple[bytes, ...]
     """Keyed hashes of what it said before, where it says something else now."""
@@ -75,10 +75,12 @@ class Corrected:
         """Let the archive follow."""
         if self.own is not None:
             for one in self.own.rewritten:
-                archive.rewritten(one.message, one.passages)
+                archive.replace_text(one.message, one.passages)
             record, metadata = self.own.record, self.own.metadata
-            archive.accepted([record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"})
-            archive.cites_anew(self.node)
+            archive.add_messages(
+                [record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"}
+            )
+            archive.replace_sources(self.node)
 
 
 def kept_prefix(node: Node, content: str) -> str:
@@ -112,7 +114,7 @@ def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
     without_text = citing(txn, change)
     txn.apply(change)
     txn.note_leftovers()
-    return Corrected(node, own, retell(txn, without_text, change), tuple(proofs.found))
+    return Corrected(node, own, refresh_passages(txn, without_text, change), tuple(proofs.found))
 
 
 def _with_own_source(
@@ -124,7 +126,7 @@ def _with_own_source(
     if metadata is None:
         held = txn.metadata(first)
         metadata = msgspec.json.encode(held).decode() if held else ""
-    rewritten, _ = withdraw(txn, before)
+    rewritten, _ = blank_sources(txn, before)
     record = msgspec.structs.replace(
         first,
         number=txn.next_message_number(),

@@ -20,7 +20,7 @@ import msgspec
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of, passages_of
-from ebbtide.fleet.archive.retention import PassageUpdates, citing, is_digested, retell
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, is_digested, refresh_passages
 from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.ids import NodeId
 from ebbtide.records import Node, PassageEntry
@@ -31,7 +31,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenMessage:
     """A message as the archive has it from now on."""
 
     message: int
@@ -72,8 +72,8 @@ class Deletion:
 
     change: Change
     outcomes: list[Outcome]
-    rewritten: list[Rewritten]
-    retold: PassageUpdates | None
+    rewritten: list[RewrittenMessage]
+    passage_updates: PassageUpdates | None
     """Messages without their text, as their other memories tell them."""
     erased_messages: list[int]
     """Messages of which everything went that no living memory has."""
@@ -83,10 +83,10 @@ class Deletion:
     def update_archive(self, archive: Archive) -> None:
         """Let the archive follow."""
         for one in self.rewritten:
-            archive.rewritten(one.message, one.passages)
+            archive.replace_text(one.message, one.passages)
 
 
-def delete(
+def delete_memories(
     txn: WriteTransaction,
     wanted: Sequence[NodeId | UncitedText],
     archive: Archive | None = None,
@@ -97,7 +97,7 @@ def delete(
     `archive` knows which memories a message has: without it no message may be among them.
     """
     outcomes: list[Outcome] = []
-    rewritten: list[Rewritten] = []
+    rewritten: list[RewrittenMessage] = []
     gone: list[NodeId] = []
     erased_messages: list[int] = []
     without_text: set[int] = set()
@@ -118,7 +118,7 @@ def delete(
             continue
         without_text |= citing(txn, Change(deleted=[node_id]))
         prove_going(txn, node, proofs)
-        messages, byte_count = withdraw(txn, node)
+        messages, byte_count = blank_sources(txn, node)
         outcomes.append(Deleted(node_id, txn.link_count_at(node_id), byte_count))
         txn.apply(Change(deleted=[node_id]))
         rewritten += messages
@@ -129,8 +129,8 @@ def delete(
     if focus != txn.focus():
         txn.apply(Change(focus=focus))
     change = Change(deleted=gone, focus=focus)
-    retold = retell(txn, without_text, change)
-    return Deletion(change, outcomes, rewritten, retold, erased_messages, tuple(proofs.found))
+    passage_updates = refresh_passages(txn, without_text, change)
+    return Deletion(change, outcomes, rewritten, passage_updates, erased_messages, tuple(proofs.found))
 
 
 def prove_going(txn: WriteTransaction, node: Node, proofs: Proofs) -> None:
@@ -143,7 +143,7 @@ def prove_going(txn: WriteTransaction, node: Node, proofs: Proofs) -> None:
             proofs.add_stretches(text, spans)
 
 
-def withdraw(txn: WriteTransaction, node: Node) -> tuple[list[Rewritten], int]:
+def blank_sources(txn: WriteTransaction, node: Node) -> tuple[list[RewrittenMessage], int]:
     """Overwrite what a memory was made from; the messages as they are now, and how many bytes that took."""
     rewritten, byte_count = [], 0
     for message, spans in own_words(txn, node).items():
@@ -180,14 +180,14 @@ def own_words(
     txn: ReadTransaction,
     node: Node,
     going: Collection[NodeId] = frozenset(),
-    mates: BatchSources | None = None,
+    batch_sources: BatchSources | None = None,
 ) -> dict[int, list[Span]]:
     """By message, what a memory was made from and no other living memory was, but for those that go as well.
 
-    `mates` may be kept from one memory that goes to the next.
+    `batch_sources` may be kept from one memory that goes to the next.
     """
     # The memory itself is not among those that stay: of one that does not go it must be left out each time.
-    shared = mates if mates is not None and node.id in going else BatchSources()
+    shared = batch_sources if batch_sources is not None and node.id in going else BatchSources()
     cited = shared.cited(txn, node, going)
     messages = dict.fromkeys(source.message for source in node.sources)
     found = {one: list(outside(_cited([node], one), cited.get(one, ()))) for one in messages}
@@ -196,7 +196,7 @@ def own_words(
 
 def _withdraw_uncited(
     txn: WriteTransaction, message: int, archive: Archive, proofs: Proofs
-) -> tuple[list[Rewritten], Outcome]:
+) -> tuple[list[RewrittenMessage], Outcome]:
     """Overwrite what no living memory cites of a message; the message as it is now, and what became of it."""
     record = txn.message(message)
     text = None if record is None else txn.message_text(record)
@@ -207,7 +207,7 @@ def _withdraw_uncited(
     living = [node for node in map(txn.node, archive.memories_of(message)) if node is not None]
     raw = text.encode()
     uncited = outside([(0, len(raw))], _cited(living, message))
-    counted = {(begin, end): said_bytes(raw[begin:end].decode()) for begin, end in uncited}
+    counted = {(begin, end): text_bytes(raw[begin:end].decode()) for begin, end in uncited}
     spans = [span for span, byte_count in counted.items() if byte_count]
     proofs.add_stretches(text, spans)
     one = blanked(txn, message, spans) if spans else None
@@ -222,7 +222,7 @@ def without(text: str, spans: Iterable[Span]) -> str:
     return raw.decode()
 
 
-def said_bytes(text: str) -> int:
+def text_bytes(text: str) -> int:
     """Bytes of a text that hold anything but white space."""
     return sum(len(word.encode()) for word in text.split())
 
@@ -250,7 +250,7 @@ def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
             yield place, end
 
 
-def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewritten | None:
+def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> RewrittenMessage | None:
     """Put spaces in place of spans of a message, in bytes; None where its text is no longer kept."""
     record = txn.message(message)
     old = None if record is None else txn.message_text(record)
@@ -267,7 +267,7 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewri
         record, text_key=text_key(text), metadata_key=metadata_key, personal=personal
     )
     txn.put_message(now, text, passages)
-    return Rewritten(message, passages)
+    return RewrittenMessage(message, passages)
 
 
 def _moved(kept: Iterable[PassageEntry], old: str, raw: bytes, speaker: str) -> Iterator[PassageEntry]:

@@ -19,10 +19,10 @@ from itertools import islice
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of
-from ebbtide.fleet.archive.retention import PassageUpdates, citing, retell
-from ebbtide.fleet.deletion.deletion import BatchSources, Rewritten, blanked, own_words, said_bytes
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
+from ebbtide.fleet.deletion.deletion import BatchSources, RewrittenMessage, blanked, own_words, text_bytes
 from ebbtide.fleet.deletion.proofs import Proofs
-from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, unnamed
+from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, without_names
 from ebbtide.fleet.deletion.selection import SelectionSearch, Span
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
@@ -62,12 +62,12 @@ class ErasureStep:
     """What one step erased, how the state follows it, and what is left to do."""
 
     change: Change
-    retold: PassageUpdates | None
-    rewritten: list[Rewritten]
+    passage_updates: PassageUpdates | None
+    rewritten: list[RewrittenMessage]
     tombstones: PassageUpdates
     tally: Tally
     record: AuditRecord | None
-    met: dict[int, bytes]
+    text_proofs: dict[int, bytes]
     messages_left: Sequence[int]
     nodes_left: Sequence[NodeId]
     links_left: Sequence[Link]
@@ -80,26 +80,26 @@ class ErasureStep:
     def update_archive(self, archive: Archive) -> None:
         """Let the archive follow."""
         for one in self.rewritten:
-            archive.rewritten(one.message, one.passages)
-        archive.retold(self.tombstones)
+            archive.replace_text(one.message, one.passages)
+        archive.replace_withdrawn(self.tombstones)
 
 
 @dataclass(slots=True)
 class Erasure:
     """What is left to erase of a selection."""
 
-    look: SelectionSearch
+    search: SelectionSearch
     messages: Sequence[int] = ()
     nodes: Sequence[NodeId] = ()
     links: Sequence[Link] = ()
     """Links that lose their names when all else is through."""
-    met: dict[int, bytes] = field(default_factory=dict)
+    text_proofs: dict[int, bytes] = field(default_factory=dict)
     """What proves each message as it was before anything of it went: its words may go in several steps."""
 
     @classmethod
-    def of(cls, look: SelectionSearch, links: Sequence[Link] = ()) -> Erasure:
+    def of(cls, search: SelectionSearch, links: Sequence[Link] = ()) -> Erasure:
         """All that a look found, and the links whose names tell of it."""
-        return cls(look, sorted([*look.whole, *look.spans]), list(look.nodes), links)
+        return cls(search, sorted([*search.whole, *search.spans]), list(search.nodes), links)
 
     @property
     def is_done(self) -> bool:
@@ -110,10 +110,13 @@ class Erasure:
         self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
     ) -> ErasureStep:
         """Erase some; nothing here changes before it is committed, since it may be tried twice."""
-        step, kinds = _Step(txn, self.look, Proofs(txn.make_proof_key()), self.met), self.look.wanted.kinds
+        step, kinds = (
+            _Step(txn, self.search, Proofs(txn.make_proof_key()), self.text_proofs),
+            self.search.selection.kinds,
+        )
         if not self.messages and not self.nodes:
             # The network has followed by now: links of what is gone are not there any more.
-            change = unnamed(network, self.links[:MAX_SCRUBBED_LINKS])
+            change = without_names(network, self.links[:MAX_SCRUBBED_LINKS])
             return step.end(entry, kinds, ((), (), self.links[MAX_SCRUBBED_LINKS:]), change)
         messages, nodes = iter(self.messages), iter(self.nodes)
         message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
@@ -127,7 +130,7 @@ class Erasure:
     def committed(self, step: ErasureStep) -> None:
         """Go on behind a step."""
         self.messages, self.nodes, self.links = step.messages_left, step.nodes_left, step.links_left
-        self.met |= step.met
+        self.text_proofs |= step.text_proofs
 
 
 @dataclass(slots=True)
@@ -135,12 +138,12 @@ class _Step:
     """One step in its transaction."""
 
     txn: WriteTransaction
-    look: SelectionSearch
+    search: SelectionSearch
     proofs: Proofs
-    met_before: Mapping[int, bytes]
-    met: dict[int, bytes] = field(default_factory=dict)
+    proofs_before: Mapping[int, bytes]
+    text_proofs: dict[int, bytes] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
-    rewritten: dict[int, Rewritten] = field(default_factory=dict)
+    rewritten: dict[int, RewrittenMessage] = field(default_factory=dict)
     tombstones: PassageUpdates = field(default_factory=dict)
     gone: list[NodeId] = field(default_factory=list)
     without_text: set[int] = field(default_factory=set)
@@ -148,7 +151,7 @@ class _Step:
     since: dict[int, list[Node]] | None = None
     blank_spans: dict[int, list[Span]] = field(default_factory=dict)
     """Stretches of messages to overwrite at the end of the step: once for each message, however many memories go."""
-    mates: BatchSources = field(default_factory=BatchSources)
+    batch_sources: BatchSources = field(default_factory=BatchSources)
 
     def erase(
         self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
@@ -165,34 +168,34 @@ class _Step:
         record = self.txn.message(number)
         if record is None or is_tombstone(record):
             return
-        is_whole = number in self.look.whole
+        is_whole = number in self.search.whole
         # Read before any of it goes: what a memory takes along below is not there to be hashed afterwards.
-        before = self._meet(number)
+        before = self._read_text(number)
         if is_whole:
             self.proofs.add(before or "")
         elif before is not None:
-            self.proofs.add_stretches(before, self.look.spans[number])
+            self.proofs.add_stretches(before, self.search.spans[number])
         for node in self._citing(number):
             self._take(node)
         if not is_whole:
-            self._blank(number, self.look.spans[number])
+            self._blank(number, self.search.spans[number])
             return
         # As it is now, and there no more where the last memory took its last words along.
         record = self.txn.message(number)
         if record is not None and not is_tombstone(record):
-            self.tally.byte_count += said_bytes(self.txn.message_text(record) or "")
+            self.tally.byte_count += text_bytes(self.txn.message_text(record) or "")
             self._bury(record)
 
-    def _meet(self, number: int) -> str | None:
+    def _read_text(self, number: int) -> str | None:
         """The text of a message; what proves it whole is noted when it is met first."""
         record = self.txn.message(number)
         text = None if record is None else self.txn.message_text(record)
-        if text is not None and number not in self.met_before and number not in self.met:
-            self.met[number] = proof_of(self.proofs.key, text)
+        if text is not None and number not in self.proofs_before and number not in self.text_proofs:
+            self.text_proofs[number] = proof_of(self.proofs.key, text)
         return text
 
     def _blank(self, number: int, spans: Sequence[Span]) -> None:
-        text = self._meet(number)
+        text = self._read_text(number)
         if text is not None:
             self.proofs.add_stretches(text, spans)
             self.blank_spans.setdefault(number, []).extend(spans)
@@ -206,7 +209,7 @@ class _Step:
             if text is not None and one is not None:
                 record = self.txn.message(number)
                 assert record is not None, "what was rewritten is there"
-                self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.message_text(record) or "")
+                self.tally.byte_count += text_bytes(text) - text_bytes(self.txn.message_text(record) or "")
                 self._rewrote(one, record)
 
     def node(self, node_id: NodeId) -> None:
@@ -219,10 +222,10 @@ class _Step:
         """The memories that go along with a message; of those made since it was selected, too."""
         if self.since is None:
             self.since = {}
-            for node in self.txn.nodes(self.look.next_node_id):
-                for number in self.look.along(node):
+            for node in self.txn.nodes(self.search.next_node_id):
+                for number in self.search.erased_sources(node):
                     self.since.setdefault(number, []).append(node)
-        known = map(self.txn.node, self.look.citing.get(message, ()))
+        known = map(self.txn.node, self.search.citing.get(message, ()))
         made_since = (self.txn.node(node.id) for node in self.since.get(message, ()))
         return [node for node in (*known, *made_since) if node is not None]
 
@@ -230,15 +233,15 @@ class _Step:
         txn = self.txn
         self.without_text |= citing(txn, Change(deleted=[node.id]))
         self.proofs.add_memory(txn, node)
-        if self.look.takes_words(node):
-            for message, spans in own_words(txn, node, self.look.nodes, self.mates).items():
+        if self.search.erases_sources(node):
+            for message, spans in own_words(txn, node, self.search.nodes, self.batch_sources).items():
                 self._blank(message, spans)
         self.tally.link_count += txn.link_count_at(node.id)
         self.tally.node_count += 1
         txn.apply(Change(deleted=[node.id]))
         self.gone.append(node.id)
 
-    def _rewrote(self, one: Rewritten, record: MessageRecord) -> None:
+    def _rewrote(self, one: RewrittenMessage, record: MessageRecord) -> None:
         self.rewritten[one.message] = one
         self.batches.add(record.batch)
         if not (self.txn.message_text(record) or "").strip():
@@ -246,7 +249,7 @@ class _Step:
 
     def _bury(self, record: MessageRecord) -> None:
         """Leave a tombstone of a message, which is gone as a whole now."""
-        proof = self.met_before.get(record.number) or self.met.get(record.number)
+        proof = self.proofs_before.get(record.number) or self.text_proofs.get(record.number)
         if proof is not None:
             self.proofs.found[proof] = None
         kept = self.txn.passages_of(record.number) or []
@@ -272,7 +275,7 @@ class _Step:
         txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))
         tally.relation_count = len(renamed.unnamed)
         self._settle_batches()
-        retold = retell(txn, self.without_text - self.tombstones.keys(), change)
+        passage_updates = refresh_passages(txn, self.without_text - self.tombstones.keys(), change)
         record = None
         if tally.node_count or tally.message_count or tally.relation_count or self.rewritten:
             details: dict[str, object] = {
@@ -290,7 +293,9 @@ class _Step:
             record = txn.record(whole, identity.agent_id)
             txn.set_compaction_due()
         rewritten = list(self.rewritten.values())
-        return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, self.met, *left)
+        return ErasureStep(
+            change, passage_updates, rewritten, self.tombstones, tally, record, self.text_proofs, *left
+        )
 
     def _settle_batches(self) -> None:
         """Batches of which nothing is left go; others are not any more what a digest has read of them."""

@@ -35,46 +35,46 @@ NEUTRAL_RELATIONS = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values()
 """Names that were made from nothing that anybody said."""
 
 
-def links_to_scrub(txn: ReadTransaction, network: Network, look: SelectionSearch) -> list[Link]:
+def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSearch) -> list[Link]:
     """The links whose names tell of what a look has found.
 
     Those at memories that go are among them: such a memory may fade before its turn comes, and then they stay.
     """
-    topic, names = look.wanted.topic, network.relations
-    tells = np.array([name not in NEUTRAL_RELATIONS for name in names], dtype=np.bool_)
-    if not tells.any():
+    topic, names = search.selection.topic, network.relations
+    is_telling = np.array([name not in NEUTRAL_RELATIONS for name in names], dtype=np.bool_)
+    if not is_telling.any():
         return []
     is_about = np.array([topic is not None and topic.is_named_in(name) for name in names], dtype=np.bool_)
     table, alive, ids = network.links.rows, network.slots["alive"], network.slots["id"]
-    rows = np.flatnonzero(alive[table["source"]] & tells[table["relation"]])
+    rows = np.flatnonzero(alive[table["source"]] & is_telling[table["relation"]])
     slots = table["target"][rows]
-    is_gone = _among(look.nodes)(ids[slots]) | (~alive[slots] & _came_from(look, ids[slots]))
-    is_corrected = _among(look.corrected)
+    is_gone = _among(search.nodes)(ids[slots]) | (~alive[slots] & _came_from(search, ids[slots]))
+    is_corrected = _among(search.corrected)
     is_gone |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
     rows = rows[is_gone | is_about[table["relation"][rows]]]
 
-    def is_told(link: Link) -> bool:
-        goes = link.target in look.nodes or not look.corrected.isdisjoint((link.source, link.target))
-        if goes or not look.wanted.is_filtering:
+    def is_selected(link: Link) -> bool:
+        goes = link.target in search.nodes or not search.corrected.isdisjoint((link.source, link.target))
+        if goes or not search.selection.has_filters:
             return True
-        is_gone = link.target not in network and bool(_came_from(look, np.array([link.target]))[0])
-        return is_gone or _is_picked(txn, look, link)
+        is_gone = link.target not in network and bool(_came_from(search, np.array([link.target]))[0])
+        return is_gone or _is_matched(txn, search, link)
 
-    return [link for link, _ in network.link_states(rows) if is_told(link)]
+    return [link for link, _ in network.link_states(rows) if is_selected(link)]
 
 
-def kept_link_count(links: Sequence[Link], network: Network, look: SelectionSearch) -> int:
+def kept_link_count(links: Sequence[Link], network: Network, search: SelectionSearch) -> int:
     """How many of these links stay without their names, rather than go with a memory."""
-    going = {node_id for node_id in look.nodes if node_id in network}
+    going = {node_id for node_id in search.nodes if node_id in network}
     return sum(1 for link in links if link.source not in going and link.target not in going)
 
 
-def unnamed(network: Network, links: Sequence[Link]) -> Change:
+def without_names(network: Network, links: Sequence[Link]) -> Change:
     """The change by which those of these links that are still there lose their names.
 
     Of several that become the same the strongest stays.
     """
-    wanted = {(link.source, link.target, link.relation) for link in links}
+    selection = {(link.source, link.target, link.relation) for link in links}
     ends = {(link.source, link.target) for link in links}
     gone: list[Link] = []
     strongest: dict[tuple[NodeId, NodeId], LinkState] = {}
@@ -82,7 +82,7 @@ def unnamed(network: Network, links: Sequence[Link]) -> Change:
         for state in network.link_states(network.links.of_source(network.slot_of(source))):
             link = state.link
             key = (link.source, link.target)
-            is_wanted = (*key, link.relation) in wanted
+            is_wanted = (*key, link.relation) in selection
             gone += [link] if is_wanted else []
             if is_wanted or (key in ends and link.relation == ""):
                 known = strongest.get(key)
@@ -101,13 +101,13 @@ def _among(node_ids: Collection[NodeId]) -> Callable[[Array], Array]:
     return lambda targets: np.isin(targets, known)
 
 
-def _came_from(look: SelectionSearch, targets: Array) -> Array:
+def _came_from(search: SelectionSearch, targets: Array) -> Array:
     """Which of these forgotten memories came, or may have come, from what is erased."""
-    found = _among(look.once_made)(targets)
-    return found | ~_among(look.made_elsewhere)(targets) if look.is_unsure else found
+    found = _among(search.possible_memories)(targets)
+    return found | ~_among(search.other_memories)(targets) if search.has_unknown_batches else found
 
 
-def _is_picked(txn: ReadTransaction, look: SelectionSearch, link: Link) -> bool:
+def _is_matched(txn: ReadTransaction, search: SelectionSearch, link: Link) -> bool:
     """Whether either end of a link comes from a message to which a topic is narrowed."""
     ends = (txn.node(link.source), txn.node(link.target))
-    return any(look.is_picked(source.message) for node in ends if node is not None for source in node.sources)
+    return any(search.matched(source.message) for node in ends if node is not None for source in node.sources)

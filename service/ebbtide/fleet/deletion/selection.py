@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ebbtide.fleet.deletion.deletion import BatchSources, own_words, said_bytes, without
+from ebbtide.fleet.deletion.deletion import BatchSources, own_words, text_bytes, without
 from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.records import Batch, MessageRecord, Node
@@ -30,7 +30,7 @@ MAX_READ_PER_STEP = 1000
 MIN_SENTENCE_BYTES = 12
 """A sentence shorter than this is no clue to anything when it was said elsewhere too: "Yes, please."."""
 
-MOST_TOLD = 1000
+MAX_LISTED = 1000
 """Places named where the same words were said; further ones are counted."""
 
 
@@ -71,7 +71,7 @@ class Selection:
     """What redaction would have left of the topic."""
 
     @property
-    def is_filtering(self) -> bool:
+    def has_filters(self) -> bool:
         """Whether only some messages count."""
         return bool(self.conversations or self.speakers) or (self.begin_ms, self.end_ms) != (None, None)
 
@@ -88,14 +88,14 @@ class Selection:
         }
         return [name for name, value in given.items() if value]
 
-    def picks(self, record: MessageRecord) -> bool:
+    def matches(self, record: MessageRecord) -> bool:
         """Whether everything that narrows holds for a message; the topic apart."""
-        return (not self.speakers or record.speaker in self.speakers) and self._picks_otherwise(record)
+        return (not self.speakers or record.speaker in self.speakers) and self._matches_filters(record)
 
-    def may_mean(self, record: MessageRecord) -> bool:
+    def may_match(self, record: MessageRecord) -> bool:
         """Whether everything that narrows holds for a message as it is, or as redaction may have left it."""
         is_speaker = record.speaker in self.speakers or record.speaker in self.redacted_speakers
-        return (not self.speakers or is_speaker) and self._picks_otherwise(record)
+        return (not self.speakers or is_speaker) and self._matches_filters(record)
 
     def may_name(self, text: str) -> bool:
         """Whether a text names the topic, as it is or as redaction may have left it; all do where there is none."""
@@ -107,7 +107,7 @@ class Selection:
         """Whether what is meant may have been redacted to something that others share."""
         return bool(self.redacted_speakers) or self.redacted_topic is not None
 
-    def _picks_otherwise(self, record: MessageRecord) -> bool:
+    def _matches_filters(self, record: MessageRecord) -> bool:
         time_ms = record.time_ms
         return (
             (not self.conversations or record.conversation_id in self.conversations)
@@ -120,7 +120,7 @@ class Selection:
 class SelectionSearch:
     """A selection looked up; what it found so far."""
 
-    wanted: Selection
+    selection: Selection
     nodes: dict[NodeId, None] = field(default_factory=dict)
     """Memories that go."""
     whole: dict[int, None] = field(default_factory=dict)
@@ -133,35 +133,35 @@ class SelectionSearch:
     """Bytes of words that go, without the white space between them."""
     emptied: dict[int, None] = field(default_factory=dict)
     """Messages of which nothing is left once their stretches are gone."""
-    partly: dict[int, None] = field(default_factory=dict)
+    partially_erased: dict[int, None] = field(default_factory=dict)
     """Messages of which something goes and something is left."""
-    named: set[NodeId] = field(default_factory=set)
+    fully_erased: set[NodeId] = field(default_factory=set)
     """Of the memories that go, those that take what they were made from along."""
     next_node_id: NodeId = 0
     """Memories from here on came into being since the look at them was over."""
     batches: set[int] = field(default_factory=set)
     """Batches of which something goes."""
-    once_made: set[NodeId] = field(default_factory=set)
+    possible_memories: set[NodeId] = field(default_factory=set)
     """Memories that came from these, living or not, and those that are named."""
-    is_unsure: bool = False
+    has_unknown_batches: bool = False
     """Whether the status of one of these is not kept any more: nobody knows which memories came from it."""
-    made_elsewhere: set[NodeId] = field(default_factory=set)
+    other_memories: set[NodeId] = field(default_factory=set)
     """Memories that came from other batches, where that matters."""
     corrected: set[NodeId] = field(default_factory=set)
     """Memories that came from these and stay, since they say something else by now."""
-    also: list[str] = field(default_factory=list)
-    also_count: int = 0
+    elsewhere: list[str] = field(default_factory=list)
+    elsewhere_count: int = 0
     redacted_count: int = 0
     """Of these, those that may be meant: redaction made them like others, so nobody can tell."""
     is_done: bool = False
     _stage: int = 0
     _begin: int = 0
-    _picked: set[int] = field(default_factory=set)
-    _going: dict[int, dict[Span, None]] = field(default_factory=dict)
+    _matched: set[int] = field(default_factory=set)
+    _marked: dict[int, dict[Span, None]] = field(default_factory=dict)
     """Stretches that go, by message."""
     _named_batches: dict[int, bool] = field(default_factory=dict)
     """Whether what was told with a batch names the topic."""
-    _said: set[int] = field(default_factory=set)
+    _sentence_hashes: set[int] = field(default_factory=set)
     """Hashes of the sentences that go: there may be very many."""
 
     def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
@@ -169,12 +169,12 @@ class SelectionSearch:
         stages = (
             self._messages,
             self._nodes,
-            self._words_of_nodes,
-            self._what_is_left,
+            self._sources_of_nodes,
+            self._count_bytes,
             self._batches,
             self._other_batches,
-            self._messages_alike,
-            self._nodes_alike,
+            self._messages_elsewhere,
+            self._nodes_elsewhere,
         )
         numbers = stages[self._stage](txn)
         for count, number in enumerate(numbers, 1):
@@ -189,85 +189,87 @@ class SelectionSearch:
     def _messages(self, txn: ReadTransaction) -> Iterator[int]:
         for record in txn.messages(self._begin):
             if not is_tombstone(record):
-                self._look_at(txn, record)
+                self._select_message(txn, record)
             yield record.number
 
-    def _look_at(self, txn: ReadTransaction, record: MessageRecord) -> None:
-        wanted, number = self.wanted, record.number
-        is_picked = wanted.picks(record)
-        if is_picked and wanted.is_filtering:
-            self._picked.add(number)
-        if number in wanted.messages or (is_picked and wanted.is_filtering and wanted.topic is None):
+    def _select_message(self, txn: ReadTransaction, record: MessageRecord) -> None:
+        selection, number = self.selection, record.number
+        matched = selection.matches(record)
+        if matched and selection.has_filters:
+            self._matched.add(number)
+        if number in selection.messages or (matched and selection.has_filters and selection.topic is None):
             self.whole[number] = None
             self.batches.add(record.batch)
-            self._note(txn.message_text(record) or "")
-        elif is_picked and wanted.topic is not None:
+            self._add_sentences(txn.message_text(record) or "")
+        elif matched and selection.topic is not None:
             said = txn.message_text(record) or ""
-            spans = wanted.topic.stretches(said)
+            spans = selection.topic.stretches(said)
             if spans:
                 self.spans[number] = spans
                 self.batches.add(record.batch)
-                self._goes(number, said, spans)
+                self._mark(number, said, spans)
 
-    def takes_words(self, node: Node) -> bool:
+    def erases_sources(self, node: Node) -> bool:
         """Whether a memory that goes takes along what it was made from: unless its messages go whole anyway."""
-        along = self.along(node)
-        return node.id in self.named or any(message not in self.whole for message in along)
+        erased_sources = self.erased_sources(node)
+        return node.id in self.fully_erased or any(message not in self.whole for message in erased_sources)
 
     def _nodes(self, txn: ReadTransaction) -> Iterator[int]:
         self.next_node_id = txn.next_node_id()
         for node in txn.nodes(self._begin):
-            self._look_at_node(txn, node)
+            self._select_node(txn, node)
             yield node.id
 
-    def _look_at_node(self, txn: ReadTransaction, node: Node) -> None:
-        along = self.along(node)
-        for message in along:
+    def _select_node(self, txn: ReadTransaction, node: Node) -> None:
+        erased_sources = self.erased_sources(node)
+        for message in erased_sources:
             self.citing.setdefault(message, []).append(node.id)
-        is_named = node.id in self.wanted.nodes or self._is_about(node)
-        if not along and not is_named:
+        is_named = node.id in self.selection.nodes or self._names_topic(node)
+        if not erased_sources and not is_named:
             return
-        if is_named or any(message not in self.whole for message in along):
-            self.named.add(node.id)
+        if is_named or any(message not in self.whole for message in erased_sources):
+            self.fully_erased.add(node.id)
         self.nodes.setdefault(node.id)
         self.batches.add(node.batch)
-        self._note(node.content.removeprefix(node.prefix))
+        self._add_sentences(node.content.removeprefix(node.prefix))
 
-    def _words_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
-        mates = BatchSources()
-        for node_id in sorted(one for one in self.named if one >= self._begin):
+    def _sources_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
+        batch_sources = BatchSources()
+        for node_id in sorted(one for one in self.fully_erased if one >= self._begin):
             node = txn.node(node_id)
-            for number, spans in own_words(txn, node, self.nodes, mates).items() if node is not None else ():
+            for number, spans in (
+                own_words(txn, node, self.nodes, batch_sources).items() if node is not None else ()
+            ):
                 record = txn.message(number)
                 text = None if record is None else txn.message_text(record)
                 if text is not None and number not in self.whole:
-                    self._goes(number, text, spans)
+                    self._mark(number, text, spans)
             yield node_id
 
-    def _what_is_left(self, txn: ReadTransaction) -> Iterator[int]:
+    def _count_bytes(self, txn: ReadTransaction) -> Iterator[int]:
         """Count what goes of each message once, however many memories and sentences take it along."""
-        for number in sorted(one for one in self.whole.keys() | self._going.keys() if one >= self._begin):
+        for number in sorted(one for one in self.whole.keys() | self._marked.keys() if one >= self._begin):
             record = txn.message(number)
             text = (None if record is None else txn.message_text(record)) or ""
-            left = "" if number in self.whole else without(text, self._going[number])
-            byte_count = said_bytes(text) - said_bytes(left)
+            left = "" if number in self.whole else without(text, self._marked[number])
+            byte_count = text_bytes(text) - text_bytes(left)
             self.byte_count += byte_count
             if number not in self.whole and byte_count:
-                (self.partly if left.strip() else self.emptied)[number] = None
+                (self.partially_erased if left.strip() else self.emptied)[number] = None
             yield number
 
     def _batches(self, txn: ReadTransaction) -> Iterator[int]:
-        self.once_made.update(self.wanted.nodes)
+        self.possible_memories.update(self.selection.nodes)
         for number in sorted(number for number in self.batches if number >= self._begin):
             batch = txn.batch(number)
             if batch is None:
-                self.is_unsure = True
+                self.has_unknown_batches = True
             else:
-                self.once_made.update(batch.node_ids)
-                self.corrected.update(self._corrected_of(txn, batch))
+                self.possible_memories.update(batch.node_ids)
+                self.corrected.update(self._corrected_nodes(txn, batch))
             yield number
 
-    def _corrected_of(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
+    def _corrected_nodes(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
         said = range(batch.first_message, batch.first_message + batch.message_count)
         living = [node for node in map(txn.node, batch.node_ids) if node is not None]
         for node in living:
@@ -275,21 +277,21 @@ class SelectionSearch:
                 yield node.id
 
     def _other_batches(self, txn: ReadTransaction) -> Iterator[int]:
-        for batch in txn.batches(self._begin) if self.is_unsure else ():
+        for batch in txn.batches(self._begin) if self.has_unknown_batches else ():
             if batch.number not in self.batches:
-                self.made_elsewhere.update(batch.node_ids)
+                self.other_memories.update(batch.node_ids)
             yield batch.number
 
-    def is_picked(self, message: int) -> bool:
+    def matched(self, message: int) -> bool:
         """Whether a message is one of those that the selection is narrowed to."""
-        return message in self._picked
+        return message in self._matched
 
     @property
     def gone_whole(self) -> list[int]:
         """Messages of which nothing is left, whether they were selected or everything in them was."""
         return sorted(self.whole.keys() | self.emptied.keys())
 
-    def along(self, node: Node) -> list[int]:
+    def erased_sources(self, node: Node) -> list[int]:
         """The selected messages, or messages of which something is selected, that take a memory along."""
         return list(
             dict.fromkeys(
@@ -303,51 +305,58 @@ class SelectionSearch:
             )
         )
 
-    def _is_about(self, node: Node) -> bool:
-        topic = self.wanted.topic
+    def _names_topic(self, node: Node) -> bool:
+        topic = self.selection.topic
         if topic is None or not any(map(topic.is_named_in, (node.content, node.phrase, *node.keywords))):
             return False
-        return not self.wanted.is_filtering or any(one.message in self._picked for one in node.sources)
+        return not self.selection.has_filters or any(one.message in self._matched for one in node.sources)
 
-    def _goes(self, message: int, text: str, spans: Iterable[Span]) -> None:
-        known, raw = self._going.setdefault(message, {}), text.encode()
+    def _mark(self, message: int, text: str, spans: Iterable[Span]) -> None:
+        known, raw = self._marked.setdefault(message, {}), text.encode()
         for span in spans:
             if span not in known:
                 known[span] = None
-                self._note(raw[span[0] : span[1]].decode(errors="replace"))
+                self._add_sentences(raw[span[0] : span[1]].decode(errors="replace"))
 
-    def _note(self, text: str) -> None:
-        self._said.update(map(hash, _telling(text)))
+    def _add_sentences(self, text: str) -> None:
+        self._sentence_hashes.update(map(hash, _sentences(text)))
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing was found that goes."""
         return not (self.nodes or self.whole or self.spans)
 
     # --- what stays, and tells of it -----------------------------------------------------------------
 
     @property
-    def _may_stay(self) -> bool:
-        return bool(self._said) or self.wanted.topic is not None or self.wanted.may_be_redacted
+    def _searches_elsewhere(self) -> bool:
+        return (
+            bool(self._sentence_hashes) or self.selection.topic is not None or self.selection.may_be_redacted
+        )
 
-    def _messages_alike(self, txn: ReadTransaction) -> Iterator[int]:
-        for record in txn.messages(self._begin) if self._may_stay else ():
+    def _messages_elsewhere(self, txn: ReadTransaction) -> Iterator[int]:
+        for record in txn.messages(self._begin) if self._searches_elsewhere else ():
             is_gone = record.number in self.whole or record.number in self.emptied or is_tombstone(record)
-            if not is_gone and self._tells_in(txn, record):
-                self._tell(f"m{record.number}")
+            if not is_gone and self._mentions(txn, record):
+                self._report(f"m{record.number}")
             yield record.number
 
-    def _tells_in(self, txn: ReadTransaction, record: MessageRecord) -> bool:
-        wanted, is_touched = self.wanted, record.number in self._going
+    def _mentions(self, txn: ReadTransaction, record: MessageRecord) -> bool:
+        selection, is_touched = self.selection, record.number in self._marked
         text = (None if is_touched else txn.message_text(record)) or ""
-        if wanted.may_be_redacted and not is_touched and wanted.may_mean(record) and wanted.may_name(text):
+        if (
+            selection.may_be_redacted
+            and not is_touched
+            and selection.may_match(record)
+            and selection.may_name(text)
+        ):
             self.redacted_count += 1
             return True
-        return self._is_said_in(text) or self._is_named_around(txn, record)
+        return self._repeats(text) or self._is_named_in_context(txn, record)
 
-    def _is_named_around(self, txn: ReadTransaction, record: MessageRecord) -> bool:
+    def _is_named_in_context(self, txn: ReadTransaction, record: MessageRecord) -> bool:
         """Whether the topic is named by who said a message, where, under which id, and by what was told with it."""
-        topic = self.wanted.topic
+        topic = self.selection.topic
         if topic is None:
             return False
         around = (record.speaker, record.conversation_id, record.caller_id, *words_in(txn.metadata(record)))
@@ -360,23 +369,23 @@ class SelectionSearch:
             self._named_batches[number] = any(map(topic.is_named_in, told))
         return self._named_batches[number]
 
-    def _nodes_alike(self, txn: ReadTransaction) -> Iterator[int]:
-        redacted = self.wanted.redacted_topic
-        for node in txn.nodes(self._begin) if self._said or redacted is not None else ():
+    def _nodes_elsewhere(self, txn: ReadTransaction) -> Iterator[int]:
+        redacted = self.selection.redacted_topic
+        for node in txn.nodes(self._begin) if self._sentence_hashes or redacted is not None else ():
             if node.id not in self.nodes:
                 may_be_meant = redacted is not None and redacted.is_named_in(node.content)
                 self.redacted_count += may_be_meant
-                if may_be_meant or self._is_said_in(node.content.removeprefix(node.prefix)):
-                    self._tell(f"n{node.id}")
+                if may_be_meant or self._repeats(node.content.removeprefix(node.prefix)):
+                    self._report(f"n{node.id}")
             yield node.id
 
-    def _is_said_in(self, text: str) -> bool:
-        return any(hash(sentence) in self._said for sentence in _telling(text))
+    def _repeats(self, text: str) -> bool:
+        return any(hash(sentence) in self._sentence_hashes for sentence in _sentences(text))
 
-    def _tell(self, name: str) -> None:
-        self.also_count += 1
-        if len(self.also) < MOST_TOLD:
-            self.also.append(name)
+    def _report(self, name: str) -> None:
+        self.elsewhere_count += 1
+        if len(self.elsewhere) < MAX_LISTED:
+            self.elsewhere.append(name)
 
 
 def words_in(value: object) -> Iterator[str]:
@@ -394,7 +403,7 @@ def words_in(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _telling(text: str) -> Iterator[str]:
+def _sentences(text: str) -> Iterator[str]:
     """The sentences of a text that are long enough to tell something."""
     for sentence in sentences_of(text):
         told = sentence.strip()

@@ -15,7 +15,7 @@ from ebbtide.bounds import MAX_COUNT
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.events import EventKind
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.retention import PassageUpdates, withdraw
+from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import batch_run, build_events
@@ -99,7 +99,7 @@ class Inbox:
                 if isinstance(outcome, Accepted) and outcome.records:
                     spoken = zip(arrival.texts, outcome.records, strict=True)
                     passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
-                    archive.accepted(outcome.records, passages, arrival.metadata)
+                    archive.add_messages(outcome.records, passages, arrival.metadata)
 
         self._state.open_archive.follow(update_archive)
 
@@ -200,10 +200,10 @@ class Inbox:
             if self._state.parameters.kept_days != 0:
                 return {}
             first = batch.first_message
-            return withdraw(txn, range(first, first + batch.message_count), placed.nodes)
+            return remove_texts(txn, range(first, first + batch.message_count), placed.nodes)
 
         self._state.follow(change, self._state.store.write(write))
-        self._state.log.told(runs)
+        self._state.log.notify(runs)
         return True
 
     def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
@@ -226,7 +226,7 @@ class Inbox:
             self._state.log.write(txn, runs)
 
         self._state.store.write(write)
-        self._state.log.told(runs)
+        self._state.log.notify(runs)
         return parked
 
     def retry(self, number: int) -> Batch | None:
@@ -244,7 +244,7 @@ class Inbox:
 
         retried = self._state.store.write(write)
         if retried is not None:
-            self._state.log.told([batch_run(EventKind.BATCH_RETRIED, retried)])
+            self._state.log.notify([batch_run(EventKind.BATCH_RETRIED, retried)])
         return retried
 
 

@@ -88,9 +88,9 @@ class QueryRunner:
 
     def answer(self, wanted: Wanted) -> Recollected:
         """The best memories for a question, best first."""
-        shelf = self.archive.shelf
+        index = self.archive.index
         question = self._understood(wanted.query)
-        if not len(shelf):
+        if not len(index):
             return Recollected(question=question)
         if wanted.archive_when_needed:
             # Living memories first: they may do by themselves.
@@ -101,7 +101,7 @@ class QueryRunner:
             parts=[
                 terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
             ],
-            speakers=[shelf.speaker_numbers[name] for name in question.speakers],
+            speakers=[index.speaker_numbers[name] for name in question.speakers],
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             semantic=semantic,
             window=window,
@@ -118,14 +118,14 @@ class QueryRunner:
         most = wanted.max_results * 3 // 2 + MIN_CANDIDATES
         if wanted.token_budget is not None:
             most = min(max(most, MIN_CANDIDATES_FOR_BUDGET), MAX_CANDIDATES_FOR_BUDGET)
-        ranking = rank(shelf, self.archive.words, asked, most)
+        ranking = rank(index, self.archive.words, asked, most)
         archive = "always" if wanted.include_archive else "never"
         if wanted.archive_when_needed:
             archive = why_needed(question, ranking.scores) or "not needed"
             if archive != "not needed":
                 wanted = replace(wanted, include_archive=True)
                 asked = replace(asked, allowed=self._allowed(wanted))
-                ranking = rank(shelf, self.archive.words, asked, most)
+                ranking = rank(index, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
         packed = self._packed(found, wanted, self._idf(asked.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
@@ -140,8 +140,8 @@ class QueryRunner:
         )
 
     def _understood(self, query: str) -> Question:
-        shelf = self.archive.shelf
-        known = shelf.speakers_saying(map(term_of, words_of(query)))
+        index = self.archive.index
+        known = index.speakers_saying(map(term_of, words_of(query)))
         read = partial(understand, speakers=known, reference_ms=self._reference_ms())
         question = self.texts.call(len(query), read, query)
         named = tuple(name for name in known if name.casefold() in question.speakers)
@@ -152,12 +152,12 @@ class QueryRunner:
 
         A message from the future does not move it beyond now.
         """
-        times_ms = self.archive.shelf.column("time_ms")
+        times_ms = self.archive.index.column("time_ms")
         return min(int(times_ms.max()), self.now_ms) if len(times_ms) else self.now_ms
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
-        shelf = self.archive.shelf
-        return shelf.named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
+        index = self.archive.index
+        return index.named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
     def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
         """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
@@ -165,7 +165,7 @@ class QueryRunner:
         VECTORS_UNAVAILABLE where nobody knows, and nothing else was asked by; INVALID_VALUE for a vector of no use.
         """
         vectors = self.archive.vectors
-        if wanted.needs_vectors and len(self.archive.shelf):
+        if wanted.needs_vectors and len(self.archive.index):
             if vectors is None or vectors.model != wanted.embedding_model:
                 raise Precondition(
                     "there are no vectors of the embedding model in force to hold this one against",
@@ -180,7 +180,7 @@ class QueryRunner:
         return self._nearness(wanted)
 
     def _nearness(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
-        vectors, shelf = self.archive.vectors, self.archive.shelf
+        vectors, index = self.archive.vectors, self.archive.index
         if wanted.vector is None:
             return None, None, wanted.no_vector
         if vectors is None or vectors.model != wanted.embedding_model:
@@ -189,10 +189,10 @@ class QueryRunner:
             return None, None, "vectors of another size"
         near = window = None
         if "semantic" not in wanted.without:
-            near = vectors.scores(wanted.vector, len(shelf))
+            near = vectors.scores(wanted.vector, len(index))
         if "window" not in wanted.without:
-            beside = shelf.beside("previous"), shelf.beside("next")
-            window = vectors.window_scores(wanted.vector, len(shelf), *beside)
+            beside = index.beside("previous"), index.beside("next")
+            window = vectors.window_scores(wanted.vector, len(index), *beside)
         return near, window, "no vectors yet"
 
     def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
@@ -204,7 +204,7 @@ class QueryRunner:
         self, start_nodes: Sequence[NodeId], first: NDArray[np.int64], scores: Scores
     ) -> NDArray[np.float64]:
         """How close each passage is to the first ones, and to the focus, by all ways over links together."""
-        messages = self.archive.shelf.column("message")[first].tolist()
+        messages = self.archive.index.column("message")[first].tolist()
         memories = [self.archive.memories_of(message) for message in messages]
         shares = [
             np.full(len(made), score / len(made))
@@ -223,33 +223,33 @@ class QueryRunner:
 
         The second is importance as the last pass saw it: a memory keeps that share of its length.
         """
-        ages_ms = self._reference_ms() - self.archive.shelf.column("time_ms")[passages]
+        ages_ms = self._reference_ms() - self.archive.index.column("time_ms")[passages]
         newness = np.exp(-np.maximum(ages_ms, 0) / FADING_MS)
         kept = self.archive.best_of_memories(passages, self.network.kept_shares)
         return (newness + kept) / 2
 
     def _allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
-        shelf = self.archive.shelf
-        allowed = np.ones(len(shelf), dtype=np.bool_)
+        index = self.archive.index
+        allowed = np.ones(len(index), dtype=np.bool_)
         if wanted.speakers:
             numbers = [
-                shelf.speaker_numbers[name] for name in wanted.speakers if name in shelf.speaker_numbers
+                index.speaker_numbers[name] for name in wanted.speakers if name in index.speaker_numbers
             ]
-            allowed &= np.isin(shelf.column("speaker"), numbers)
+            allowed &= np.isin(index.column("speaker"), numbers)
         if wanted.conversations:
-            keys = shelf.conversation_numbers(map(conversation_key, wanted.conversations))
-            allowed &= np.isin(shelf.column("conversation"), keys)
+            keys = index.conversation_numbers(map(conversation_key, wanted.conversations))
+            allowed &= np.isin(index.column("conversation"), keys)
         begin, end = wanted.time_range
         if begin is not None:
-            allowed &= shelf.column("time_ms") >= begin
+            allowed &= index.column("time_ms") >= begin
         if end is not None:
-            allowed &= shelf.column("time_ms") < end
+            allowed &= index.column("time_ms") < end
         # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
-        allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
+        allowed &= (index.column("withdrawn") == 0) | (index.column("word_count") > 0)
         if wanted.metadata:
-            allowed &= self.archive.facts.holding(wanted.metadata)
+            allowed &= self.archive.metadata_of_passages.matching(wanted.metadata)
         if not wanted.include_archive:
-            allowed &= self.archive.told_by(self.network.are_alive)
+            allowed &= self.archive.with_living_memories(self.network.are_alive)
         return allowed
 
     # --- passages as memories ----------------------------------------------------------------------
@@ -269,16 +269,16 @@ class QueryRunner:
         return found
 
     def _recollection(self, passage: int, score: float, include_archive: bool) -> Hit | None:
-        shelf = self.archive.shelf
-        heard = self._heard(int(shelf.column("message")[passage]))
+        index = self.archive.index
+        heard = self._heard(int(index.column("message")[passage]))
         if heard is None:
             return None
-        begin = int(shelf.column("begin")[passage])
-        source = heard.stretch(begin, int(shelf.column("length")[passage]))
+        begin = int(index.column("begin")[passage])
+        source = heard.stretch(begin, int(index.column("length")[passage]))
         stretch = source.quote
         if heard.text is not None and not stretch.strip():
             return None  # nothing was said, or all of it was withdrawn
-        source = replace(source, metadata=self.archive.facts.of(passage))
+        source = replace(source, metadata=self.archive.metadata_of_passages.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if heard.text is None or not include_archive:
@@ -320,9 +320,9 @@ class QueryRunner:
 
     def _idf(self, terms: Mapping[int, float]) -> dict[int, float]:
         """What each term of the question tells: rare ones more, as in the words signal."""
-        shelf = self.archive.shelf
+        index = self.archive.index
         return {
-            term: weight * rarity(len(shelf.postings(term)[0]), len(shelf)) for term, weight in terms.items()
+            term: weight * rarity(len(index.postings(term)[0]), len(index)) for term, weight in terms.items()
         }
 
     def _packed(self, found: Sequence[Hit], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
@@ -351,17 +351,17 @@ class QueryRunner:
 
     def _text_at(self, passage: int) -> str:
         """What was said in a passage; nothing where it is gone."""
-        shelf = self.archive.shelf
-        begin = int(shelf.column("begin")[passage])
-        said = self._said(int(shelf.column("message")[passage]))
+        index = self.archive.index
+        begin = int(index.column("begin")[passage])
+        said = self._said(int(index.column("message")[passage]))
         text = None if said is None else said[1]
-        return "" if text is None else text[begin : begin + int(shelf.column("length")[passage])]
+        return "" if text is None else text[begin : begin + int(index.column("length")[passage])]
 
     def _terms_at(self, passage: int) -> frozenset[int]:
         """The terms of a passage as they are kept; none where they are not."""
-        shelf = self.archive.shelf
-        kept = self.txn.passages_of(int(shelf.column("message")[passage])) or []
-        begin = int(shelf.column("begin")[passage])
+        index = self.archive.index
+        kept = self.txn.passages_of(int(index.column("message")[passage])) or []
+        begin = int(index.column("begin")[passage])
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
 
 

@@ -174,7 +174,7 @@ class Agent:
         answer = await self.run(job)
         if self.embedding is not None:
             size = self.embedding.dimension
-            if self.workspace.wants_index or (size and self.workspace.holds_other_than(size)):
+            if self.workspace.needs_index or (size and self.workspace.holds_other_than(size)):
                 self.embedding.notice()
         return answer
 
@@ -350,7 +350,7 @@ class Agent:
 
     def _close_store(self) -> None:
         try:
-            self.workspace.keep_index()
+            self.workspace.save_index()
         except Exception as error:
             # It is built anew; the store must be closed whatever happens.
             get_log("agent").warning("index not kept", agent_id=self.id, exc_info=error)

@@ -65,7 +65,7 @@ def check_agent_quota(agent_quota: AgentQuota, data: DataDirectory, arriving: It
     present |= {directory_name(agent_id) for agent_id in arriving if agent_quota.covers(agent_id)}
     if len(present) >= agent_quota.most:
         raise Exhausted(
-            f"the key has {len(present)} agents and may have {allowance.most}; nothing was stored",
+            f"the key has {len(present)} agents and may have {agent_quota.most}; nothing was stored",
             reason="QUOTA_REACHED",
             metadata={"quota": "agents", "limit": str(agent_quota.most), "held": str(len(present))},
         )

@@ -38,7 +38,7 @@ from ebbtide.language.port import (
 from ebbtide.language.served.retry import ModelClient
 from ebbtide.memory.digestion import partners
 from ebbtide.records import Batch
-from ebbtide.telemetry import get_log, span, told
+from ebbtide.telemetry import get_log, loggable, span
 
 SMOOTHING = 0.3
 """Weight of the latest digest in the running average of how long one takes."""
@@ -215,7 +215,7 @@ class Digest:
                 "batch digested",
                 batch_id=batch_text_id(task.batch.number),
                 nodes=count,
-                first=told(task.texts[0] if task.texts else ""),
+                first=loggable(task.texts[0] if task.texts else ""),
                 took_ms=round(took_s * 1000),
             )
             self._progress = None

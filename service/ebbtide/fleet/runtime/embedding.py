@@ -184,5 +184,5 @@ class Embedding:
     async def _index(self) -> None:
         """Bring the index of very many vectors up to date, a little at a time; what arrives goes first."""
         while not self._arrived.is_set():
-            if not await self._mailbox.run(lambda: self._workspace.index_vectors(self._budget())):
+            if not await self._mailbox.run(lambda: self._workspace.build_index(self._budget())):
                 return

@@ -238,7 +238,7 @@ class Fleet:
 
     def _on_events(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
         """Count what happened and wake who watches; runs on the pool, after the commit."""
-        self.needs.metrics.on_events(runs)
+        self.needs.metrics.count_events(runs)
         agent = self._agents.get(agent_id)
         if agent is not None and any(run.kind in BATCH_EVENTS for run in runs):
             agent.recount()

@@ -87,7 +87,7 @@ class Loading:
             log.write(txn, runs)
 
         store = self._needs.data.create_store(identity, begin)
-        log.on_events(runs)
+        log.notify(runs)
         return store
 
     def _log_of(self, agent_id: AgentId) -> EventLog:

@@ -50,7 +50,7 @@ Outcome = Any
 class _Job:
     """What a caller wants done: `group_fn` over the things that such jobs bring; alone, a function of nothing."""
 
-    __slots__ = ("asked_s", "begun_s", "context", "future", "many", "thing", "unclaimed", "weight")
+    __slots__ = ("_unclaimed", "context", "future", "group_fn", "item", "started_s", "submitted_s", "weight")
 
     def __init__(
         self, group_fn: Callable[[Sequence[Any]], Sequence[Any]] | None, item: Any, weight: int

@@ -64,21 +64,21 @@ class Workspace(State):
             self.open_archive.follow(lambda archive: archive.follow(work.state, kept.items()))
 
     @property
-    def wants_index(self) -> bool:
+    def needs_index(self) -> bool:
         """Whether questions would go faster with an index that is not built yet."""
-        return self.open_archive.wants_index
+        return self.open_archive.needs_index
 
     def holds_other_than(self, dimension: int) -> bool:
         """Whether questions are held against vectors that have not so many numbers."""
         return self.open_archive.holds_other_than(dimension)
 
-    def index_vectors(self, is_time_up: Callable[[], bool]) -> bool:
+    def build_index(self, is_time_up: Callable[[], bool]) -> bool:
         """Build at the index of very many vectors for a while; whether more is to do."""
-        return self.open_archive.index_some(is_time_up)
+        return self.open_archive.build_index(is_time_up)
 
-    def keep_index(self) -> None:
+    def save_index(self) -> None:
         """Keep what of the index was built since it was opened. OSError where that fails."""
-        self.open_archive.keep_index()
+        self.open_archive.save_index()
 
     # --- retention ---------------------------------------------------------------------------------
 
@@ -92,20 +92,20 @@ class Workspace(State):
         sweep, self._sweep = self._sweep, None
         if sweep is None or sweep.retention != self.parameters.retention:
             sweep = Sweep(self.parameters.retention, before_ms(days, now_ms))
-        if sweep.withdraws_next:
-            self.open_archive.drop_index_file()
-        self.retell(sweep.step(self.store, is_time_up))
+        if sweep.removes_texts_next:
+            self.open_archive.remove_index_file()
+        self.refresh_passages(sweep.step(self.store, is_time_up))
         if not sweep.is_done:
             self._sweep = sweep
         return not sweep.is_done
 
     # --- erasure -----------------------------------------------------------------------------------
 
-    def links_to_scrub(self, look: SelectionSearch) -> tuple[list[Link], int]:
+    def links_to_scrub(self, search: SelectionSearch) -> tuple[list[Link], int]:
         """The links whose names tell of what a look has found, and how many of them stay without it."""
         network = self.network
-        links = self.store.read(lambda txn: links_to_scrub(txn, network, look))
-        return links, kept_link_count(links, network, look)
+        links = self.store.read(lambda txn: links_to_scrub(txn, network, search))
+        return links, kept_link_count(links, network, search)
 
     def erase(self, erasure: Erasure, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> ErasureStep:
         """One step of an erasure; the store says that it is to be compacted from this commit on."""

@@ -19,7 +19,7 @@ from ebbtide.changes import Change
 from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.open_archive import OpenArchive
-from ebbtide.fleet.archive.retention import PassageUpdates, citing, retell
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
 from ebbtide.fleet.state.event_builder import EventLog, build_events
 from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.memory.loading import load_network
@@ -37,7 +37,7 @@ class Amendment(Protocol):
     @property
     def change(self) -> Change: ...
     @property
-    def retold(self) -> PassageUpdates | None: ...
+    def passage_updates(self) -> PassageUpdates | None: ...
     @property
     def erased_messages(self) -> Sequence[int]: ...
     def update_archive(self, archive: Archive) -> None: ...
@@ -82,7 +82,7 @@ class State:
         )
         assert identity is not None, "an open store has its identity"
         self.identity = identity
-        self.open_archive = OpenArchive(identity.agent_id, self.store.path, keeps_index=not sealed_with)
+        self.open_archive = OpenArchive(identity.agent_id, self.store.path, saves_index=not sealed_with)
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
         self._network = self.store.read(
@@ -148,19 +148,19 @@ class State:
             messages = citing(txn, change)
             if messages:
                 # Before the commit: a kill right after it must not leave vectors of what is gone.
-                self.open_archive.drop_index_file()
+                self.open_archive.remove_index_file()
             txn.apply(change)
             if also is not None:
                 also(txn)
             self.log.write(txn, runs)
-            return retell(txn, messages, change)
+            return refresh_passages(txn, messages, change)
 
         self.follow(change, self.store.write(write))
-        self.log.told(runs)
+        self.log.notify(runs)
 
     def amend(self, write: Callable[[WriteTransaction], A]) -> A:
         """Commit what changes memories that are there, what they were made from included, and follow it."""
-        self.open_archive.drop_index_file()
+        self.open_archive.remove_index_file()
         network = self.network  # built anew where it was lost: not within the transaction
 
         def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
@@ -171,14 +171,14 @@ class State:
 
         amended, runs = self.store.write(write_and_tell)
         self.recall_filter.clear()
-        self.follow(amended.change, amended.retold, amended.update_archive)
-        self.log.told(runs)
+        self.follow(amended.change, amended.passage_updates, amended.update_archive)
+        self.log.notify(runs)
         return amended
 
     def follow(
         self,
         change: Change,
-        retold: PassageUpdates | None,
+        passage_updates: PassageUpdates | None,
         update_archive: Callable[[Archive], None] | None = None,
     ) -> None:
         """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
@@ -188,41 +188,41 @@ class State:
         try:
             self.network.apply(change)
         except Exception as error:
-            self._give_up()
+            self._discard()
             get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
             return
         if change.forgotten:
             # What a recall told may be known to nobody any more: who says it again is to be remembered.
             self.recall_filter.clear()
-        self.open_archive.follow(lambda archive: archive.note(change.nodes))
+        self.open_archive.follow(lambda archive: archive.add_memories(change.nodes))
         if update_archive is not None:
             self.open_archive.follow(update_archive)
-        self.retell(retold)
+        self.refresh_passages(passage_updates)
 
     def _reopened(self) -> None:
-        self._give_up()
+        self._discard()
         get_log("workspace").warning(
             "store opened anew after a failed commit", agent_id=self.identity.agent_id
         )
 
-    def _give_up(self) -> None:
+    def _discard(self) -> None:
         """Hold nothing that was derived; the next job builds it anew."""
-        self.open_archive.give_up()
+        self.open_archive.discard()
         self._network = None
         self.epoch += 1
 
-    def retell(self, retold: PassageUpdates | None) -> None:
+    def refresh_passages(self, passage_updates: PassageUpdates | None) -> None:
         """Let the archive follow what tells messages without their text; loaded anew where that is not known."""
-        if retold is None:
-            self.open_archive.give_up()
-        elif retold:
-            self.open_archive.drop_index_file()
-            self.open_archive.follow(lambda archive: archive.retold(retold))
+        if passage_updates is None:
+            self.open_archive.discard()
+        elif passage_updates:
+            self.open_archive.remove_index_file()
+            self.open_archive.follow(lambda archive: archive.replace_withdrawn(passage_updates))
 
     def compact(self) -> None:
         """Leave no byte of what was erased in any file: unused names of links go, the store is written anew."""
-        self.open_archive.give_up()
-        self.open_archive.drop_index_file()
+        self.open_archive.discard()
+        self.open_archive.remove_index_file()
         self.store.write(lambda txn: txn.drop_unused_relations())
         self.store.compact()
         self.is_compaction_due = False

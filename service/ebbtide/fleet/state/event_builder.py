@@ -34,7 +34,7 @@ class EventLog:
 
     now_ms: Callable[[], int] = SystemClock().now_ms
     keep: int = EVENTS_KEEP
-    on_told: Callable[[Sequence[EventRun]], None] = lambda _: None
+    on_committed: Callable[[Sequence[EventRun]], None] = lambda _: None
     """Called after the commit, on the thread that made it."""
 
     def write(self, txn: WriteTransaction, runs: Sequence[EventRun]) -> None:
@@ -42,10 +42,10 @@ class EventLog:
         if runs:
             txn.put_events(self.now_ms(), runs, self.keep)
 
-    def told(self, runs: Sequence[EventRun]) -> None:
+    def notify(self, runs: Sequence[EventRun]) -> None:
         """Let whoever watches know that they are committed."""
         if runs:
-            self.on_told(runs)
+            self.on_committed(runs)
 
 
 def build_events(network: Network, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:

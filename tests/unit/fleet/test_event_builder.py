@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.errors import Exhausted
 from ebbtide.events import Event, EventRun
-from ebbtide.fleet.deletion.deletion import delete
+from ebbtide.fleet.deletion.deletion import delete_memories
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.memory.network import Network
@@ -102,7 +102,7 @@ def test_a_follower_knows_what_lives(home: Home) -> None:
             home.compress(halved, [dice.random() < 0.3 for _ in range(4)])
         if number % 5 == 4:
             living = sorted(home.nodes())
-            home.workspace.amend(lambda txn, gone=living[0]: delete(txn, [gone]))
+            home.workspace.amend(lambda txn, gone=living[0]: delete_memories(txn, [gone]))
             home.reopen()
         follower.news()
         follower.agrees()
@@ -151,7 +151,7 @@ def test_what_is_not_committed_is_not_told(home: Home) -> None:
     told.clear()
     home.store.is_full = True
     with pytest.raises(Exhausted):
-        home.workspace.amend(lambda txn: delete(txn, [1]))
+        home.workspace.amend(lambda txn: delete_memories(txn, [1]))
     with pytest.raises(Exhausted):
         home.step()
     with pytest.raises(Exhausted):

@@ -51,7 +51,7 @@ def recall_filter() -> RecallFilter:
         ("", "user", "", 0),
     ],
 )
-def test_echoes_are_left_out(
+def test_recall_filter_are_left_out(
     recall_filter: RecallFilter, text: str, role: str, left: str, count: int
 ) -> None:
     """What bears the mark of an answer goes; without it, only a long line beside others, or one no person said."""

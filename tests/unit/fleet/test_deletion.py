@@ -12,9 +12,9 @@ import pytest
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.compression.passes import ShorteningTask
-from ebbtide.fleet.deletion import correction, withdrawal
+from ebbtide.fleet.deletion import correction
 from ebbtide.fleet.deletion.correction import Correction
-from ebbtide.fleet.deletion.deletion import Deleted, Deletion, UncitedText, outside
+from ebbtide.fleet.deletion.deletion import Deleted, Deletion, UncitedText, delete_memories, outside
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
@@ -37,7 +37,7 @@ def home() -> Iterator[Home]:
 
 def delete(home: Home, *wanted: int | UncitedText) -> Deletion:
     archive = home.store.read(home.workspace.archive)
-    return home.workspace.amend(lambda txn: withdrawal.delete(txn, wanted, archive))
+    return home.workspace.amend(lambda txn: delete_memories(txn, wanted, archive))
 
 
 def correct(home: Home, node_id: int, content: str) -> None:
@@ -62,13 +62,13 @@ def assert_it_agrees(home: Home) -> None:
     followed = home.workspace.open_archive.loaded
     assert followed is not None
     held = snapshot(home.workspace.network)
-    shelf = seen(followed)
+    index = seen(followed)
     assert home.faults() == []
     anew = seen(home.store.read(Archive.load))
     living = set(home.nodes())
     # Those that are gone are passed over; a shelf made anew never heard of them.
-    assert [[n for n in made if n in living] for made in shelf.pop("made")] == anew.pop("made")
-    assert shelf == anew
+    assert [[n for n in made if n in living] for made in index.pop("made")] == anew.pop("made")
+    assert index == anew
     home.reopen()
     assert snapshot(home.workspace.network) == held
     home.workspace.recollect(Wanted("anything", 10), 10, len)
@@ -126,7 +126,7 @@ def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
 def test_a_deletion_ends_when_its_time_is_up_and_has_done_something(home: Home) -> None:
     """One memory goes in any case, so that whoever asks again comes to an end."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
-    done = home.workspace.amend(lambda txn: withdrawal.delete(txn, [1, 2, 3], is_time_up=lambda: True))
+    done = home.workspace.amend(lambda txn: delete_memories(txn, [1, 2, 3], is_time_up=lambda: True))
     [outcome] = done.outcomes
     assert isinstance(outcome, Deleted) and outcome.node_id == 1
     assert sorted(home.nodes()) == [2, 3, 4]
@@ -150,11 +150,11 @@ def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.Monk
     for fewest in (0, 10**6):
         monkeypatch.setattr(passages, "FEWEST_MERGED", fewest)
         home.remember([("the anchor is rusty", []), ("the sail is white", [])], {})
-    shelf = home.workspace.open_archive.loaded.shelf  # type: ignore[union-attr]
-    before = shelf.postings(term_of("sail"))[0].tolist()
+    index = home.workspace.open_archive.loaded.index  # type: ignore[union-attr]
+    before = index.postings(term_of("sail"))[0].tolist()
     delete(home, 1, 3)
-    assert len(shelf.postings(term_of("anchor"))[0]) == 0
-    assert shelf.postings(term_of("sail"))[0].tolist() == before
+    assert len(index.postings(term_of("anchor"))[0]) == 0
+    assert index.postings(term_of("sail"))[0].tolist() == before
 
 
 def test_a_text_being_shortened_does_not_bring_a_deleted_memory_back(home: Home) -> None:
