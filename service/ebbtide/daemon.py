@@ -34,9 +34,8 @@ from ebbtide.access.keyring import Keyring
 from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock, SystemClock
 from ebbtide.errors import Precondition
-from ebbtide.fleet.runtime.agent import AgentNeeds
-from ebbtide.fleet.runtime.digest import DigestPolicy
 from ebbtide.fleet.runtime.fleet import Fleet
+from ebbtide.fleet.runtime.shared import DigestPolicy, SharedResources
 from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.embedders import make_embedder
@@ -190,26 +189,28 @@ async def opened(
             life.push_async_callback(embedder.close)
         metrics = Metrics()
         gate = PriorityLimiter(settings.language.model_concurrency)
-        asking = ModelClient(model, gate, _patience(settings), metrics=metrics)
-        needs = _needs(settings, job_pool, data, asking, builtin, clock, priority, embedder)
-        fleet = _fleet(settings, needs)
+        model_client = ModelClient(model, gate, _patience(settings), metrics=metrics)
+        shared = _shared_resources(settings, job_pool, data, model_client, builtin, clock, priority, embedder)
+        fleet = _fleet(settings, shared)
         fleet.start()
         life.push_async_callback(fleet.stop)
         watching_loop = in_background(_watch_loop(metrics, on_beat))
         life.push_async_callback(_ended, watching_loop)
         entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
         life.push_async_callback(transfers.finish)
-        service = Service(fleet, asking, settings, clock, offload_pool, entrance, transfers, metrics, texts)
+        service = Service(
+            fleet, model_client, settings, clock, offload_pool, entrance, transfers, metrics, texts
+        )
         try:
             yield service
         finally:
             service.is_accepting = False
 
 
-def _fleet(settings: Settings, needs: AgentNeeds) -> Fleet:
+def _fleet(settings: Settings, shared: SharedResources) -> Fleet:
     """The agents, within the limits of the settings."""
     return Fleet(
-        needs,
+        shared,
         settings.memory,
         max_open=open_agent_limit(
             settings.fleet.max_open_agents, connection_limit(settings.server.max_connections)
@@ -266,20 +267,20 @@ async def _renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[
         await _ended(following)
 
 
-def _needs(
+def _shared_resources(
     settings: Settings,
     pool: ThreadPoolExecutor,
     data: DataDirectory,
-    asking: ModelClient,
+    model_client: ModelClient,
     builtin: BuiltinModel,
     clock: Clock,
     priority: RequestPriority,
     embedder: Embedder | None,
-) -> AgentNeeds:
-    return AgentNeeds(
+) -> SharedResources:
+    return SharedResources(
         pool=pool,
         data=data,
-        asking=asking,
+        model_client=model_client,
         fallback=builtin,
         priority=priority,
         clock=clock,
@@ -292,7 +293,7 @@ def _needs(
         slice_s=settings.fleet.time_slice_ms / 1000,
         request_timeout_s=settings.server.request_timeout_ms / 1000,
         events_keep=settings.store.events_keep,
-        metrics=asking.metrics,
+        metrics=model_client.metrics,
         embedder=embedder,
         texts=builtin.texts,
     )

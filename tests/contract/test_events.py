@@ -614,7 +614,7 @@ async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Pat
         await tell(service, "ann", "One.")
         await settle(service, "ann")
         async with followed_over_rest(service, after=-1) as events:
-            await service.fleet.erase(AgentId("ann"))
+            await service.fleet.delete_agent(AgentId("ann"))
             async with asyncio.timeout(10):
                 last = [event async for event in events]
     assert [event["error"]["reason"] for event in last] == ["AGENT_NOT_FOUND"]

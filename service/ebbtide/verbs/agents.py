@@ -189,7 +189,7 @@ async def list_agents(service: Service, page_size: int | None, page_token: str) 
 
 async def erase(service: Service, agent_id: str) -> Erased:
     """Erase an agent with everything it holds. Irreversible."""
-    record = await service.fleet.erase(parse_agent_id(agent_id))
+    record = await service.fleet.delete_agent(parse_agent_id(agent_id))
     return Erased(agent_id=agent_id, record_number=record.number, record_hash=record.hash.hex())
 
 

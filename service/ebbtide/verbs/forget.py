@@ -23,7 +23,7 @@ from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.fleet.deletion.erasure import Erasure, Tally
 from ebbtide.fleet.deletion.selection import OffloadedTopic, Selection, SelectionSearch
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.fleet.runtime.slice import JOB_BUDGET_S, Budget
+from ebbtide.fleet.runtime.shared import Budget
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId, message_number, message_text_id, node_text_id, parse_agent_id, parse_node_id
 from ebbtide.privacy.spans import redacted
@@ -167,9 +167,9 @@ async def _looked_up(
 ) -> SelectionSearch:
     """What is selected. INVALID_VALUE where only things are that redaction has made like others."""
     look = SelectionSearch(await agent.run(partial(_as_stored, agent.workspace, selection, command)))
-    store, needs = agent.workspace.store, service.fleet.needs
+    store, shared = agent.workspace.store, service.fleet.shared
     while not look.is_done:
-        budget = Budget(service.clock, JOB_BUDGET_S, needs.priority.yield_to_requests)
+        budget = Budget(service.clock, shared.priority)
         await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
     if look.redacted_count and look.is_empty:
         field = "speakers" if look.selection.redacted_speakers else "topic"

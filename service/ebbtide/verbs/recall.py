@@ -192,7 +192,7 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
             wanted = await with_meaning(service, await wanted_by(agent, command))
-            return await agent.ask(partial(_recollected, agent.workspace, wanted, command, now_ms))
+            return await agent.query(partial(_recollected, agent.workspace, wanted, command, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
 
 
@@ -267,7 +267,7 @@ async def with_meaning(service: Service, wanted: Wanted) -> Wanted:
     """The question with what it means to the embedder, where there is one and its vector is wanted."""
     if {"semantic", "window"} <= set(wanted.without):
         return wanted
-    embedder = service.fleet.needs.embedder
+    embedder = service.fleet.shared.embedder
     timeout_s = service.settings.embedding.query_timeout_ms / 1000
     vector, why = await vector_of(embedder, wanted.query, timeout_s)
     model = "" if embedder is None else embedder.model

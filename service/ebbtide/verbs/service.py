@@ -38,7 +38,7 @@ class Service:
     """The daemon as verbs see it."""
 
     fleet: Fleet
-    asking: ModelClient
+    model_client: ModelClient
     settings: Settings
     clock: Clock
     offload_pool: Executor
@@ -127,10 +127,10 @@ class ModelInfo(Answer):
 
 async def get_model(service: Service) -> ModelInfo:
     """Tell which language model is in force, whether it answers, and how its replies parse."""
-    state = await service.asking.state()
+    state = await service.model_client.state()
     tasks = {}
     for task in ("segment", "process", "relate"):
-        tally = service.asking.tallies.get(task)
+        tally = service.model_client.tallies.get(task)
         numbers: dict[str, Any] = (
             dict.fromkeys(("calls", "parsed", "bad_replies", "unavailable"), 0)
             if tally is None
@@ -150,7 +150,7 @@ async def get_model(service: Service) -> ModelInfo:
 
 
 async def _embedder(service: Service) -> EmbedderInfo:
-    embedder = service.fleet.needs.embedder
+    embedder = service.fleet.shared.embedder
     if embedder is None:
         return EmbedderInfo(kind="off", name="", available=False, detail=NO_EMBEDDER)
     state = await embedder.state()
@@ -215,15 +215,15 @@ async def get_readiness(service: Service) -> Readiness:
     if not service.is_accepting:
         return Readiness(status="unavailable", reasons=["the daemon is stopping"])
     reasons = []
-    state = await service.asking.state()
-    if not state.available or service.asking.troubled:
+    state = await service.model_client.state()
+    if not state.available or service.model_client.troubled:
         reasons.append(state.detail or f"the language model {state.name} does not answer")
     embedder = await _embedder(service)
     if embedder.kind != "off" and not embedder.available:
         reasons.append(f"no vectors: {embedder.detail}")
     elif held_up := [one for one in _embeddings(service) if one.is_held_up]:
         reasons.append(f"no vectors: {held_up[0].held_up_by}")
-    longest_s = service.asking.longest_call_s
+    longest_s = service.model_client.longest_call_s
     if longest_s > STUCK_CALL_S:
         reasons.append(f"a model call has been under way for {longest_s:.0f} s")
     lag_s = max((agent.digest.lag_s for agent in service.fleet.open_agents), default=0.0)

@@ -31,6 +31,6 @@ async def test_a_step_rests_while_a_request_runs_elsewhere(tmp_path: Path) -> No
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "The walnut fell.")
         await settle(service, "ann")
-        agent, courteous = opened_agent(service, "ann"), service.fleet.needs.priority
+        agent, courteous = opened_agent(service, "ann"), service.fleet.shared.priority
         assert await agent.run(lambda: courteous.is_request_running)
         assert not await agent.run_step(lambda: courteous.is_request_running)

@@ -69,7 +69,7 @@ class OpenArchive:
         vectors = None if self.loaded is None else self.loaded.vectors
         return vectors is not None and vectors.wants_index and not vectors.is_indexed
 
-    def holds_other_than(self, dimension: int) -> bool:
+    def has_other_dimension(self, dimension: int) -> bool:
         """Whether there are vectors that have not so many numbers."""
         vectors = None if self.loaded is None else self.loaded.vectors
         return vectors is not None and vectors.dimension != dimension

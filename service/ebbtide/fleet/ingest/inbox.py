@@ -206,7 +206,7 @@ class Inbox:
         self._state.log.notify(runs)
         return True
 
-    def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
+    def defer(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
         """Count a failed round: to the tail with a pause, or parked; whether it is parked now.
 
         BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.

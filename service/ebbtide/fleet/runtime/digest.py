@@ -1,12 +1,16 @@
-"""The digest: one agent's inbox worked off in order (memory model, section 4).
+"""The digest turns the batches of one agent's inbox into memories, in order (memory model, section 4).
 
-Read the head of the inbox (job) → ask the model (nothing held meanwhile) → commit what the batch became (job),
-after checking that the focus is still the one the relations were named for.
+Read the head of the inbox (job) → call the model, holding nothing → commit the memories (job), after checking that
+the focus is still the one for which the relations were named.
 
-What a failure means. No *server*: the batch stays at the head, nothing is counted, and the digest sleeps; the
-order of a conversation survives an outage. An unusable *reply*: a failed round; the batch goes to the tail with
-a pause, and after `park_after_attempts` rounds it is parked, kept and listed. What the model has answered so
-far is remembered while the batch stays at the head, so a shaky server makes progress.
+Failures:
+
+* The model server is down. The batch stays at the head, no attempt is counted, and the digest pauses. The order of a
+  conversation survives an outage.
+* The reply is unusable. The attempt is counted, and the batch moves to the tail with a pause. After
+  `park_after_attempts` attempts it is parked: stored and listed, but not retried.
+
+Answers are remembered while the batch stays at the head, so that progress is possible with an unreliable server.
 """
 
 from __future__ import annotations
@@ -15,19 +19,17 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
-from ebbtide.clock import Clock
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, Draftable, Retention
 from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, label_of, memory_of, utterances
 from ebbtide.fleet.runtime.mailbox import Mailbox
 from ebbtide.fleet.runtime.notifier import Notifier
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id
 from ebbtide.language.port import (
     BadReply,
-    LanguageModel,
     ModelUnavailable,
     Processed,
     Segment,
@@ -35,38 +37,28 @@ from ebbtide.language.port import (
     TextToProcess,
     Utterance,
 )
-from ebbtide.language.served.retry import ModelClient
 from ebbtide.memory.digestion import partners
 from ebbtide.records import Batch
 from ebbtide.telemetry import get_log, loggable, span
 
 SMOOTHING = 0.3
-"""Weight of the latest digest in the running average of how long one takes."""
+"""Weight of the latest digest in the moving average of digest times."""
 
 HOUR_MS = 3_600_000
 
 MAX_ORIGINS = 1000
-"""Traced batches whose requests are remembered until their digest."""
+"""Most traced batches whose requests are remembered until their digest."""
 
 NO_SERVER = "no model server answers"
-"""Why a digest is held up as a rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class DigestPolicy:
-    """Bounds of the digest."""
-
-    park_after_attempts: int
-    status_keep: int
-    status_keep_h: int
+"""The most frequent reason why a digest is held up."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What the model has answered about one batch so far."""
+    """The model's answers about one batch so far."""
 
     batch: Batch
-    utterances_of: list[Utterance]
+    utterances: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
     drafts: list[Draftable] = field(default_factory=list)
@@ -76,24 +68,17 @@ class Progress:
 
 
 class Digest:
-    """Works off one agent's inbox until it is cancelled."""
+    """Digests one agent's inbox until it is cancelled."""
 
     def __init__(
-        self,
-        workspace: Workspace,
-        mailbox: Mailbox,
-        asking: ModelClient,
-        fallback: LanguageModel,
-        clock: Clock,
-        policy: DigestPolicy,
-        on_digested: Callable[[], None],
+        self, workspace: Workspace, mailbox: Mailbox, shared: SharedResources, on_digested: Callable[[], None]
     ) -> None:
         self._workspace = workspace
         self._mailbox = mailbox
-        self._asking = asking
-        self._fallback = fallback
-        self._clock = clock
-        self._policy = policy
+        self._model_client = shared.model_client
+        self._fallback = shared.fallback
+        self._clock = shared.clock
+        self._policy = shared.digest_policy
         self._on_digested = on_digested
         self._progress: Progress | None = None
         self._arrived = asyncio.Event()
@@ -102,68 +87,68 @@ class Digest:
         self._log = get_log("digest").bind(agent_id=workspace.identity.agent_id)
         self._agent_id = workspace.identity.agent_id
         self.origins: dict[int, str] = {}
-        """Where batches came from that are traced: their digest is told below the request that brought them."""
+        """Trace context of the request that brought a batch, by batch number."""
         self.current_batch: int | None = None
         """Number of the batch being digested."""
         self.recent_s = 0.0
-        """Running average of how long a digest takes."""
+        """Moving average of digest times."""
         self.is_held_up = False
-        """Whether the digest sleeps over a failure: nobody should wait for it."""
+        """Whether the digest pauses after a failure, so that waiting for it is pointless."""
         self.held_up_by = ""
-        """Over which; nothing while it goes on."""
+        """The failure; empty while the digest runs."""
         self.progressed = Notifier()
-        """Beats whenever a batch is digested, put off or parked."""
+        """Notified when a batch is digested, deferred or parked."""
 
     @property
     def lag_s(self) -> float:
-        """How long the batch in hand, or the one held up, has waited since it was accepted."""
+        """Age of the current or held-up batch, in seconds since it was accepted."""
         if self._oldest_ms is None:
             return 0.0
         return max(0.0, (self._clock.now_ms() - self._oldest_ms) / 1000)
 
     def set_origin(self, number: int, origin: str) -> None:
-        """Remember the request that brought a batch, for as long as there is room."""
+        """Remember the trace context of a batch while there is room."""
         if origin and len(self.origins) < MAX_ORIGINS:
             self.origins[number] = origin
 
     def notice(self) -> None:
-        """A batch has arrived, or may go on."""
+        """Look for work: a batch has arrived or may continue."""
         self._arrived.set()
 
     async def run(self) -> None:
-        """Digest for ever."""
+        """Digest until cancelled."""
         while True:
             try:
                 await self._once()
                 self._reset_failures()
             except ModelUnavailable as error:
-                await self._wait_after_failure(error.retry_after_s, NO_SERVER, str(error))
+                await self._pause(error.retry_after_s, NO_SERVER, str(error))
             except EbbtideError as error:
-                # Not the batch's fault: a full disk, for instance. It stays at the head.
-                await self._wait_after_failure(error.retry_after_s, "the store refused", error.reason)
+                # For example a full disk. The batch stays at the head.
+                await self._pause(error.retry_after_s, "the store refused", error.reason)
             except Exception as error:
-                # A fault of ours must not end the digest: what waits would wait for ever.
+                # A bug must not end the digest: waiting batches would wait for ever.
                 self._log.error("digest failed", exc_info=error)
-                await self._wait_after_failure(None, "a fault of ours", type(error).__name__)
+                await self._pause(None, "a fault of ours", type(error).__name__)
 
     def _reset_failures(self) -> None:
         self._failures = 0
         self.is_held_up = False
         self.held_up_by = ""
 
-    async def _wait_after_failure(self, pause_s: float | None, why: str, detail: str) -> None:
+    async def _pause(self, pause_s: float | None, why: str, detail: str) -> None:
         self._failures += 1
         self.is_held_up = True
         self.held_up_by = why
         self.current_batch = None
-        pause_s = pause_s or self._asking.patience.pause_s(self._failures)
+        pause_s = pause_s or self._model_client.patience.pause_s(self._failures)
         self._log.warning("digest waits", why=why, detail=detail, pause_s=pause_s)
         self.progressed.notify()
         await asyncio.sleep(pause_s)
 
     async def _once(self) -> None:
         self._arrived.clear()
-        longest_ms = round(self._asking.patience.cap_s * 1000)
+        longest_ms = round(self._model_client.patience.cap_s * 1000)
         task = await self._mailbox.run(
             lambda: self._workspace.inbox.next_task(self._clock.now_ms(), longest_ms)
         )
@@ -171,7 +156,7 @@ class Digest:
             self._oldest_ms = task.batch.accepted_at_ms
             await self._digest(task)
             return
-        # The store answers again: a failure before is over, also where no batch waits.
+        # The store works again, so an earlier failure is over even if no batch waits.
         self._reset_failures()
         self._oldest_ms = None
         self.progressed.notify()
@@ -183,9 +168,8 @@ class Digest:
 
     async def _digest(self, task: DigestTask) -> None:
         self.current_batch = task.batch.number
-        with span(
-            "digest", parent=self.origins.pop(task.batch.number, ""), agent_id=self._agent_id
-        ) as digest_span:
+        parent = self.origins.pop(task.batch.number, "")
+        with span("digest", parent=parent, agent_id=self._agent_id) as digest_span:
             digest_span.set("batch_id", batch_text_id(task.batch.number))
             await self._digest_batch(task)
         self._on_digested()
@@ -198,14 +182,14 @@ class Digest:
         except (ModelUnavailable, EbbtideError):
             raise
         except TextTooComplex as error:
-            # Every further round would take as long and end in the same way.
+            # Another attempt would take as long and fail in the same way.
             await self._defer(task, str(error), park_after=1)
         except BadReply as error:
             await self._defer(task, str(error))
         except BatchChanged:
             self._progress = None
         except Exception as error:
-            # A fault of ours must neither stop the digest nor lose the batch.
+            # A bug must neither stop the digest nor lose the batch.
             self._log.error("digest failed", batch_id=batch_text_id(task.batch.number), exc_info=error)
             await self._defer(task, f"internal error: {type(error).__name__}")
         else:
@@ -223,7 +207,7 @@ class Digest:
             self.current_batch = None
 
     async def _turn_into_memories(self, task: DigestTask) -> int:
-        """Segment, process, relate, commit; how many memories the batch became."""
+        """Segment, process, relate and commit a batch. Return the number of new memories."""
         progress = self._resume(task)
         await self._segment(progress)
         drafts = await self._process(progress, task)
@@ -248,50 +232,42 @@ class Digest:
         if self._progress is None or self._progress.batch != task.batch:
             parameters = self._workspace.parameters
             indices = digestible_messages(task, parameters)
-            utterances_of = utterances(task, indices, parameters)
-            self._progress = Progress(task.batch, utterances_of, indices)
+            self._progress = Progress(task.batch, utterances(task, indices, parameters), indices)
         return self._progress
 
     async def _segment(self, progress: Progress) -> None:
         if progress.segments is None:
-            progress.segments = []
-            if progress.utterances_of:
-                limit = self._workspace.parameters.segment_max_chars
-                try:
-                    progress.segments = await self._asking.segment(progress.utterances_of, max_chars=limit)
-                except BaseException:
-                    progress.segments = None
-                    raise
+            limit = self._workspace.parameters.segment_max_chars
+            spoken = progress.utterances
+            progress.segments = await self._model_client.segment(spoken, max_chars=limit) if spoken else []
 
     async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
         assert progress.segments is not None
         records = [task.records[i] for i in progress.indices]
-        offsets = ByteOffsets(progress.utterances_of)
+        offsets = ByteOffsets(progress.utterances)
         waiting: list[TextToProcess] = []
         for segment in progress.segments[len(progress.drafts) :]:
-            prefix = label_of(segment, progress.utterances_of)
+            prefix = label_of(segment, progress.utterances)
             waiting.append((prefix + segment.text, prefix, None))
         while waiting:
+            # In groups: all of a long batch at once would block other agents.
             answers = await self._first_processed(waiting)
             del waiting[: len(answers)]
-            # A few at a time: all of a long batch at once would hold up everybody else.
             for processed in answers:
                 segment = progress.segments[len(progress.drafts)]
-                progress.drafts.append(
-                    memory_of(segment, processed, progress.utterances_of, records, offsets)
-                )
+                progress.drafts.append(memory_of(segment, processed, progress.utterances, records, offsets))
         return progress.drafts
 
     async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:
-        """Answers for the first of the texts: of as many as the model takes in one go, or of one."""
-        answers = await self._asking.process_many(waiting)
+        """Process the first texts: as many as the model accepts in one call, or one."""
+        answers = await self._model_client.process_many(waiting)
         if answers:
             return answers
         text, prefix, _ = waiting[0]
         try:
-            return [await self._asking.process(text, prefix=prefix)]
+            return [await self._model_client.process(text, prefix=prefix)]
         except BadReply:
-            # The segment is the content, and the built-in model derives the rest.
+            # Store the segment as it is; the built-in model derives phrase and keywords.
             return [await self._fallback.process(text, prefix=prefix)]
 
     async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
@@ -319,21 +295,21 @@ class Digest:
             del waiting[: len(answers)], indices[: len(answers)]
 
     async def _first_named(self, waiting: list[tuple[str, list[str]]]) -> list[list[str]]:
-        """Names for the first of the memories: of as many as the model takes in one go, or of one."""
-        answers = await self._asking.relate_many(waiting)
+        """Name the relations of the first memories: of as many as the model accepts in one call, or of one."""
+        answers = await self._model_client.relate_many(waiting)
         if answers:
             return answers
         text, others = waiting[0]
         try:
-            return [await self._asking.relate(text, others)]
+            return [await self._model_client.relate(text, others)]
         except BadReply:
             return [[""] * len(others)]
 
     async def _defer(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
         attempts = task.batch.attempts + 1
-        pause_ms = round(self._asking.patience.pause_s(attempts) * 1000)
-        job: Any = partial(
-            self._workspace.inbox.put_off,
+        pause_ms = round(self._model_client.patience.pause_s(attempts) * 1000)
+        job = partial(
+            self._workspace.inbox.defer,
             task.batch,
             error,
             self._clock.now_ms() + pause_ms,

@@ -1,11 +1,11 @@
-"""Embedding: what an agent was told gets vectors in the background, as soon as its model can give them.
+"""Embedding: an agent's messages get vectors in the background.
 
-Read the next messages that have none (job) → ask the embedder (nothing held meanwhile) → commit what it gave
-(job). Whatever goes wrong costs nothing but time: words find what has no vector, and the work goes on where it
-stopped after a failure, a restart, or a change of the model. A text that a model cannot take costs that text its
-vector, not the others theirs; but only a model that is seen to be well may say so, since it is never asked again.
+Read the next messages without vectors (job) → call the embedder, holding nothing → commit the vectors (job). A failure
+costs only time: recall finds messages without vectors by their words, and the work resumes after a failure, a
+restart or a change of the model. A text that the model rejects stays without a vector and is not retried. The
+model must therefore be proven healthy before a text is blamed.
 
-An agent is not kept open for this: vectors are made while it is open anyway.
+Embedding does not keep an agent open.
 """
 
 from __future__ import annotations
@@ -17,99 +17,88 @@ from functools import partial
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import Vector
 from ebbtide.fleet.runtime.mailbox import Mailbox
-from ebbtide.fleet.runtime.slice import Budget
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import PROBE, Embedder
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.gate import Priority, PriorityLimiter
-from ebbtide.language.served.retry import RetryPolicy
-from ebbtide.metrics import Metrics
+from ebbtide.language.served.gate import Priority
 from ebbtide.telemetry import get_log, span
 
 GATHERING_S = 0.3
-"""How long a round waits for more to come: each round is a commit."""
+"""How long a round waits for more messages: each round is one commit."""
 
 
 class Embedding:
-    """Gives vectors to one agent's messages until it is cancelled."""
+    """Computes vectors of one agent's messages until it is cancelled."""
 
     def __init__(
         self,
         workspace: Workspace,
         mailbox: Mailbox,
         embedder: Embedder,
-        gate: PriorityLimiter,
-        patience: RetryPolicy,
-        budget: Callable[[], Budget],
+        shared: SharedResources,
         on_embedded: Callable[[], None],
-        metrics: Metrics,
     ) -> None:
         self._workspace = workspace
         self._mailbox = mailbox
         self._embedder = embedder
-        self._gate = gate
-        self._patience = patience
-        self._budget = budget
+        self._shared = shared
         self._on_embedded = on_embedded
-        self._metrics = metrics
         self._arrived = asyncio.Event()
         self._failures = 0
-        self._has_probed = False
-        """Whether the model was seen to be well in this round."""
-        self._has_given_up = False
+        self._is_model_healthy = False
+        """Whether the probe succeeded in this round."""
+        self._has_skipped = False
         """Whether a text was left without a vector in this round."""
         self.held_up_by = ""
-        """What it waits over, after a failure; nothing while it goes on."""
+        """The failure after which it pauses; empty while it runs."""
         self.model_fault = ""
-        """The same, where the model is to blame."""
+        """The same, if the model caused it."""
         self._log = get_log("embedding").bind(agent_id=workspace.identity.agent_id)
 
     @property
     def model(self) -> str:
-        """The name that the vectors are stamped with."""
+        """The name of the model, with which vectors are stamped."""
         return self._embedder.model
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has; 0 until that is known."""
+        """Dimension of the vectors; 0 until it is known."""
         return self._embedder.dimension or 0
 
     @property
     def is_held_up(self) -> bool:
-        """Whether it sleeps over a failure, and nothing gets vectors meanwhile."""
+        """Whether it pauses after a failure."""
         return self.held_up_by != ""
 
     def notice(self) -> None:
-        """Messages have arrived, or have to be embedded again, or the index has fallen behind."""
+        """Look for work: messages have arrived or changed, or the index is behind."""
         self._arrived.set()
 
     async def run(self) -> None:
-        """Embed for ever."""
+        """Embed until cancelled."""
         while True:
             try:
                 await self._once()
             except ModelUnavailable as error:
-                await self._wait_after_failure(
-                    error.retry_after_s, "no embedder answers", str(error), model_fault=str(error)
-                )
+                fault = str(error)
+                await self._pause(error.retry_after_s, "no embedder answers", fault, model_fault=fault)
             except EbbtideError as error:
-                await self._wait_after_failure(error.retry_after_s, "the store refused", error.reason)
+                await self._pause(error.retry_after_s, "the store refused", error.reason)
             except Exception as error:
-                # A fault of ours must not end it: nothing would be embedded until the next opening.
+                # A bug must not end the task: nothing would be embedded until the agent is opened again.
                 self._log.error("embedding failed", exc_info=error)
-                await self._wait_after_failure(None, "a fault of ours", type(error).__name__)
+                await self._pause(None, "a fault of ours", type(error).__name__)
 
-    async def _wait_after_failure(
-        self, pause_s: float | None, why: str, detail: str, *, model_fault: str = ""
-    ) -> None:
+    async def _pause(self, pause_s: float | None, why: str, detail: str, *, model_fault: str = "") -> None:
         self._failures += 1
         self.held_up_by, self.model_fault = f"{why}: {detail}", model_fault
-        pause_s = pause_s or self._patience.pause_s(self._failures)
+        pause_s = pause_s or self._shared.model_client.patience.pause_s(self._failures)
         self._log.warning("embedding waits", why=why, detail=detail, pause_s=pause_s)
         await asyncio.sleep(pause_s)
 
     async def _once(self) -> None:
-        """One round; where nothing lacks a vector, wait for what does."""
+        """Run one round. If no message lacks vectors, update the index and wait for new work."""
         self._arrived.clear()
         job = partial(self._workspace.next_unembedded, self.model, self.dimension)
         work = await self._mailbox.run(job)
@@ -129,11 +118,11 @@ class Embedding:
         self.held_up_by = self.model_fault = ""
 
     async def _round(self, texts: Sequence[str]) -> list[Vector | None]:
-        """A vector for each text, or None for those that the model cannot take. ModelUnavailable if it takes none."""
-        self._has_probed = self._has_given_up = False
+        """Return a vector for each text, or None where the model rejects it. Raise ModelUnavailable if it is down."""
+        self._is_model_healthy = self._has_skipped = False
         vectors = await self._vectors(texts)
-        if self._has_given_up:
-            # It may have broken down after it was seen to be well.
+        if self._has_skipped:
+            # The model may have failed after the first probe.
             await self._probe()
         return vectors
 
@@ -149,26 +138,26 @@ class Embedding:
         return await self._vectors(texts[:half]) + await self._vectors(texts[half:])
 
     async def _embed_alone(self, text: str) -> Vector | None:
-        """The vector of a text that has failed, asked for again of a model that is well; None where it fails again."""
-        if not self._has_probed:
+        """Retry a text that failed, with a model known to be healthy. Return None if it fails again."""
+        if not self._is_model_healthy:
             await self._probe()
-            self._has_probed = True
+            self._is_model_healthy = True
         try:
             return (await self._embed([text]))[0]
         except BadReply as error:
-            self._has_given_up = True
+            self._has_skipped = True
             self._log.warning("a text gets no vector", detail=str(error))
             return None
 
     async def _probe(self) -> None:
-        """Make sure that the model is well. ModelUnavailable where it is not: then no text is to blame."""
+        """Raise ModelUnavailable unless the model can embed a known text."""
         try:
             await self._embed([PROBE])
         except BadReply as error:
-            raise ModelUnavailable(f"{self.model} gives no vectors that can be used: {error}") from error
+            raise ModelUnavailable(f"{self.model} returns no usable vectors: {error}") from error
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
-        async with self._gate.passing(Priority.BACKGROUND):
+        async with self._shared.embedding_gate.passing(Priority.BACKGROUND):
             begun_s, outcome = asyncio.get_running_loop().time(), "cancelled"
             try:
                 with span("embedding", texts=len(texts)):
@@ -179,10 +168,14 @@ class Embedding:
                 outcome = "bad_reply" if isinstance(error, BadReply) else "unavailable"
                 raise
             finally:
-                self._metrics.model_call("embed", outcome, asyncio.get_running_loop().time() - begun_s)
+                took_s = asyncio.get_running_loop().time() - begun_s
+                self._shared.metrics.model_call("embed", outcome, took_s)
 
     async def _index(self) -> None:
-        """Bring the index of very many vectors up to date, a little at a time; what arrives goes first."""
+        """Update the vector index in steps. Stop when messages arrive: they go first."""
         while not self._arrived.is_set():
-            if not await self._mailbox.run(lambda: self._workspace.build_index(self._budget())):
+            if not await self._mailbox.run(self._index_step):
                 return
+
+    def _index_step(self) -> bool:
+        return self._workspace.open_archive.build_index(self._shared.budget())

@@ -1,8 +1,7 @@
-"""Who watches: streams of events, a bounded number of them, woken by what is committed.
+"""Event streams: a bounded number of subscriptions, woken by commits.
 
-A stream holds no agent, no job and no transaction while it waits: it is woken, reads a page through a job like any
-request, and waits again. So a slow reader holds nobody up, and an agent that is watched is closed like any other when
-it is idle; nothing can happen to it before somebody opens it again, and then the stream is woken.
+A waiting stream holds no agent, job or transaction. When it is woken it reads a page through a job, as any request
+does, and waits again. A slow reader therefore blocks nothing, and an agent with streams is closed when it is idle.
 """
 
 from __future__ import annotations
@@ -14,89 +13,89 @@ from ebbtide.fleet.runtime.notifier import Notification, Notifier
 from ebbtide.ids import AgentId
 
 MAX_EVENT_STREAMS = 100
-"""Streams at once unless the settings say otherwise."""
+"""Most streams at a time unless the settings say otherwise."""
 
 MIN_KEYS_TO_EXHAUST = 2
-"""So many keys at least it takes to have all places: whoever has one key cannot keep everybody else out."""
+"""It takes at least this many keys to use all places, so that one key cannot lock the others out."""
 
 
 def max_places_per_key(most: int) -> int:
-    """Most places that one holder may have of so many."""
+    """Return how many of `most` places one key may use."""
     return max(1, most // MIN_KEYS_TO_EXHAUST)
 
 
-def _too_many(told: str, whose: str, most: int) -> Exhausted:
-    metadata = {"limit": whose, "most": str(most)}
-    return Exhausted(told, reason="TOO_MANY_STREAMS", metadata=metadata, retry_after_s=5.0)
+def _too_many(message: str, limit: str, most: int) -> Exhausted:
+    metadata = {"limit": limit, "most": str(most)}
+    return Exhausted(message, reason="TOO_MANY_STREAMS", metadata=metadata, retry_after_s=5.0)
 
 
 class EventStreams:
-    """Every stream of one daemon. Only `is_watched` may be asked on other threads than the event loop's."""
+    """All event streams of one daemon. Other threads may call only `is_watched`."""
 
     def __init__(self, most: int = MAX_EVENT_STREAMS) -> None:
         self.most = most
         self.count = 0
-        self._count_by_holder: Counter[str] = Counter()
+        self._count_by_key: Counter[str] = Counter()
         self._notifiers: dict[AgentId, tuple[Notifier, set[EventSubscription]]] = {}
 
-    def admit(self, agent_id: AgentId, holder: str = "") -> EventSubscription:
-        """A place for one more stream; TOO_MANY_STREAMS where there is none, or its holder has its share of them.
+    def admit(self, agent_id: AgentId, key_id: str = "") -> EventSubscription:
+        """Admit one more stream. Raise TOO_MANY_STREAMS if no place is free, or the key has used its share.
 
-        Without a holder, where nobody knows who asks, there are no shares.
+        Without authentication `key_id` is empty, and there are no shares.
         """
         share = max_places_per_key(self.most)
-        if holder and self._count_by_holder[holder] >= share:
+        if key_id and self._count_by_key[key_id] >= share:
             raise _too_many(f"the key has {share} event streams open already, of {self.most}", "key", share)
         if self.count >= self.most:
             raise _too_many(f"{self.most} event streams are open already", "daemon", self.most)
         self.count += 1
-        self._count_by_holder[holder] += 1
+        self._count_by_key[key_id] += 1
         notifier, subscriptions = self._notifiers.setdefault(agent_id, (Notifier(), set()))
-        subscription = EventSubscription(self, agent_id, notifier, holder)
+        subscription = EventSubscription(self, agent_id, notifier, key_id)
         subscriptions.add(subscription)
         return subscription
 
     def is_watched(self, agent_id: AgentId) -> bool:
-        """Whether anybody would be woken."""
+        """Whether any stream follows this agent."""
         return agent_id in self._notifiers
 
     def notify(self, agent_id: AgentId) -> None:
-        """Something has happened to this agent: wake its streams."""
+        """Wake the streams of an agent."""
         if agent_id in self._notifiers:
             self._notifiers[agent_id][0].notify()
 
     def notify_all(self) -> None:
-        """Wake every stream, so that it sees that the daemon stops."""
+        """Wake every stream, for example because the daemon stops."""
         for notifier, _ in self._notifiers.values():
             notifier.notify()
 
     def leave(self, subscription: EventSubscription) -> None:
-        """A stream has ended. Idempotent."""
+        """Release the place of a stream that ended. Idempotent."""
         _, subscriptions = self._notifiers.get(subscription.agent_id, (None, set()))
         if subscription not in subscriptions:
             return
         self.count -= 1
-        self._count_by_holder[subscription.holder] -= 1
-        if not self._count_by_holder[subscription.holder]:
-            del self._count_by_holder[subscription.holder]
+        self._count_by_key[subscription.key_id] -= 1
+        if not self._count_by_key[subscription.key_id]:
+            del self._count_by_key[subscription.key_id]
         subscriptions.remove(subscription)
         if not subscriptions:
             del self._notifiers[subscription.agent_id]
 
 
 class EventSubscription:
-    """One stream's place."""
+    """The place of one stream."""
 
-    def __init__(self, streams: EventStreams, agent_id: AgentId, notifier: Notifier, holder: str) -> None:
+    def __init__(self, streams: EventStreams, agent_id: AgentId, notifier: Notifier, key_id: str) -> None:
         self.agent_id = agent_id
-        self.holder = holder
+        self.key_id = key_id
         self._streams = streams
         self._notifier = notifier
 
     def next_notification(self) -> Notification:
-        """The next time that something happens; to be taken before looking whether something has."""
+        """Return the next notification. Take it before you read the events, so that none is missed."""
         return self._notifier.next_notification()
 
     def end(self) -> None:
-        """Give the place back. Idempotent."""
+        """Release the place. Idempotent."""
         self._streams.leave(self)

@@ -20,13 +20,14 @@ from typing import Any, TypeVar
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, Corrupted, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.events import EventKind, EventRun
-from ebbtide.fleet.runtime.agent import Agent, AgentNeeds
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.agent_quota import AgentQuota, PendingCreations, agents_within, check_agent_quota
 from ebbtide.fleet.runtime.event_streams import MAX_EVENT_STREAMS, EventStreams
 from ebbtide.fleet.runtime.loading import CreateOptions, Loading
 from ebbtide.fleet.runtime.memory_budget import MemoryBudget, least_recently_used
 from ebbtide.fleet.runtime.notifier import Notifier
 from ebbtide.fleet.runtime.scheduler import Scheduler
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentSummary
@@ -55,7 +56,7 @@ class Fleet:
 
     def __init__(
         self,
-        needs: AgentNeeds,
+        shared: SharedResources,
         defaults: AgentParameters,
         *,
         max_open: int,
@@ -63,22 +64,22 @@ class Fleet:
         compression_concurrency: int,
         max_event_streams: int = MAX_EVENT_STREAMS,
     ) -> None:
-        self.needs = needs
-        self.data: DataDirectory = needs.data
+        self.shared = shared
+        self.data: DataDirectory = shared.data
         self.defaults = defaults
         self.max_open = max_open
         self.scheduler = Scheduler(self._run_slice, concurrency=compression_concurrency)
         self._agents: dict[AgentId, Agent] = {}
-        self.memory_budget = MemoryBudget(self._agents, self.close, needs.pool, max_resident_bytes)
+        self.memory_budget = MemoryBudget(self._agents, self.close, shared.pool, max_resident_bytes)
         self._opening: dict[AgentId, asyncio.Task[bool]] = {}
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
-        self._erasing: set[AgentId] = set()
+        self._deleting: set[AgentId] = set()
         self._pending_creations = PendingCreations()
         self._restoring: set[AgentId] = set()
         self._room = Notifier()
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
-        self._loading = Loading(needs, defaults, self._on_events)
+        self._loading = Loading(shared, defaults, self._on_events)
         self._loads = asyncio.Semaphore(MAX_CONCURRENT_LOADS)
         self.event_streams = EventStreams(max_event_streams)
         self.unresumed: dict[AgentId, str] = {}
@@ -166,7 +167,7 @@ class Fleet:
             raise
         finally:
             agent.users -= 1
-            agent.last_used_s = self.needs.clock.monotonic_s()
+            agent.last_used_s = self.shared.clock.monotonic_s()
             self.memory_budget.note(agent)
             self._room.notify()
 
@@ -203,7 +204,7 @@ class Fleet:
     def _refuse_when_stopping(self, agent_id: AgentId) -> None:
         if self._is_stopping:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
-        if agent_id in self._erasing:
+        if agent_id in self._deleting:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
@@ -215,7 +216,7 @@ class Fleet:
             return await self._open_within(agent_id, options, exists)
         if not options.create:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-        with self._pending_creations.arriving(agent_id) as before:
+        with self._pending_creations.creating(agent_id) as before:
             agent_quota = options.agent_quota
             if agent_quota is not None:
                 await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
@@ -227,7 +228,7 @@ class Fleet:
             async with self._loads:
                 await self.memory_budget.close_idle()
                 workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, options))
-            agent = Agent(agent_id, workspace, counts, self.needs, self._request_turn)
+            agent = Agent(agent_id, workspace, counts, self.shared, self._request_turn)
             self._agents[agent_id] = agent
             self.unresumed.pop(agent_id, None)
             self.memory_budget.note(agent)
@@ -238,7 +239,7 @@ class Fleet:
 
     def _on_events(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
         """Count what happened and wake who watches; runs on the pool, after the commit."""
-        self.needs.metrics.count_events(runs)
+        self.shared.metrics.count_events(runs)
         agent = self._agents.get(agent_id)
         if agent is not None and any(run.kind in BATCH_EVENTS for run in runs):
             agent.recount()
@@ -247,14 +248,14 @@ class Fleet:
 
     async def _reserve_room(self) -> None:
         """Take one of `max_open` places, closing the least recently used idle agent if need be."""
-        deadline_s = self.needs.clock.monotonic_s() + ROOM_TIMEOUT_S
+        deadline_s = self.shared.clock.monotonic_s() + ROOM_TIMEOUT_S
         async with self._making_room:
             while len(self._agents) + self._reserved_count + len(self._closing) >= self.max_open:
                 idle = least_recently_used(self._agents.values())
                 if idle is not None:
                     await self.close(idle.id)
                     continue
-                left_s = deadline_s - self.needs.clock.monotonic_s()
+                left_s = deadline_s - self.shared.clock.monotonic_s()
                 if left_s <= 0:
                     raise Exhausted(
                         f"{self.max_open} agents are open and all have work in hand",
@@ -284,13 +285,13 @@ class Fleet:
         self.scheduler.ring.leave(agent.id)
         self._log.debug("agent closed", agent_id=agent.id)
 
-    async def erase(self, agent_id: AgentId) -> AuditRecord:
+    async def delete_agent(self, agent_id: AgentId) -> AuditRecord:
         """Close the agent and remove its files for good; the record of it. AGENT_NOT_FOUND when there is none."""
-        if agent_id in self._erasing:
+        if agent_id in self._deleting:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
-        self._erasing.add(agent_id)
+        self._deleting.add(agent_id)
         try:
             opening = self._opening.get(agent_id)
             if opening is not None:
@@ -301,15 +302,15 @@ class Fleet:
                 lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
             ):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-            entry = AuditEntry(self.needs.clock.now_ms(), actor(), ERASED, {})
-            erased: list[AuditRecord] = []
+            entry = AuditEntry(self.shared.clock.now_ms(), actor(), ERASED, {})
+            records: list[AuditRecord] = []
             await self._guarded(
-                agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
+                agent_id, self.on_pool(lambda: records.append(self.data.erase(agent_id, entry)))
             )
             self.damaged.pop(agent_id, None)
-            return erased[0]
+            return records[0]
         finally:
-            self._erasing.discard(agent_id)
+            self._deleting.discard(agent_id)
             self.unresumed.pop(agent_id, None)
             self.event_streams.notify(agent_id)
 
@@ -329,7 +330,7 @@ class Fleet:
             if exists and not replace:
                 raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
             if not exists and agent_quota is not None:
-                with self._pending_creations.arriving(agent_id) as before:
+                with self._pending_creations.creating(agent_id) as before:
                     await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
             await self.close(agent_id)
             put = partial(self.data.install, agent_id, staged.path, staged.entry)
@@ -423,4 +424,4 @@ class Fleet:
 
     async def on_pool(self, fn: Callable[[], T]) -> T:
         """Run what blocks on the daemon's threads."""
-        return await asyncio.get_running_loop().run_in_executor(self.needs.pool, fn)
+        return await asyncio.get_running_loop().run_in_executor(self.shared.pool, fn)

@@ -14,8 +14,8 @@ from functools import partial
 
 from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.events import EventRun, names_run
-from ebbtide.fleet.runtime.agent import AgentNeeds
 from ebbtide.fleet.runtime.agent_quota import AgentQuota
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.heap import fresh_pages
@@ -45,11 +45,11 @@ class Loading:
 
     def __init__(
         self,
-        needs: AgentNeeds,
+        shared: SharedResources,
         defaults: AgentParameters,
         on_events: Callable[[AgentId, Sequence[EventRun]], None],
     ) -> None:
-        self._needs = needs
+        self._shared = shared
         self._defaults = defaults
         self._on_events = on_events
         self._log = get_log("fleet")
@@ -58,15 +58,17 @@ class Loading:
         """The agent's workspace and what it holds; made now unless it exists."""
         with fresh_pages():
             log = self._log_of(agent_id)
-            store = self._needs.data.open_store(agent_id) if exists else self._created(agent_id, options, log)
+            store = (
+                self._shared.data.open_store(agent_id) if exists else self._created(agent_id, options, log)
+            )
         try:
-            workspace = Workspace(store, self._defaults, log, self._needs.texts)
+            workspace = Workspace(store, self._defaults, log, self._shared.texts)
             self._compact(workspace)
             counts = workspace.counts()
             if workspace.is_compaction_due:
                 return workspace, counts
             if counts.pending_batches == 0 and counts.owed_passes == 0:
-                self._needs.data.unmark(agent_id)
+                self._shared.data.unmark(agent_id)
             return workspace, counts
         except BaseException:
             store.close()
@@ -74,7 +76,7 @@ class Loading:
 
     def _created(self, agent_id: AgentId, options: CreateOptions, log: EventLog) -> LmdbStore:
         """Create the agent's store. Its parameters and its first audit record are in the commit that creates it."""
-        now_ms = self._needs.clock.now_ms()
+        now_ms = self._shared.clock.now_ms()
         identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
         overrides = {name: value for name, value in options.overrides.items() if value is not None}
         parameters = AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
@@ -86,13 +88,13 @@ class Loading:
             txn.record(entry, agent_id)
             log.write(txn, runs)
 
-        store = self._needs.data.create_store(identity, begin)
+        store = self._shared.data.create_store(identity, begin)
         log.notify(runs)
         return store
 
     def _log_of(self, agent_id: AgentId) -> EventLog:
-        needs = self._needs
-        return EventLog(needs.clock.now_ms, needs.events_keep, partial(self._on_events, agent_id))
+        shared = self._shared
+        return EventLog(shared.clock.now_ms, shared.events_keep, partial(self._on_events, agent_id))
 
     def _compact(self, workspace: Workspace) -> None:
         """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""

@@ -1,17 +1,16 @@
 """A mailbox: the short jobs of one agent, one at a time, in order.
 
-A job is a plain function; it runs on the daemon's thread pool, so that neither a commit's fsync nor a large
-traversal stalls the event loop. The box is bounded: beyond its size a job is refused (AGENT_BUSY). A caller
-that gives up, or whose deadline passes, before its job has begun takes the job with it; a job that has begun
-is never cut off. Nothing is awaited inside a job, so nothing slow ever holds the agent's turn.
+A job is a plain function. It runs on the daemon's thread pool, so that neither an fsync nor a long computation blocks
+the event loop. The queue is bounded; when it is full, new jobs are refused (AGENT_BUSY). A job that has not started is
+dropped when its caller disconnects or its deadline passes. A job that has started always completes. Nothing is
+awaited inside a job.
 
-Some jobs are cheaper together: what several callers bring can be stored in one commit, which costs one fsync
-for all of them. `run_together` says so. Those that stand next to each other begin as one, in their order, up to
-a bound; whatever stands between two of them keeps its place, and each still gets an outcome of its own.
+`run_together` groups jobs that are cheaper together: neighbours in the queue with the same group function run as one,
+for example to share one commit and its fsync. They keep their order, and each caller gets its own outcome.
 
-The way to a thread and back takes 70 µs, a fifth of what a recall in a small memory takes. So jobs that wait side by
-side go there in one trip, one after the other, until TRIP_S is over; each outcome is told as soon as it is there, and
-what there was no time for keeps its place at the head. Until its own beginning each may still be given up.
+Handing a job to a thread and back takes 70 µs, a fifth of a recall in a small memory. Several waiting jobs are
+therefore dispatched together and run one after the other for at most DISPATCH_TIME_S. Each outcome is delivered as soon
+as it is known. Jobs that did not start in time return to the head of the queue.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 MAX_GROUPED_JOBS = 64
-"""Most jobs that run as one: with so many, the fsync they share is a small part of their work."""
+"""Most jobs in a group. With this many, the shared fsync is a small part of the work."""
 
 MAX_GROUP_BYTES = 256 << 10
-"""Most bytes that jobs which run as one may bring: a few milliseconds' work, so that the next one waits no longer."""
+"""Most bytes in a group: a few milliseconds of work, so that the next job does not wait long."""
 
 DISPATCH_TIME_S = 0.002
-"""After so long no further job begins in the same trip: nobody else's thread is kept longer."""
+"""No further job of a dispatch starts after this time, so that other agents get the thread."""
 
 MAX_JOBS_PER_DISPATCH = 16
-"""Most jobs that are taken along: that many short ones fit into the time."""
+"""Most jobs in a dispatch: about as many short ones as fit into DISPATCH_TIME_S."""
 
 Outcome = Any
 """What a job returned, or the exception that it raised."""
 
 
 class _Job:
-    """What a caller wants done: `group_fn` over the things that such jobs bring; alone, a function of nothing."""
+    """One submitted job: a function without arguments, or an item for a group function."""
 
     __slots__ = ("_unclaimed", "context", "future", "group_fn", "item", "started_s", "submitted_s", "weight")
 
@@ -61,45 +60,45 @@ class _Job:
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._unclaimed = [True]
         self.context = contextvars.copy_context()
-        """Of whoever asks: what is logged and traced in the job is told under its request."""
+        """The caller's context, so that log lines and spans of the job belong to its request."""
         self.submitted_s = self.started_s = 0.0
 
-    def claim(self) -> bool:
-        """Whether it is for whoever asks this to begin it, or to give it up: one of them only, on whatever thread."""
+    def _claim(self) -> bool:
+        """Return True to exactly one caller, on any thread: the one that may start the job or time it out."""
         try:
             self._unclaimed.pop()
         except IndexError:
             return False
         return True
 
-    def begin(self) -> bool:
-        """Whether to do it now: nobody has given it up."""
-        if self.future.done() or not self.claim():
+    def start(self) -> bool:
+        """Return whether to run the job now: it was neither started nor dropped."""
+        if self.future.done() or not self._claim():
             return False
         self.started_s = time.monotonic()
         return True
 
-    def end(self, outcome: Outcome) -> None:
-        """Hand the outcome to the one who asked, who may be gone."""
+    def finish(self, outcome: Outcome) -> None:
+        """Deliver the outcome, unless the caller is gone."""
         if self.future.done():
             return
         if isinstance(outcome, StopIteration):
-            # No future takes it.
+            # A future does not accept StopIteration.
             error = RuntimeError("a job raised StopIteration")
             error.__cause__ = outcome
             outcome = error
         if isinstance(outcome, BaseException):
             self.future.set_exception(outcome)
-            # Nobody may be there to take it; that is no reason for a warning.
+            # Retrieve it, so that asyncio does not warn if the caller is gone.
             self.future.exception()
         else:
             self.future.set_result(outcome)
 
     def time_out(self, timeout_s: float) -> None:
-        """Its turn did not come in time. What has begun is waited for."""
-        if self.claim():
+        """Fail the job if it has not started."""
+        if self._claim():
             message = f"the agent's turn did not come within {timeout_s:g} s"
-            self.end(Deadline(message, reason="REQUEST_TIMED_OUT"))
+            self.finish(Deadline(message, reason="REQUEST_TIMED_OUT"))
 
 
 class Mailbox:
@@ -113,12 +112,12 @@ class Mailbox:
         self._closed = False
         self._busy = False
         self._dispatched_count = 0
-        """Jobs that were taken along on the trip under way."""
+        """Jobs of the current dispatch behind its first one."""
         self._worker = in_background(self._work())
 
     @property
     def waiting_count(self) -> int:
-        """Jobs that have not begun."""
+        """Number of jobs that have not started."""
         return len(self._waiting) + self._dispatched_count
 
     @property
@@ -127,9 +126,9 @@ class Mailbox:
         return not self._waiting and not self._busy
 
     async def run(self, fn: Callable[[], T], *, timeout_s: float | None = None) -> T:
-        """Run `fn` when its turn comes and return what it returns.
+        """Run `fn` in turn and return its result.
 
-        Raises AGENT_BUSY when the box is full, REQUEST_TIMED_OUT when the turn does not come in time,
+        Raise AGENT_BUSY when the queue is full, REQUEST_TIMED_OUT when the job does not start in time, and
         AGENT_CLOSING when the agent is being closed.
         """
         result: T = await self._submit(None, fn, 0, timeout_s)
@@ -143,11 +142,11 @@ class Mailbox:
         weight: int,
         timeout_s: float | None = None,
     ) -> T:
-        """Run `group_fn` over this thing and those of its neighbours that ask for the same `group_fn`.
+        """Run `group_fn` over this item and those of neighbouring jobs with the same `group_fn`.
 
-        It is called with the things in the order they came in, this one alone if it has no such neighbours,
-        and answers with an outcome for each: a result, or the exception that this caller gets. What it raises,
-        every one of them gets. `weight` is the work it makes, in bytes. Raises what `run` raises.
+        `group_fn` gets the items in order and returns an outcome for each: a result, or the exception that this
+        caller gets. If it raises, every caller gets that exception. `weight` is the size of the work in bytes. Raise
+        what `run` raises.
         """
         result: T = await self._submit(group_fn, item, weight, timeout_s)
         return result
@@ -177,13 +176,11 @@ class Mailbox:
     def _put(self, job: _Job) -> None:
         if self._closed:
             raise Unavailable(
-                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
+                "the agent was closed meanwhile; retry the request", reason="AGENT_CLOSING", retry_after_s=1.0
             )
         if self.waiting_count >= self._size:
             raise Exhausted(
-                f"{self._size} requests wait for this agent already",
-                reason="AGENT_BUSY",
-                retry_after_s=1.0,
+                f"{self._size} requests wait for this agent already", reason="AGENT_BUSY", retry_after_s=1.0
             )
         self._waiting.append(job)
         self._arrived.set()
@@ -192,24 +189,24 @@ class Mailbox:
         loop = asyncio.get_running_loop()
         outcomes: Sequence[Outcome]
         while True:
-            while jobs := self._begin():
+            while jobs := self._take():
                 do = partial(_run_in_turn, loop) if jobs[0].group_fn is None else _run_grouped
                 try:
                     outcomes = await loop.run_in_executor(self._pool, do, jobs)
                 except BaseException as error:
                     outcomes = [error] * len(jobs)
                 self._busy, self._dispatched_count = False, 0
-                # What was taken along and has not begun keeps its place.
+                # Jobs that did not start keep their place.
                 self._waiting.extendleft(reversed(jobs[len(outcomes) :]))
                 for job, outcome in zip(jobs, outcomes, strict=False):
-                    job.end(outcome)
+                    job.finish(outcome)
             if self._closed:
                 return
             self._arrived.clear()
             await self._arrived.wait()
 
-    def _begin(self) -> list[_Job]:
-        """Take the job at the head, and what goes along with it; nothing when none waits."""
+    def _take(self) -> list[_Job]:
+        """Take the first job and those that may be dispatched with it; an empty list if none waits."""
         jobs: list[_Job] = []
         weight = 0
         while self._waiting:
@@ -217,7 +214,7 @@ class Mailbox:
             if not job.future.done():
                 if jobs and not _may_join(job, jobs, weight):
                     break
-                if job.group_fn is None or job.begin():
+                if job.group_fn is None or job.start():
                     jobs.append(job)
                     weight += job.weight
                     self._busy = True
@@ -226,14 +223,14 @@ class Mailbox:
         return jobs
 
     async def close(self) -> None:
-        """Take no more jobs, finish those that wait, end the worker. Idempotent."""
+        """Refuse new jobs, finish the waiting ones and end the worker. Idempotent."""
         self._closed = True
         self._arrived.set()
         await self._worker
 
 
 def _may_join(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
-    """Whether a job may go to its thread with those before it: as one with them, or behind them."""
+    """Whether a job may be dispatched with those before it, in a group or one after the other."""
     if jobs[0].group_fn is None:
         return job.group_fn is None and len(jobs) < MAX_JOBS_PER_DISPATCH
     return (
@@ -248,12 +245,12 @@ def _may_join(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
 
 
 def _run_in_turn(loop: asyncio.AbstractEventLoop, jobs: Sequence[_Job]) -> Sequence[Outcome]:
-    """Do one job after another; the outcomes of those there was time for, all but the last told already."""
+    """Run jobs one after the other while there is time. Deliver each outcome but the last; return them all."""
     deadline_s = time.monotonic() + DISPATCH_TIME_S
     outcomes: list[Outcome] = []
     for job in jobs:
         outcome: Outcome = None
-        if job.begin():
+        if job.start():
             try:
                 outcome = job.context.run(job.item)
             except BaseException as error:
@@ -261,17 +258,17 @@ def _run_in_turn(loop: asyncio.AbstractEventLoop, jobs: Sequence[_Job]) -> Seque
         outcomes.append(outcome)
         if len(outcomes) == len(jobs) or time.monotonic() >= deadline_s:
             break
-        loop.call_soon_threadsafe(job.end, outcome)
+        loop.call_soon_threadsafe(job.finish, outcome)
     return outcomes
 
 
 def _run_grouped(jobs: Sequence[_Job]) -> Sequence[Outcome]:
-    """Do what the jobs want as one."""
+    """Run jobs as one group."""
     group_fn = jobs[0].group_fn
-    assert group_fn is not None, "jobs that run as one say how"
+    assert group_fn is not None, "grouped jobs have a group function"
     try:
         outcomes = jobs[0].context.run(group_fn, [job.item for job in jobs])
-        assert len(outcomes) == len(jobs), "an outcome for each"
+        assert len(outcomes) == len(jobs), "a group function returns an outcome for each job"
     except BaseException as error:
         return [error] * len(jobs)
     return outcomes

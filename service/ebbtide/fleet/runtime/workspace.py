@@ -63,23 +63,6 @@ class Workspace(State):
         if kept:
             self.open_archive.follow(lambda archive: archive.follow(work.state, kept.items()))
 
-    @property
-    def needs_index(self) -> bool:
-        """Whether questions would go faster with an index that is not built yet."""
-        return self.open_archive.needs_index
-
-    def holds_other_than(self, dimension: int) -> bool:
-        """Whether questions are held against vectors that have not so many numbers."""
-        return self.open_archive.holds_other_than(dimension)
-
-    def build_index(self, is_time_up: Callable[[], bool]) -> bool:
-        """Build at the index of very many vectors for a while; whether more is to do."""
-        return self.open_archive.build_index(is_time_up)
-
-    def save_index(self) -> None:
-        """Keep what of the index was built since it was opened. OSError where that fails."""
-        self.open_archive.save_index()
-
     # --- retention ---------------------------------------------------------------------------------
 
     def sweep(self, now_ms: int, is_time_up: Callable[[], bool]) -> bool:
