@@ -1,13 +1,12 @@
-"""Retention: texts of messages are taken out of the archive when their time is over (parameter `retention`).
+"""Retention: texts of messages are removed from the archive when they expire (parameter `retention`).
 
-A text goes only when its batch is digested, and for good: its terms leave the index, its chunk leaves the disk
-unless something else refers to it. What stays is the record (who, when, which conversation), and the memories made
-of it, found by their own words as they are now. So the passages of such a message are *retold*: made of its
-memories, and made again whenever one of them is shortened or forgotten.
+A text is removed for good, and only after its batch was digested: its terms leave the index, and its chunk leaves the
+store unless something else refers to it. The message record (speaker, time, conversation) stays, and so do its
+memories. From then on the passages of the message are built from its memories, and rebuilt when one of them is
+shortened or forgotten.
 
-The rule guarded here: each step is one transaction, whole by itself, and what is left to do is read from the store.
-A kill at any moment loses nothing and brings nothing back. Deliberately not here: when steps are made
-(`sweeper.py`), what a passage is (`archive.py`).
+The rule guarded here: each step is one transaction, and the remaining work can be read from the store. A kill at any
+moment loses nothing and restores nothing. `retention_task.py` decides when steps run.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from ebbtide.store.port import ReadTransaction, Store, WriteTransaction
 DAY_MS = 86_400_000
 
 MAX_READ_PER_STEP = 4000
-"""Messages or nodes looked at in one step, about 10 ms."""
+"""Most messages or nodes read in one step, about 10 ms."""
 
 MAX_TEXTS_PER_STEP = 200
-"""Texts withdrawn in one step, unless its time is over sooner."""
+"""Most texts removed in one step."""
 
 PassageUpdates = dict[int, list[PassageEntry]]
-"""Message to the passages it is found by, now that its text is gone."""
+"""New passages of messages without text, by message number."""
 
 
 def before_ms(kept_days: int, now_ms: int) -> int | None:
-    """Texts accepted before this time are due; None where every digested one is."""
+    """Return the time before which accepted texts expire; None if every digested text does."""
     return now_ms - kept_days * DAY_MS if kept_days else None
 
 
 def remove_texts(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> PassageUpdates:
-    """Take texts out of the archive; `nodes` are all memories that live of these messages."""
+    """Remove the texts of messages. `nodes` are all living memories made from these messages."""
     updates: PassageUpdates = {}
     for number in messages:
         record = txn.message(number)
@@ -54,7 +53,7 @@ def remove_texts(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence
 
 
 def citing(txn: ReadTransaction, change: Change) -> set[int]:
-    """Messages without their text whose memories a change touches; to be asked before it is written."""
+    """Return the messages without text whose memories a change affects. Call this before the change is written."""
     if not txn.holds_withdrawn():
         return set()
     ids = [*change.forgotten, *change.deleted, *(node.id for node in change.nodes)]
@@ -65,9 +64,9 @@ def citing(txn: ReadTransaction, change: Change) -> set[int]:
 
 
 def refresh_passages(txn: WriteTransaction, messages: Iterable[int], change: Change) -> PassageUpdates | None:
-    """Let messages without their text be found by what their memories say after a change, which is written.
+    """Rebuild the passages of messages without text after a change was written.
 
-    None where the passages of one were missing: they are made anew when the archive is loaded.
+    Return None if stored passages are missing; they are rebuilt when the archive is loaded.
     """
     updates: PassageUpdates = {}
     is_complete = True
@@ -87,27 +86,27 @@ def refresh_passages(txn: WriteTransaction, messages: Iterable[int], change: Cha
 
 @dataclass(slots=True)
 class Sweep:
-    """Everything that is due withdrawn, in steps: look which texts are, find their memories, withdraw them."""
+    """Removes all expired texts in steps: find the texts, find their memories, remove the texts."""
 
     retention: str
-    """What it was begun for: after another choice it is begun anew."""
+    """The parameter value for which the sweep was started. Another value starts a new sweep."""
     before_ms: int | None
     is_done: bool = False
     _begin: int = 0
     _first_left: int | None = None
-    """The first message that keeps its text, of those looked at: its batch is not digested."""
+    """The first message examined whose batch is not digested, so that its text stays."""
     _due: list[int] = field(default_factory=list)
     _memories: dict[int, list[NodeId]] = field(default_factory=dict)
     _next_node: int | None = 0
-    """Where the look for memories goes on; None when all were looked at."""
+    """Where the search for memories continues; None when it is complete."""
 
     @property
     def removes_texts_next(self) -> bool:
-        """Whether the next step withdraws texts."""
+        """Whether the next step removes texts."""
         return bool(self._due) and self._next_node is None
 
     def step(self, store: Store, is_time_up: Callable[[], bool]) -> PassageUpdates:
-        """Do one step; the messages whose text it withdrew. When it fails, begin a new sweep."""
+        """Run one step. Return the new passages of messages without text. After a failure, start a new sweep."""
         if not self._due:
             store.read(self._find_due)
             if self.is_done:
@@ -163,14 +162,14 @@ class Sweep:
         return updates, left
 
     def _note_progress(self, store: Store) -> None:
-        """Let the next sweep begin where texts are left."""
+        """Store where the next sweep begins."""
         left = self._begin if self._first_left is None else self._first_left
         if left > store.read(lambda txn: txn.texts_from()):
             store.write(lambda txn: txn.set_texts_from(left))
 
 
 def is_digested(txn: ReadTransaction, record: MessageRecord, known: dict[int, bool]) -> bool:
-    """Whether the batch of a message is digested; the statuses of old ones are not kept."""
+    """Whether the batch of a message is digested. The status of an old batch may be pruned."""
     if record.batch not in known:
         batch = txn.batch(record.batch)
         known[record.batch] = batch is None or batch.state == BatchState.DIGESTED.value

@@ -1,13 +1,12 @@
-"""What of an agent has no vectors yet, and how vectors are kept: the two jobs of embedding.
+"""Messages without vectors, and the storage of vectors: the two jobs of embedding.
 
-The rules guarded here: every vector bears the stamp of the model that made it, and a new model gets a new stamp, as
-does another size of vectors under the same name, so that vectors of two models never stand beside each other; what a
-model was asked about is looked at again when its vectors are written, since the text may have been withdrawn
-meanwhile, and then they are dropped.
+The rules guarded here: every vector has the stamp of its model. A new model, or a new dimension of the same model, gets
+a new stamp, so that vectors of two models are never mixed. When vectors are written, the texts are compared with those
+that the model got; if a text was removed meanwhile, its vectors are dropped.
 
-All messages up to `up_to` have vectors; behind it some may, and are passed over. So nothing is lost when the
-mark is set back, as it is when the passages of a message change. A message without its text is embedded by what
-its memories say now, as it is found. Deliberately not here: who asks the model, and when (`embedding.py`).
+All messages up to `up_to` have vectors. Later ones may have them and are skipped, so the mark can safely be set back,
+for example when the passages of a message change. A message without text is embedded by what its memories say.
+`runtime/embedding.py` calls the model.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from ebbtide.store.port import ReadTransaction, WriteTransaction
 Vector = NDArray[np.float32]
 
 TEXTS_PER_ROUND = 256
-"""Texts of a round: one commit for all of them, and as many as are asked again after a kill."""
+"""Texts per round: they share one commit, and a kill repeats at most this many."""
 
 MAX_MESSAGES_PER_ROUND = 2000
-"""Most messages looked at in a round: those that have their vectors already are passed over."""
+"""Most messages examined in a round, including those that have vectors."""
 
 NUMBER_BYTES = 2
-"""Bytes of each number of a vector as it is kept."""
+"""Bytes per number of a stored vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageToEmbed:
-    """A message with the texts of its passages, and these passages as they were: both may change meanwhile."""
+    """A message with its passages and their texts, to detect changes before vectors are stored."""
 
     record: MessageRecord
     passages: list[PassageEntry] | None
@@ -48,23 +47,23 @@ class MessageToEmbed:
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """Messages that lack vectors, the texts of their passages, and how far the agent has them after these."""
+    """The messages of a round, and the embedding state after it."""
 
     state: EmbeddingState
     since: int
-    """How far it had them before."""
+    """The mark before the round."""
     lacking: tuple[MessageToEmbed, ...] = ()
 
     @property
     def all_texts(self) -> list[str]:
-        """The texts of all messages, one after the other."""
+        """The texts of all messages, in order."""
         return [text for one in self.lacking for text in one.texts]
 
 
 def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingState:
-    """The state as it is for a model with vectors of a size, 0 where nobody knows that.
+    """Return the embedding state for a model and a dimension (0: unknown).
 
-    Another model than before begins anew, with a stamp of its own, and so does another size.
+    Another model or another dimension starts from the beginning with a new stamp.
     """
     is_of_another_size = 0 not in (dimension, state.dimension) and dimension != state.dimension
     if state.model != model or is_of_another_size:
@@ -73,7 +72,7 @@ def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingS
 
 
 def _state(txn: ReadTransaction) -> EmbeddingState:
-    """The state as it is kept; where that does not tell a size, as in older stores, with that of the vectors."""
+    """Return the stored state. If its dimension is unknown, take that of the stored vectors."""
     state = txn.embedding_state()
     if state.dimension or not state.stamp:
         return state
@@ -87,16 +86,16 @@ def _state(txn: ReadTransaction) -> EmbeddingState:
 
 
 def unembedded_count(txn: ReadTransaction, model: str, dimension: int) -> int:
-    """Messages that may lack vectors of a model and of a size (0: any): those behind the mark."""
+    """Return how many messages may lack vectors of this model and dimension (0: any)."""
     behind = txn.next_message_number() - 1 - state_under(model, dimension, _state(txn)).up_to
-    # Numbers of messages may lie far apart.
+    # Message numbers may be sparse.
     return min(behind, txn.counts().message_count)
 
 
 def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembedded | None:
-    """The next messages to embed, which may turn out to be none; None when all have vectors of this model.
+    """Return the next messages to embed, possibly an empty round; None if all have vectors.
 
-    `dimension` is the size of its vectors, 0 where nobody knows that.
+    `dimension` is that of the model, 0 if it is unknown.
     """
     state = state_under(model, dimension, _state(txn))
     last = txn.next_message_number() - 1
@@ -117,7 +116,7 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
 
 
 def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry] | None) -> Iterator[str]:
-    """The passages of a message, each with who said it before it: a bare turn means little to a model."""
+    """Yield the passages of a message with the speaker in front: a turn without speaker means little to a model."""
     text = txn.message_text(record)
     if text is None:
         for entry in kept or ():
@@ -132,9 +131,9 @@ def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry
 def keep_vectors(
     txn: WriteTransaction, work: Unembedded, vectors: Sequence[Vector | None]
 ) -> dict[int, EmbeddedMessage]:
-    """Write the vectors of all texts of `work`, in order; what was kept, by message.
+    """Store the vectors of all texts of `work`, in order. Return the stored vectors by message.
 
-    Nothing is kept when the agent has gone over to another model meanwhile, or the model to another size.
+    Store nothing if the agent's model or its dimension has changed meanwhile.
     """
     present = _state(txn)
     if state_under(work.state.model, work.state.dimension, present).stamp != work.state.stamp:
@@ -157,7 +156,7 @@ def keep_vectors(
         kept[number] = EmbeddedMessage(work.state.stamp, tuple(map(_packed, mine)))
         txn.put_embedded(number, kept[number])
     if present.stamp == work.state.stamp and present.up_to < work.since:
-        # Set back while the model was asked.
+        # The mark was set back while the model ran.
         up_to = min(up_to, present.up_to)
     txn.set_embedding_state(msgspec.structs.replace(work.state, up_to=up_to, dimension=max(sizes, default=0)))
     return kept

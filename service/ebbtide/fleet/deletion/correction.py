@@ -1,10 +1,8 @@
-"""Correction: a memory says something else because its owner said so.
+"""Correction: the owner changes what a memory says.
 
-A corrected memory becomes its own source: what it says now is kept in the archive as a message of its own, by the
-speaker and at the time of the first message it came from but without an id of the caller's, and what it was made from
-is withdrawn. So a question finds
-it by its new words and never by the old ones, and shortening begins from the new text. Its links, its strength and its
-scans stay as they were: it is the same memory.
+A corrected memory becomes its own source. The new content is stored as a message of its own, with the speaker and the
+time of the memory's first message but without the caller's message id, and the old sources are blanked. Queries find
+the memory by its new words only, and shortening starts from the new text. Links, strengths and scan counts stay.
 """
 
 from __future__ import annotations
@@ -28,21 +26,21 @@ from ebbtide.store.port import ReadTransaction, WriteTransaction
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What is to be different about a memory; None where it stays."""
+    """The changes to a memory; None leaves a field as it is."""
 
     node_id: NodeId
     content: str | None = None
     phrase: str = ""
     keywords: tuple[str, ...] | None = None
     metadata: str | None = None
-    """As JSON; empty for none from now on."""
+    """JSON; an empty string removes it."""
     personal: tuple[PersonalSpan, ...] = ()
-    """What is personal in the content, without the speaker's label."""
+    """Personal data in the content, without the speaker's label."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSource:
-    """The message that a corrected memory became, and the messages it was made from as they are now."""
+    """The message that a corrected memory became, and its old messages after blanking."""
 
     record: MessageRecord
     passages: list[PassageEntry]
@@ -52,27 +50,27 @@ class OwnSource:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A memory as it is from now on."""
+    """A corrected memory."""
 
     node: Node
     own: OwnSource | None
     passage_updates: PassageUpdates | None
-    """Messages without their text, as memories tell them now."""
+    """New passages of messages without text."""
     proofs: tuple[bytes, ...]
-    """Keyed hashes of what it said before, where it says something else now."""
+    """Keyed hashes of the previous texts, if the content changed."""
 
     @property
     def change(self) -> Change:
-        """How the network follows."""
+        """The change to apply to the network."""
         return Change(nodes=[self.node])
 
     @property
     def erased_messages(self) -> Sequence[int]:
-        """None: what was said otherwise is no memory less."""
+        """Empty: a correction erases no message."""
         return ()
 
     def update_archive(self, archive: Archive) -> None:
-        """Let the archive follow."""
+        """Apply the correction to the archive."""
         if self.own is not None:
             for one in self.own.rewritten:
                 archive.replace_text(one.message, one.passages)
@@ -84,12 +82,12 @@ class Corrected:
 
 
 def kept_prefix(node: Node, content: str) -> str:
-    """The speaker's label of a memory, as far as its new content keeps it."""
+    """Return the speaker's label if the new content still starts with it."""
     return node.prefix if content.startswith(node.prefix) else ""
 
 
 def living(txn: ReadTransaction, node_id: NodeId) -> Node:
-    """The memory of this id; NODE_NOT_FOUND where it does not live."""
+    """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none."""
     node = txn.node(node_id)
     if node is None:
         raise NotFound(f"there is no node {node_text_id(node_id)}", reason="NODE_NOT_FOUND")
@@ -97,7 +95,7 @@ def living(txn: ReadTransaction, node_id: NodeId) -> Node:
 
 
 def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
-    """Put a correction in force."""
+    """Apply a correction."""
     before = living(txn, wanted.node_id)
     node = before
     if wanted.content is not None:
@@ -130,7 +128,7 @@ def _with_own_source(
     record = msgspec.structs.replace(
         first,
         number=txn.next_message_number(),
-        # Nobody sent it: the caller's id stays with the message that it was given to.
+        # No caller sent this message; the id stays with the original.
         caller_id="",
         text_key=text_key(text),
         personal=wanted.personal,

@@ -1,14 +1,13 @@
-"""Withdrawal: what a memory was made from goes from the archive, and the memories that ask for it.
+"""Deletion of memories, together with the text that they were made from.
 
-A deleted memory leaves nothing behind: no link that once led to it, and none of the words it was made from. The
-stretch of each message that it cites is overwritten with spaces of equal UTF-8 length, so that whatever cites the
-rest of the message still finds it at its place, and the passages of that message are analysed anew. The rule
-guarded here: **words stay only where another living memory has them as its source**; those that nobody cites stay too,
-since nobody asked for them to go, until somebody names the message that holds them: then everything in it goes that no
-living memory has as its source. A message that is not digested yet is left alone: memories may come from it.
+A deleted memory leaves no link at either end and none of its source text. The cited part of each message is overwritten
+with spaces of equal UTF-8 length, so that other citations stay valid, and the passages of the message are analysed
+again. The rule guarded here: **text stays only if another living memory cites it.** Text that no memory cites stays
+until the message itself is deleted; then everything that no living memory cites is overwritten. A message that is not
+digested yet is left alone, because memories may still come from it.
 
-Deliberately not here: that no byte of it is left on the disk. What LMDB no longer refers to it overwrites when it needs
-the page, and a note in the store says so; who wants more than that forgets for good (`erasure.py`).
+Freed bytes stay in the file until LMDB reuses the page; the store notes that. To remove them at once, use `forget`
+(`erasure.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RewrittenMessage:
-    """A message as the archive has it from now on."""
+    """The new passages of an overwritten message."""
 
     message: int
     passages: list[PassageEntry]
@@ -40,48 +39,48 @@ class RewrittenMessage:
 
 @dataclass(frozen=True, slots=True)
 class UncitedText:
-    """A message of which everything is to go that no living memory cites."""
+    """A message to delete: everything that no living memory cites."""
 
     message: int
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What went with a memory, or of a message."""
+    """What was removed with a memory, or from a message."""
 
     node_id: NodeId | None
-    """None where a message was named."""
+    """None for a message."""
     links_removed: int
     bytes_withdrawn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Undigested:
-    """Why a message was left alone: its batch is not digested yet."""
+    """The message was left alone because its batch is not digested."""
 
     batch: int
 
 
 Outcome = Deleted | Undigested | None
-"""What became of one: None where it was not there."""
+"""The outcome of one deletion; None if the target did not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What became of the first of the memories and messages that were to be deleted."""
+    """The result of deleting the first of the requested memories and messages."""
 
     change: Change
     outcomes: list[Outcome]
     rewritten: list[RewrittenMessage]
     passage_updates: PassageUpdates | None
-    """Messages without their text, as their other memories tell them."""
+    """New passages of messages without text."""
     erased_messages: list[int]
-    """Messages of which everything went that no living memory has."""
+    """Messages of which everything uncited was removed."""
     proofs: tuple[bytes, ...]
-    """Keyed hashes of the texts that went."""
+    """Keyed hashes of the removed texts."""
 
     def update_archive(self, archive: Archive) -> None:
-        """Let the archive follow."""
+        """Apply the deletion to the archive."""
         for one in self.rewritten:
             archive.replace_text(one.message, one.passages)
 
@@ -92,9 +91,9 @@ def delete_memories(
     archive: Archive | None = None,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
-    """Delete the first of these memories and messages, as many as there is time for and one at least.
+    """Delete the first of these memories and messages: at least one, and more while there is time.
 
-    `archive` knows which memories a message has: without it no message may be among them.
+    `archive` maps messages to memories and is required for messages.
     """
     outcomes: list[Outcome] = []
     rewritten: list[RewrittenMessage] = []
@@ -134,7 +133,7 @@ def delete_memories(
 
 
 def prove_going(txn: WriteTransaction, node: Node, proofs: Proofs) -> None:
-    """Hash what goes with a memory, before it goes: what it says and said, and the words that are withdrawn."""
+    """Hash the texts that a deletion removes, before they are removed."""
     proofs.add_memory(txn, node)
     for message, spans in own_words(txn, node).items():
         record = txn.message(message)
@@ -144,7 +143,7 @@ def prove_going(txn: WriteTransaction, node: Node, proofs: Proofs) -> None:
 
 
 def blank_sources(txn: WriteTransaction, node: Node) -> tuple[list[RewrittenMessage], int]:
-    """Overwrite what a memory was made from; the messages as they are now, and how many bytes that took."""
+    """Overwrite the sources of a memory. Return the overwritten messages and the number of bytes."""
     rewritten, byte_count = [], 0
     for message, spans in own_words(txn, node).items():
         one = blanked(txn, message, spans)
@@ -155,7 +154,7 @@ def blank_sources(txn: WriteTransaction, node: Node) -> tuple[list[RewrittenMess
 
 
 class BatchSources:
-    """What memories that stay were made from, by batch and message: read once where a whole batch goes."""
+    """Sources of the memories of one batch that stay. Read once when a whole batch is deleted."""
 
     def __init__(self) -> None:
         self._batch: int | None = None
@@ -164,7 +163,7 @@ class BatchSources:
     def cited(
         self, txn: ReadTransaction, node: Node, going: Collection[NodeId]
     ) -> Mapping[int, Sequence[Span]]:
-        """Return the spans by message, in order, that memories of the node's batch cite and that do not go."""
+        """Return, by message, the sorted spans cited by memories of the node's batch that are not being deleted."""
         if node.batch != self._batch:
             cited: dict[int, list[Span]] = {}
             for mate in txn.batch_mates(node):
@@ -182,11 +181,11 @@ def own_words(
     going: Collection[NodeId] = frozenset(),
     batch_sources: BatchSources | None = None,
 ) -> dict[int, list[Span]]:
-    """By message, what a memory was made from and no other living memory was, but for those that go as well.
+    """Return, by message, the spans that no other memory cites, ignoring memories that are also being deleted.
 
-    `batch_sources` may be kept from one memory that goes to the next.
+    `batch_sources` may be reused from one deleted memory to the next.
     """
-    # The memory itself is not among those that stay: of one that does not go it must be left out each time.
+    # A memory that is not being deleted must be excluded from its own batch each time.
     shared = batch_sources if batch_sources is not None and node.id in going else BatchSources()
     cited = shared.cited(txn, node, going)
     messages = dict.fromkeys(source.message for source in node.sources)
@@ -197,7 +196,7 @@ def own_words(
 def _withdraw_uncited(
     txn: WriteTransaction, message: int, archive: Archive, proofs: Proofs
 ) -> tuple[list[RewrittenMessage], Outcome]:
-    """Overwrite what no living memory cites of a message; the message as it is now, and what became of it."""
+    """Overwrite what no living memory cites in a message. Return the overwritten message and the outcome."""
     record = txn.message(message)
     text = None if record is None else txn.message_text(record)
     if record is None or text is None:
@@ -215,7 +214,7 @@ def _withdraw_uncited(
 
 
 def without(text: str, spans: Iterable[Span]) -> str:
-    """A text with spaces in place of some spans of it, in bytes."""
+    """Return a text with spaces in place of some byte spans."""
     raw = bytearray(text.encode())
     for begin, end in spans:
         raw[begin:end] = b" " * (end - begin)
@@ -223,7 +222,7 @@ def without(text: str, spans: Iterable[Span]) -> str:
 
 
 def text_bytes(text: str) -> int:
-    """Bytes of a text that hold anything but white space."""
+    """Return the number of bytes of a text that are not white space."""
     return sum(len(word.encode()) for word in text.split())
 
 
@@ -237,7 +236,7 @@ def _cited(nodes: Iterable[Node], message: int) -> list[Span]:
 
 
 def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
-    """What of some spans lies in none of the others; both in order."""
+    """Yield the parts of spans that lie in none of the others. Both must be sorted."""
     for begin, end in spans:
         place = begin
         for other_begin, other_end in others:
@@ -251,7 +250,7 @@ def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
 
 
 def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> RewrittenMessage | None:
-    """Put spaces in place of spans of a message, in bytes; None where its text is no longer kept."""
+    """Overwrite byte spans of a message with spaces. Return None if its text is gone."""
     record = txn.message(message)
     old = None if record is None else txn.message_text(record)
     if record is None or old is None:
@@ -260,7 +259,7 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewri
     raw = text.encode()
     kept = txn.passages_of(message) or passages_of(old, record.speaker)
     passages = list(_moved(kept, old, raw, record.speaker))
-    # With its last words goes what it was remembered with.
+    # A message without words loses its metadata too.
     metadata_key = record.metadata_key if text.strip() else b""
     personal = tuple(one for one in record.personal if raw[one.offset : one.offset + one.length].strip())
     now = msgspec.structs.replace(
@@ -271,7 +270,7 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewri
 
 
 def _moved(kept: Iterable[PassageEntry], old: str, raw: bytes, speaker: str) -> Iterator[PassageEntry]:
-    """The passages of a message between the same bytes as before: spaces may be more characters than the words were."""
+    """Yield the passages of a message at the same bytes as before; their character counts may differ."""
     place = begin = 0
     for entry in kept:
         stretch = old[entry.begin : entry.begin + entry.length]

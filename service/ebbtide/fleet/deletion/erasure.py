@@ -1,14 +1,15 @@
-"""Erasure: what a selection found is taken away for good, in small steps that each are whole.
+"""Erasure: removes for good what a selection found, in small steps, each a complete transaction.
 
-The rules guarded here. **What is erased leaves nothing that was made of it**: memories with their links at both ends,
-their place in focus and their rewrites; texts, passages, vectors, metadata and names of messages, of which a tombstone
-with a number stays; batches with receipts once all their messages are gone; names of links that tell of it
-(`unnaming.py`). **Nothing comes back**: a batch of which
-something was erased is not the batch any more that a digest has read, so what the digest made of it is refused.
-**Every step says so**: its record, with a keyed hash of each erased text, is in its own transaction.
+The rules guarded here:
 
-The store still has the bytes where nothing refers to them; the compaction that follows (`State.compact`) leaves them
-behind, and a note in the store asks for it, should the process end before.
+* **Nothing derived from erased data stays.** Removed are memories with their links, focus and rewrites; texts,
+  passages, vectors, metadata and names of messages, which leave a numbered tombstone; batches with their receipts once
+  all their messages are erased; and relation names that reveal it (`relation_scrubbing.py`).
+* **Nothing comes back.** Erasing part of a batch changes the batch, so a digest that read it before is refused.
+* **Every step is recorded.** Its audit record, with a keyed hash of each erased text, is in the same transaction.
+
+The erased bytes stay in the file until the compaction that follows (`State.compact`). The store notes that it is due,
+in case the process ends before.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.port import WriteTransaction
 
 MAX_PROOFS_PER_STEP = 200
-"""Texts erased in one step, so that no record grows without a bound; those of one message stay together."""
+"""Most texts erased in one step, to bound the audit record. Texts of one message stay together."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """How much was erased."""
+    """Counts of erased items."""
 
     node_count: int = 0
     link_count: int = 0
@@ -45,10 +46,10 @@ class Tally:
     batch_count: int = 0
     byte_count: int = 0
     relation_count: int = 0
-    """Links that stay without the name they had."""
+    """Links that lost their name."""
 
     def add(self, other: Tally) -> None:
-        """Count what another step erased."""
+        """Add the counts of another step."""
         self.node_count += other.node_count
         self.link_count += other.link_count
         self.message_count += other.message_count
@@ -59,7 +60,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class ErasureStep:
-    """What one step erased, how the state follows it, and what is left to do."""
+    """What one step erased, the updates to apply, and what is left to do."""
 
     change: Change
     passage_updates: PassageUpdates | None
@@ -74,11 +75,11 @@ class ErasureStep:
 
     @property
     def erased_messages(self) -> list[int]:
-        """The messages that lost their text, or a part of it."""
+        """The messages that lost all or part of their text."""
         return sorted({*self.tombstones, *(one.message for one in self.rewritten)})
 
     def update_archive(self, archive: Archive) -> None:
-        """Let the archive follow."""
+        """Apply the step to the archive."""
         for one in self.rewritten:
             archive.replace_text(one.message, one.passages)
         archive.replace_withdrawn(self.tombstones)
@@ -86,19 +87,19 @@ class ErasureStep:
 
 @dataclass(slots=True)
 class Erasure:
-    """What is left to erase of a selection."""
+    """The part of a selection that is still to be erased."""
 
     search: SelectionSearch
     messages: Sequence[int] = ()
     nodes: Sequence[NodeId] = ()
     links: Sequence[Link] = ()
-    """Links that lose their names when all else is through."""
+    """Links that lose their names after everything else is erased."""
     text_proofs: dict[int, bytes] = field(default_factory=dict)
-    """What proves each message as it was before anything of it went: its words may go in several steps."""
+    """Proofs of complete messages, computed before their first part is erased."""
 
     @classmethod
     def of(cls, search: SelectionSearch, links: Sequence[Link] = ()) -> Erasure:
-        """All that a look found, and the links whose names tell of it."""
+        """Erase what a search found and scrub the names of these links."""
         return cls(search, sorted([*search.whole, *search.spans]), list(search.nodes), links)
 
     @property
@@ -109,18 +110,18 @@ class Erasure:
     def step(
         self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
     ) -> ErasureStep:
-        """Erase some; nothing here changes before it is committed, since it may be tried twice."""
+        """Erase some items. This object changes only in `committed`, because a transaction may be retried."""
         step, kinds = (
             _Step(txn, self.search, Proofs(txn.make_proof_key()), self.text_proofs),
             self.search.selection.kinds,
         )
         if not self.messages and not self.nodes:
-            # The network has followed by now: links of what is gone are not there any more.
+            # The network is up to date here: links of erased memories are gone.
             change = without_names(network, self.links[:MAX_SCRUBBED_LINKS])
             return step.end(entry, kinds, ((), (), self.links[MAX_SCRUBBED_LINKS:]), change)
         messages, nodes = iter(self.messages), iter(self.nodes)
         message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
-        # Memories that are named come when the messages are through: they went with them, most of them.
+        # Selected memories follow after the messages, because most of them are erased with their messages.
         node_count = 0
         if message_count == len(self.messages):
             node_count = sum(1 for _ in step.erase(nodes, step.node, is_time_up))
@@ -128,14 +129,14 @@ class Erasure:
         return step.end(entry, kinds, left, Change())
 
     def committed(self, step: ErasureStep) -> None:
-        """Go on behind a step."""
+        """Advance after a committed step."""
         self.messages, self.nodes, self.links = step.messages_left, step.nodes_left, step.links_left
         self.text_proofs |= step.text_proofs
 
 
 @dataclass(slots=True)
 class _Step:
-    """One step in its transaction."""
+    """One step within its transaction."""
 
     txn: WriteTransaction
     search: SelectionSearch
@@ -150,13 +151,13 @@ class _Step:
     batches: set[int] = field(default_factory=set)
     since: dict[int, list[Node]] | None = None
     blank_spans: dict[int, list[Span]] = field(default_factory=dict)
-    """Stretches of messages to overwrite at the end of the step: once for each message, however many memories go."""
+    """Spans to overwrite at the end of the step, once per message."""
     batch_sources: BatchSources = field(default_factory=BatchSources)
 
     def erase(
         self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
     ) -> Iterator[int]:
-        """Erase one after the other while there is time, one at least; those that are erased."""
+        """Erase items while there is time, at least one. Yield the erased ones."""
         for name in names:
             erase(name)
             yield name
@@ -164,12 +165,12 @@ class _Step:
                 return
 
     def message(self, number: int) -> None:
-        """Erase a message, or the stretches of it that are selected, with the memories made from them."""
+        """Erase a message, or its selected parts, with the memories made from them."""
         record = self.txn.message(number)
         if record is None or is_tombstone(record):
             return
         is_whole = number in self.search.whole
-        # Read before any of it goes: what a memory takes along below is not there to be hashed afterwards.
+        # Read first: a memory erased below takes part of the text with it.
         before = self._read_text(number)
         if is_whole:
             self.proofs.add(before or "")
@@ -180,14 +181,14 @@ class _Step:
         if not is_whole:
             self._blank(number, self.search.spans[number])
             return
-        # As it is now, and there no more where the last memory took its last words along.
+        # Read again: the last memory may have taken the last words.
         record = self.txn.message(number)
         if record is not None and not is_tombstone(record):
             self.tally.byte_count += text_bytes(self.txn.message_text(record) or "")
             self._bury(record)
 
     def _read_text(self, number: int) -> str | None:
-        """The text of a message; what proves it whole is noted when it is met first."""
+        """Return the text of a message. On the first call, note the proof of the complete text."""
         record = self.txn.message(number)
         text = None if record is None else self.txn.message_text(record)
         if text is not None and number not in self.proofs_before and number not in self.text_proofs:
@@ -201,7 +202,7 @@ class _Step:
             self.blank_spans.setdefault(number, []).extend(spans)
 
     def _overwrite(self) -> None:
-        """Overwrite the stretches that go of messages that stay."""
+        """Overwrite the erased parts of messages that stay."""
         for number, spans in self.blank_spans.items():
             record = self.txn.message(number)
             text = None if record is None else self.txn.message_text(record)
@@ -213,13 +214,13 @@ class _Step:
                 self._rewrote(one, record)
 
     def node(self, node_id: NodeId) -> None:
-        """Erase a memory with what it was made from."""
+        """Erase a memory with its sources."""
         node = self.txn.node(node_id)
         if node is not None:
             self._take(node)
 
     def _citing(self, message: int) -> list[Node]:
-        """The memories that go along with a message; of those made since it was selected, too."""
+        """Return the memories that are erased with a message, including those made since the search."""
         if self.since is None:
             self.since = {}
             for node in self.txn.nodes(self.search.next_node_id):
@@ -248,7 +249,7 @@ class _Step:
             self._bury(record)
 
     def _bury(self, record: MessageRecord) -> None:
-        """Leave a tombstone of a message, which is gone as a whole now."""
+        """Replace a message by a tombstone."""
         proof = self.proofs_before.get(record.number) or self.text_proofs.get(record.number)
         if proof is not None:
             self.proofs.found[proof] = None
@@ -267,7 +268,7 @@ class _Step:
         left: tuple[Sequence[int], Sequence[NodeId], Sequence[Link]],
         renamed: Change,
     ) -> ErasureStep:
-        """What belongs to the step as a whole: links, focus, batches, passages of messages without text, its record."""
+        """Complete the step: overwrite texts, update links, focus, batches and passages, and write the audit record."""
         txn, tally = self.txn, self.tally
         self._overwrite()
         focus = tuple(node_id for node_id in txn.focus() if node_id not in self.gone)
@@ -298,7 +299,7 @@ class _Step:
         )
 
     def _settle_batches(self) -> None:
-        """Batches of which nothing is left go; others are not any more what a digest has read of them."""
+        """Delete batches without remaining messages, and mark the others as changed."""
         empty = []
         for number in sorted(self.batches):
             batch = self.txn.batch(number)

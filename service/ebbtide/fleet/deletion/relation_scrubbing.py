@@ -1,15 +1,14 @@
-"""Unnaming: links lose a name that tells of what is forgotten for good.
+"""Relation scrubbing: links lose a name that reveals erased data.
 
-A link to a memory that faded stays in its source and dangles, with the name of its relation, and a language model made
-that name from what the memory said: “diagnosed with …”. Where what it was made from is erased, the name goes and the
-link stays without one: that there was something is the living memory's own, what it was is not. The same holds of every
-link whose name names the topic that is erased, and of the links of a memory that was corrected, at both of its ends:
-they may have been named for what it said before.
+A link to a forgotten memory stays in its source with the relation name that a language model derived from that memory,
+such as “diagnosed with …”. When the text behind that memory is erased, the name is removed and the link stays without
+one. The same applies to every link whose name mentions an erased topic, and to all links of a corrected memory, which
+may be named after its old content.
 
-A memory that faded has left nothing but its number, so what it came from is known by the status of its batch. The rules
-guarded here: **any memory of a batch of which something is erased counts**, since nobody knows which message it came
-from; and where that status is not kept any more, **whatever is not known to come from another batch**. Names that no
-model made, of neighbours in a batch, tell nothing and stay.
+A forgotten memory leaves only its id, so its origin is known only from the status of its batch. The rules guarded here:
+**every memory of a batch counts as erased if any part of the batch is**, because its exact message is unknown; and if
+that status was pruned, **every memory that is not known to come from another batch counts.** Names of neighbour links
+are not derived from texts and stay.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ from ebbtide.records import Link
 from ebbtide.store.port import ReadTransaction
 
 MAX_SCRUBBED_LINKS = 1000
-"""Links that lose their names in one step, so that none takes long."""
+"""Most links scrubbed in one step."""
 
 NEUTRAL_RELATIONS = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values())})
-"""Names that were made from nothing that anybody said."""
+"""Relation names that are not derived from any text."""
 
 
 def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSearch) -> list[Link]:
-    """The links whose names tell of what a look has found.
+    """Return the links whose names may reveal what a search found.
 
-    Those at memories that go are among them: such a memory may fade before its turn comes, and then they stay.
+    This includes links at memories that will be erased: such a memory may be forgotten first, and then its links stay.
     """
     topic, names = search.selection.topic, network.relations
     is_telling = np.array([name not in NEUTRAL_RELATIONS for name in names], dtype=np.bool_)
@@ -64,15 +63,15 @@ def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSear
 
 
 def kept_link_count(links: Sequence[Link], network: Network, search: SelectionSearch) -> int:
-    """How many of these links stay without their names, rather than go with a memory."""
+    """Return how many of these links stay without a name rather than being erased with a memory."""
     going = {node_id for node_id in search.nodes if node_id in network}
     return sum(1 for link in links if link.source not in going and link.target not in going)
 
 
 def without_names(network: Network, links: Sequence[Link]) -> Change:
-    """The change by which those of these links that are still there lose their names.
+    """Return the change that removes the names of these links, as far as they still exist.
 
-    Of several that become the same the strongest stays.
+    If several links become equal, the strongest stays.
     """
     selection = {(link.source, link.target, link.relation) for link in links}
     ends = {(link.source, link.target) for link in links}
@@ -102,12 +101,12 @@ def _among(node_ids: Collection[NodeId]) -> Callable[[Array], Array]:
 
 
 def _came_from(search: SelectionSearch, targets: Array) -> Array:
-    """Which of these forgotten memories came, or may have come, from what is erased."""
+    """Return which of these forgotten memories came, or may have come, from erased text."""
     found = _among(search.possible_memories)(targets)
     return found | ~_among(search.other_memories)(targets) if search.has_unknown_batches else found
 
 
 def _is_matched(txn: ReadTransaction, search: SelectionSearch, link: Link) -> bool:
-    """Whether either end of a link comes from a message to which a topic is narrowed."""
+    """Whether either end of a link comes from a message that matches the filters."""
     ends = (txn.node(link.source), txn.node(link.target))
     return any(search.matched(source.message) for node in ends if node is not None for source in node.sources)

@@ -1,13 +1,13 @@
-"""A selection: what of an agent is to be forgotten for good, found in small steps before anything is erased.
+"""A selection describes what to forget for good. A search finds it in small steps before anything is erased.
 
-What narrows (a time, conversations, speakers, a topic) holds together; memories and messages that are named come on
-top. A message that is selected goes whole, with every memory made from it. A topic takes of each message the sentences
-that name it, and every memory that names it or was made from such a sentence. A memory that is selected goes with what
-it was made from, as a deleted one does.
+All filters (time range, conversations, speakers, topic) must match; explicitly listed memories and messages are added.
+A selected message is erased whole, with every memory made from it. A topic selects the sentences of a message that
+mention it, and every memory that mentions it or was made from such a sentence. A selected memory is erased with its
+sources, as in a deletion.
 
-The same words may have been said elsewhere, and a topic may be named around what stays: by a speaker's name, an id,
-metadata. That stays, since nobody selected it, and is told: `also_found_in`. So is what may be meant but was redacted
-to something that others share: whose it was nobody can tell any more, and nothing of others goes in silence.
+The same sentences may occur elsewhere, and the topic may occur in names, ids or metadata of data that stays. That data
+was not selected, so it stays and is reported as `also_found_in`. Data that may be meant but was redacted to a common
+placeholder is reported too, because it may belong to someone else.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.port import ReadTransaction
 
 MAX_READ_PER_STEP = 1000
-"""Messages or nodes looked at in one step, unless its time is over sooner."""
+"""Most messages or nodes read in one step."""
 
 MIN_SENTENCE_BYTES = 12
-"""A sentence shorter than this is no clue to anything when it was said elsewhere too: "Yes, please."."""
+"""Shorter sentences, such as "Yes, please.", are ignored when the search looks for repetitions."""
 
 MAX_LISTED = 1000
-"""Places named where the same words were said; further ones are counted."""
+"""Most places reported; further ones are only counted."""
 
 
 Span = tuple[int, int]
-"""(begin, end) of a stretch of a message, in UTF-8 bytes."""
+"""(begin, end) of a part of a message, in UTF-8 bytes."""
 
 
 class OffloadedTopic(Topic):
-    """A topic that is looked for in worker processes where a text is long. For threads that may block."""
+    """A topic that is matched in worker processes if a text is long. For threads that may block."""
 
     def __init__(self, topic: Topic, texts: TextWorkers) -> None:
         self._topic = topic
         self._texts = texts
 
     def is_named_in(self, text: str) -> bool:
-        """Whether a text names it. TEXT_TOO_COMPLEX where that takes too long."""
+        """Whether a text mentions the topic. Raise TEXT_TOO_COMPLEX if that takes too long."""
         return self._texts.call(len(text), self._topic.is_named_in, text)
 
     def stretches(self, text: str) -> list[Span]:
-        """The sentences of a text that name it. TEXT_TOO_COMPLEX where that takes too long."""
+        """Return the sentences of a text that mention the topic. Raise TEXT_TOO_COMPLEX if that takes too long."""
         return self._texts.call(len(text), self._topic.stretches, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is to be forgotten."""
+    """What to forget."""
 
     nodes: frozenset[NodeId] = frozenset()
     messages: frozenset[int] = frozenset()
@@ -66,18 +66,18 @@ class Selection:
     end_ms: int | None = None
     topic: Topic | None = None
     redacted_speakers: frozenset[str] = frozenset()
-    """What redaction would have left of the speakers' names: others may have been redacted to the same."""
+    """The speakers' names after redaction; other names may be redacted to the same."""
     redacted_topic: Topic | None = None
-    """What redaction would have left of the topic."""
+    """The topic after redaction."""
 
     @property
     def has_filters(self) -> bool:
-        """Whether only some messages count."""
+        """Whether the selection is limited to some messages."""
         return bool(self.conversations or self.speakers) or (self.begin_ms, self.end_ms) != (None, None)
 
     @property
     def kinds(self) -> list[str]:
-        """By what is selected, without the words: what the audit log may tell."""
+        """The kinds of criteria, without their values, for the audit log."""
         given = {
             "nodes": self.nodes,
             "messages": self.messages,
@@ -89,22 +89,22 @@ class Selection:
         return [name for name, value in given.items() if value]
 
     def matches(self, record: MessageRecord) -> bool:
-        """Whether everything that narrows holds for a message; the topic apart."""
+        """Whether a message matches all filters except the topic."""
         return (not self.speakers or record.speaker in self.speakers) and self._matches_filters(record)
 
     def may_match(self, record: MessageRecord) -> bool:
-        """Whether everything that narrows holds for a message as it is, or as redaction may have left it."""
+        """Whether a message matches all filters except the topic, directly or after redaction."""
         is_speaker = record.speaker in self.speakers or record.speaker in self.redacted_speakers
         return (not self.speakers or is_speaker) and self._matches_filters(record)
 
     def may_name(self, text: str) -> bool:
-        """Whether a text names the topic, as it is or as redaction may have left it; all do where there is none."""
+        """Whether a text mentions the topic, directly or after redaction; True if there is no topic."""
         topics = [one for one in (self.topic, self.redacted_topic) if one is not None]
         return not topics or any(one.is_named_in(text) for one in topics)
 
     @property
     def may_be_redacted(self) -> bool:
-        """Whether what is meant may have been redacted to something that others share."""
+        """Whether data that is meant may have been redacted to a common placeholder."""
         return bool(self.redacted_speakers) or self.redacted_topic is not None
 
     def _matches_filters(self, record: MessageRecord) -> bool:
@@ -118,54 +118,54 @@ class Selection:
 
 @dataclass(slots=True)
 class SelectionSearch:
-    """A selection looked up; what it found so far."""
+    """The search for a selection and its findings so far."""
 
     selection: Selection
     nodes: dict[NodeId, None] = field(default_factory=dict)
-    """Memories that go."""
+    """Memories to erase."""
     whole: dict[int, None] = field(default_factory=dict)
-    """Messages that go as a whole."""
+    """Messages to erase as a whole."""
     spans: dict[int, list[Span]] = field(default_factory=dict)
-    """Of these messages only some stretches go."""
+    """Spans to erase of other messages."""
     citing: dict[int, list[NodeId]] = field(default_factory=dict)
-    """The memories that go along with a message."""
+    """Memories to erase with a message."""
     byte_count: int = 0
-    """Bytes of words that go, without the white space between them."""
+    """Bytes of text to erase, without white space."""
     emptied: dict[int, None] = field(default_factory=dict)
-    """Messages of which nothing is left once their stretches are gone."""
+    """Messages without any text after their spans are erased."""
     partially_erased: dict[int, None] = field(default_factory=dict)
-    """Messages of which something goes and something is left."""
+    """Messages that lose a part of their text."""
     fully_erased: set[NodeId] = field(default_factory=set)
-    """Of the memories that go, those that take what they were made from along."""
+    """Memories to erase whose sources are erased too."""
     next_node_id: NodeId = 0
-    """Memories from here on came into being since the look at them was over."""
+    """Memories from this id on were created after the search for memories."""
     batches: set[int] = field(default_factory=set)
-    """Batches of which something goes."""
+    """Batches that lose data."""
     possible_memories: set[NodeId] = field(default_factory=set)
-    """Memories that came from these, living or not, and those that are named."""
+    """Memories, living or not, that came from these batches, and listed ones."""
     has_unknown_batches: bool = False
-    """Whether the status of one of these is not kept any more: nobody knows which memories came from it."""
+    """Whether the status of such a batch was pruned, so that its memories are unknown."""
     other_memories: set[NodeId] = field(default_factory=set)
-    """Memories that came from other batches, where that matters."""
+    """Memories that came from other batches, if that matters."""
     corrected: set[NodeId] = field(default_factory=set)
-    """Memories that came from these and stay, since they say something else by now."""
+    """Memories from these batches that stay, because they were corrected."""
     elsewhere: list[str] = field(default_factory=list)
     elsewhere_count: int = 0
     redacted_count: int = 0
-    """Of these, those that may be meant: redaction made them like others, so nobody can tell."""
+    """How many of these may be meant, but cannot be distinguished after redaction."""
     is_done: bool = False
     _stage: int = 0
     _begin: int = 0
     _matched: set[int] = field(default_factory=set)
     _marked: dict[int, dict[Span, None]] = field(default_factory=dict)
-    """Stretches that go, by message."""
+    """Spans to erase, by message."""
     _named_batches: dict[int, bool] = field(default_factory=dict)
-    """Whether what was told with a batch names the topic."""
+    """Whether the metadata of a batch mentions the topic."""
     _sentence_hashes: set[int] = field(default_factory=set)
-    """Hashes of the sentences that go: there may be very many."""
+    """Hashes of the sentences to erase, of which there may be very many."""
 
     def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
-        """Look at some more. The stages: messages, memories, their words, their batches, the same words elsewhere."""
+        """Search on. The stages: messages, memories, their sources, their batches, repetitions elsewhere."""
         stages = (
             self._messages,
             self._nodes,
@@ -210,7 +210,7 @@ class SelectionSearch:
                 self._mark(number, said, spans)
 
     def erases_sources(self, node: Node) -> bool:
-        """Whether a memory that goes takes along what it was made from: unless its messages go whole anyway."""
+        """Whether the sources of a memory are erased with it; not if its messages are erased as a whole."""
         erased_sources = self.erased_sources(node)
         return node.id in self.fully_erased or any(message not in self.whole for message in erased_sources)
 
@@ -247,7 +247,7 @@ class SelectionSearch:
             yield node_id
 
     def _count_bytes(self, txn: ReadTransaction) -> Iterator[int]:
-        """Count what goes of each message once, however many memories and sentences take it along."""
+        """Count the erased bytes of each message once."""
         for number in sorted(one for one in self.whole.keys() | self._marked.keys() if one >= self._begin):
             record = txn.message(number)
             text = (None if record is None else txn.message_text(record)) or ""
@@ -283,16 +283,16 @@ class SelectionSearch:
             yield batch.number
 
     def matched(self, message: int) -> bool:
-        """Whether a message is one of those that the selection is narrowed to."""
+        """Whether a message matches the filters."""
         return message in self._matched
 
     @property
     def gone_whole(self) -> list[int]:
-        """Messages of which nothing is left, whether they were selected or everything in them was."""
+        """Messages without any remaining text."""
         return sorted(self.whole.keys() | self.emptied.keys())
 
     def erased_sources(self, node: Node) -> list[int]:
-        """The selected messages, or messages of which something is selected, that take a memory along."""
+        """Return the selected messages because of which a memory is erased."""
         return list(
             dict.fromkeys(
                 source.message
@@ -323,7 +323,7 @@ class SelectionSearch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found that goes."""
+        """Whether the search found nothing to erase."""
         return not (self.nodes or self.whole or self.spans)
 
     # --- what stays, and tells of it -----------------------------------------------------------------
@@ -355,7 +355,7 @@ class SelectionSearch:
         return self._repeats(text) or self._is_named_in_context(txn, record)
 
     def _is_named_in_context(self, txn: ReadTransaction, record: MessageRecord) -> bool:
-        """Whether the topic is named by who said a message, where, under which id, and by what was told with it."""
+        """Whether the topic occurs in the speaker, ids or metadata of a message, or in its batch."""
         topic = self.selection.topic
         if topic is None:
             return False
@@ -389,7 +389,7 @@ class SelectionSearch:
 
 
 def words_in(value: object) -> Iterator[str]:
-    """The texts in a value of metadata, names of fields too."""
+    """Yield the texts in a metadata value, including field names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -404,7 +404,7 @@ def words_in(value: object) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """The sentences of a text that are long enough to tell something."""
+    """Yield the sentences of a text that are long enough to identify it."""
     for sentence in sentences_of(text):
         told = sentence.strip()
         if len(told.encode()) >= MIN_SENTENCE_BYTES:

@@ -1,7 +1,7 @@
-"""The jobs on an agent's inbox: a batch comes in, is handed to the digest, becomes memories or is put off.
+"""The jobs on an agent's inbox: accept a batch, hand it to the digest, commit its memories, defer or park it.
 
-The rule guarded here: a batch leaves the inbox in the commit that holds what it became, and in no other way. What
-becomes of one that arrives is in `arrivals.py`; who works the inbox off is in `digest.py`.
+The rule guarded here: a batch leaves the inbox only in the commit that contains its memories. `admission.py` decides
+whether a batch is accepted; `digest.py` works off the inbox.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 
 MAX_PAUSE_MS = 600_000
-"""Most that `language.retry_cap_ms` may be: nobody is put off for longer."""
+"""Upper bound of `language.retry_cap_ms`: no batch is deferred for longer."""
 
 MIN_KEPT = 100
-"""So many statuses and receipts stay however old they are: a clock that was set forward makes all of them old."""
+"""This many statuses and receipts are kept regardless of age, in case the clock was set forward."""
 
 PRUNED_PER_DIGEST = 32
-"""Most statuses dropped along with a digest, so that no commit grows without bound."""
+"""Most statuses deleted with one digest, to bound the commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestTask:
-    """The batch to digest next, with its messages and their texts."""
+    """The next batch to digest, with its messages and their texts."""
 
     batch: Batch
     records: list[MessageRecord]
@@ -47,7 +47,7 @@ class DigestTask:
 
 @dataclass(frozen=True, slots=True)
 class Draftable:
-    """A processed segment before its first content has a place: `own_text` where it is in no message."""
+    """A processed segment. `own_text` is its first content if that occurs in no message."""
 
     memory: NewMemory
     own_text: str | None = None
@@ -62,22 +62,22 @@ class Retention:
 
 
 class BatchChanged(Exception):
-    """Something of the batch in hand was erased: what was made of it is worth nothing, and it is read anew."""
+    """Part of the batch was erased meanwhile; the digest must read it again."""
 
 
 class Inbox:
-    """What was accepted and is not digested yet, of one agent."""
+    """The accepted, undigested batches of one agent."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def accept(self, arrivals: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
-        """Store batches in the inbox, all in one commit; what became of each.
+        """Store batches in one commit. Return an outcome for each.
 
-        Each fares as if they came one after the other: what refuses one leaves the others alone, and a key finds its
-        first batch in this commit too. PolicyChanged for one that came through the door under another policy than the
-        one in force: a change that was answered holds for whatever is stored from then on. When there is no room
-        for all of them nothing is stored, and then each by itself: one may be small enough.
+        The result is the same as if they were stored one after the other: a refusal does not affect the others, and an
+        idempotency key finds a batch of the same commit. The outcome is PolicyChanged for a batch that was redacted
+        under another policy than the current one. If there is no room for all, each is stored separately, because a
+        small one may fit.
         """
         outcomes = self._accept_all(arrivals)
         self._shelve(arrivals, outcomes)
@@ -92,7 +92,7 @@ class Inbox:
         return [self._accept_alone(arrival) for arrival in arrivals]
 
     def _shelve(self, arrivals: Sequence[IncomingBatch], outcomes: Sequence[Accepted | Exception]) -> None:
-        """Let the archive follow what was committed; where that fails it is loaded anew when it is needed."""
+        """Add the committed messages to the archive."""
 
         def update_archive(archive: Archive) -> None:
             for arrival, outcome in zip(arrivals, outcomes, strict=True):
@@ -113,13 +113,14 @@ class Inbox:
         try:
             return self._state.store.write(lambda txn: self._accept(txn, arrival))
         except Exception as error:
-            # Those before it may be stored: what goes wrong from now on is this one's alone.
+            # Earlier ones may be stored already; an error from here on concerns this batch alone.
             return error
 
     def next_task(self, now_ms: int, longest_pause_ms: int = MAX_PAUSE_MS) -> DigestTask | int | None:
-        """The next batch to digest; how long to wait (ms) when all are put off; None when none waits.
+        """Return the next batch to digest; the wait in milliseconds if all are deferred; None if none waits.
 
-        One that is put off for longer than the longest pause was put off before the clock was set back: it is due.
+        A batch that is deferred for longer than `longest_pause_ms` was deferred before the clock was set back; it is
+        due.
         """
 
         def read(txn: ReadTransaction) -> DigestTask | int | None:
@@ -134,7 +135,7 @@ class Inbox:
         return self._state.store.read(read)
 
     def focus_texts(self) -> list[tuple[NodeId, str]]:
-        """(id, content without the speaker's label) of the nodes in focus, newest first."""
+        """Return (id, content without the speaker's label) of the nodes in focus, newest first."""
         focus = self._state.network.focus[: self._state.parameters.focus_limit]
 
         def read(txn: ReadTransaction) -> list[tuple[NodeId, str]]:
@@ -156,9 +157,9 @@ class Inbox:
         now_ms: int,
         retention: Retention,
     ) -> bool:
-        """Commit what a batch became. False, and nothing done, when the focus has moved meanwhile.
+        """Commit the memories of a batch. Return False and change nothing if the focus has moved meanwhile.
 
-        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        Raise BatchChanged and change nothing if the batch differs from what the digest read.
         """
         self._state.store.read(lambda txn: _refuse_changed(txn, batch))
         if tuple(expected_focus) != self._state.network.focus[: self._state.parameters.focus_limit]:
@@ -207,9 +208,10 @@ class Inbox:
         return True
 
     def defer(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
-        """Count a failed round: to the tail with a pause, or parked; whether it is parked now.
+        """Count a failed attempt, then move the batch to the tail with a pause, or park it. Return whether it is
+        parked.
 
-        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        Raise BatchChanged and change nothing if the batch differs from what the digest read.
         """
         failed = msgspec.structs.replace(
             batch, attempts=min(batch.attempts + 1, MAX_COUNT), last_error=error, not_before_ms=not_before_ms
@@ -230,7 +232,7 @@ class Inbox:
         return parked
 
     def retry(self, number: int) -> Batch | None:
-        """Put a parked batch back into the inbox with its attempts forgotten; None when there is none."""
+        """Put a parked batch back into the inbox with no attempts counted. Return None if the batch does not exist."""
 
         def write(txn: WriteTransaction) -> Batch | None:
             batch = txn.batch(number)

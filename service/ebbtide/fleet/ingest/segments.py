@@ -1,8 +1,8 @@
-"""From a model's segments to memories with exact sources.
+"""Turns a model's segments into memories with exact sources.
 
-A segment that stands word for word in one message cites that slice, by UTF-8 bytes, and its first content is
-that slice: nothing is stored twice. Anything a model has rephrased cites the whole of the messages it named,
-and keeps its first content as a text of its own.
+A segment that occurs verbatim in one message cites that slice in UTF-8 bytes, and its first content is the slice, so
+that nothing is stored twice. A rephrased segment cites the whole messages that it names and stores its first content
+separately.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.records import MessageRecord, Source
 
 STRIDE = 1024
-"""Characters after which the byte offset in a text is kept."""
+"""Interval, in characters, between stored byte offsets."""
 
 
 class ByteOffsets:
-    """Byte offsets of places in messages. A text is encoded once, not again for each of its segments."""
+    """Converts code point offsets in messages to byte offsets. Encodes each text once, not once per segment."""
 
     def __init__(self, heard: Sequence[Utterance]) -> None:
         self._heard = heard
         self._known: dict[int, list[int]] = {}
 
     def at(self, message: int, place: int) -> int:
-        """Return the offset in UTF-8 bytes of a place in a message, given in code points."""
+        """Return the UTF-8 byte offset of a code point offset in a message."""
         text = self._heard[message].text
         if text.isascii():
             return place
@@ -41,7 +41,7 @@ class ByteOffsets:
 
 
 def digestible_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
-    """Indices of the messages of a batch that become memories."""
+    """Return the indices of the messages that become memories."""
     return [
         index
         for index, record in enumerate(task.records)
@@ -50,7 +50,7 @@ def digestible_messages(task: DigestTask, parameters: AgentParameters) -> list[i
 
 
 def utterances(task: DigestTask, indices: Sequence[int], parameters: AgentParameters) -> list[Utterance]:
-    """What the model gets to see of a batch."""
+    """Return the messages as the model sees them."""
     spoken = [(task.records[i].role, task.records[i].speaker, task.texts[i]) for i in indices]
     labels = speaker_labels(spoken, parameters.speaker_prefix, parameters.locale)
     return [
@@ -60,7 +60,7 @@ def utterances(task: DigestTask, indices: Sequence[int], parameters: AgentParame
 
 
 def placed_start(segment: Segment, heard: Sequence[Utterance]) -> int | None:
-    """Where the segment stands word for word in its only message, in code points."""
+    """Return the code point offset at which the segment occurs verbatim in its only message; None if it does not."""
     if len(segment.messages) != 1:
         return None
     text = heard[segment.messages[0]].text
@@ -72,7 +72,7 @@ def placed_start(segment: Segment, heard: Sequence[Utterance]) -> int | None:
 
 
 def label_of(segment: Segment, heard: Sequence[Utterance]) -> str:
-    """The speaker's label of a segment: the one of its messages, where they agree."""
+    """Return the speaker's label that all messages of a segment share; else an empty string."""
     labels = {heard[index].prefix for index in segment.messages}
     return labels.pop() if len(labels) == 1 else ""
 
@@ -84,7 +84,7 @@ def memory_of(
     records: Sequence[MessageRecord],
     offsets: ByteOffsets,
 ) -> Draftable:
-    """The memory that a processed segment becomes. `records` and `offsets` are those of `heard`."""
+    """Return the memory of a processed segment. `records` and `offsets` belong to `heard`."""
     prefix = label_of(segment, heard)
     start = placed_start(segment, heard)
     first = records[segment.messages[0]]
@@ -108,5 +108,5 @@ def memory_of(
 
 
 def _whole_source(record: MessageRecord, text: str) -> Source:
-    """The whole of a message as a source."""
+    """Return a whole message as a source."""
     return Source(record.number, 0, len(text.encode()))

@@ -1,10 +1,10 @@
-"""Recollection: a question answered over everything an agent ever heard (hybrid recall, the job).
+"""Hybrid recall: answers a query over everything an agent heard. Runs as one job.
 
-cue → signals → one ranking → passages worded as memories → what fits is packed. One read transaction; nothing is
-changed. A passage whose memories all live as they were made is told as a *living* memory; one that was shortened
-or forgotten is told from the archive, marked *archived*; one whose batch no digest has reached, *pending*.
+cue → signals → one ranking → passages as memories → packing. One read transaction; nothing is changed. A passage whose
+memories live unshortened is returned as *living*. One that was shortened or forgotten is returned from the archive as
+*archived*. One whose batch is not digested yet is *pending*.
 
-Deliberately not here: how signals are computed and fused (`retrieval/`), limits and forms (`verbs/recall.py`).
+`retrieval/` computes and fuses the signals; `verbs/recall.py` checks limits.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.port import ReadTransaction
 
 MIN_CANDIDATES = 20
-"""Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
+"""Passages ranked in addition to 1.5 times the requested number, because some may be near duplicates."""
 
 MIN_CANDIDATES_FOR_BUDGET = 100
-"""Passages looked at where a budget decides: small ones fill what large ones leave."""
+"""Fewest passages ranked under a token budget: small ones fill the gaps that large ones leave."""
 
 MAX_CANDIDATES_FOR_BUDGET = 1000
-"""And no more: choosing among them takes as long as they are many times those chosen."""
+"""Most passages ranked under a token budget, because packing time grows with their number."""
 
 FADING_MS = 14 * 86_400_000
-"""An episode is worth 1/e of what a new one is after two weeks."""
+"""Time constant of newness: after two weeks an episode is worth 1/e of a new one."""
 
 FOCUS_SHARE = 0.2
-"""How often links are followed from the focus, for each time they are followed from what was found first."""
+"""Share of walks that start from the focus rather than from the first results."""
 
 SINGLE_WEIGHT = 0.3
-"""Of a word of one Chinese character beside longer ones."""
+"""Weight of single Chinese characters in a query that also has longer words."""
 
 BUDGETS_LOOKED_AT = 3
-"""Candidates that would fill the budget so often are enough to choose from."""
+"""Stop collecting candidates when they would fill the token budget this many times."""
 
 
 @dataclass(slots=True)
 class QueryRunner:
-    """Answers one question on one agent, inside one read transaction."""
+    """Answers one query on one agent within one read transaction."""
 
     txn: ReadTransaction
     archive: Archive
@@ -87,13 +87,13 @@ class QueryRunner:
     _messages: dict[int, HeardMessage | None] = field(default_factory=dict)
 
     def answer(self, wanted: Wanted) -> Recollected:
-        """The best memories for a question, best first."""
+        """Return the best memories for a query, best first."""
         index = self.archive.index
         question = self._understood(wanted.query)
         if not len(index):
             return Recollected(question=question)
         if wanted.archive_when_needed:
-            # Living memories first: they may do by themselves.
+            # Living memories first: they may suffice.
             wanted = replace(wanted, include_archive=False)
         semantic, window, why_off = self._meaning(wanted)
         asked = RankingRequest(
@@ -148,10 +148,7 @@ class QueryRunner:
         return replace(question, speakers=named)
 
     def _reference_ms(self) -> int:
-        """The time a question is asked at: that of the latest message, since "last May" is meant from there.
-
-        A message from the future does not move it beyond now.
-        """
+        """Return the time that relative dates refer to: that of the latest message, but not later than now."""
         times_ms = self.archive.index.column("time_ms")
         return min(int(times_ms.max()), self.now_ms) if len(times_ms) else self.now_ms
 
@@ -160,9 +157,11 @@ class QueryRunner:
         return index.named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
     def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
-        """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
+        """Return the similarity of passages to the query, alone and with their neighbours, or the reason why it is
+        unknown.
 
-        VECTORS_UNAVAILABLE where nobody knows, and nothing else was asked by; INVALID_VALUE for a vector of no use.
+        Raise VECTORS_UNAVAILABLE if it is unknown and no other signal was requested, and INVALID_VALUE for a vector of
+        the wrong dimension.
         """
         vectors = self.archive.vectors
         if wanted.needs_vectors and len(self.archive.index):
@@ -196,14 +195,14 @@ class QueryRunner:
         return near, window, "no vectors yet"
 
     def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
-        """How strongly each passage is reached from the focus, by the best of its memories."""
+        """Return how strongly each passage is associated with the focus, by the best of its memories."""
         reached = associate(self.network, wanted.depth, wanted.start_nodes or None)
         return self.archive.by_passage(reached.node_ids, reached.worths)
 
     def _linked(
         self, start_nodes: Sequence[NodeId], first: NDArray[np.int64], scores: Scores
     ) -> NDArray[np.float64]:
-        """How close each passage is to the first ones, and to the focus, by all ways over links together."""
+        """Return how close each passage is to the first results and to the focus, over all paths of links."""
         messages = self.archive.index.column("message")[first].tolist()
         memories = [self.archive.memories_of(message) for message in messages]
         shares = [
@@ -219,9 +218,9 @@ class QueryRunner:
         return self.archive.by_passage(near.node_ids, near.worths)
 
     def _worths(self, passages: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What passages are worth whatever is asked: half how new they are, half how much lives of what they said.
+        """Return the query-independent value of passages: the mean of newness and of the share of text that lives.
 
-        The second is importance as the last pass saw it: a memory keeps that share of its length.
+        The share is importance as the last pass saw it, because a memory keeps that share of its length.
         """
         ages_ms = self._reference_ms() - self.archive.index.column("time_ms")[passages]
         newness = np.exp(-np.maximum(ages_ms, 0) / FADING_MS)
@@ -244,7 +243,7 @@ class QueryRunner:
             allowed &= index.column("time_ms") >= begin
         if end is not None:
             allowed &= index.column("time_ms") < end
-        # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
+        # A message without text and without living memories has nothing to return.
         allowed &= (index.column("withdrawn") == 0) | (index.column("word_count") > 0)
         if wanted.metadata:
             allowed &= self.archive.metadata_of_passages.matching(wanted.metadata)
@@ -277,7 +276,7 @@ class QueryRunner:
         source = heard.stretch(begin, int(index.column("length")[passage]))
         stretch = source.quote
         if heard.text is not None and not stretch.strip():
-            return None  # nothing was said, or all of it was withdrawn
+            return None  # empty, or erased
         source = replace(source, metadata=self.archive.metadata_of_passages.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
@@ -294,7 +293,7 @@ class QueryRunner:
         return Hit(passage, heard.record.number, ids, content, state, source, score, label=label)
 
     def _heard(self, message: int) -> HeardMessage | None:
-        """A message with its text and the memories of it that live; read once for all its passages."""
+        """Return a message with its text and its living memories. Cached for all its passages."""
         if message not in self._messages:
             said = self._said(message)
             if said is None:
@@ -305,9 +304,9 @@ class QueryRunner:
         return self._messages[message]
 
     def _said(self, message: int) -> tuple[MessageRecord, str | None] | None:
-        """A message and its text, without its memories: all that the order of many candidates needs; read once.
+        """Return a message and its text without its memories, which is all that ranking many candidates needs. Cached.
 
-        The text is None where it was withdrawn; None for a message that is not there, or lacks a text it should have.
+        The text is None if it was removed. Return None for a message that does not exist or lacks its text.
         """
         if message not in self._texts:
             record = self.txn.message(message)
@@ -319,14 +318,14 @@ class QueryRunner:
     # --- packing -----------------------------------------------------------------------------------
 
     def _idf(self, terms: Mapping[int, float]) -> dict[int, float]:
-        """What each term of the question tells: rare ones more, as in the words signal."""
+        """Return the weight of each query term: rarer terms weigh more, as in the lexical signal."""
         index = self.archive.index
         return {
             term: weight * rarity(len(index.postings(term)[0]), len(index)) for term, weight in terms.items()
         }
 
     def _packed(self, found: Sequence[Hit], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
-        # Copies of one content are told once, so a content stands for what is told of it.
+        # Equal contents are returned once, so the content identifies its formatted text.
         told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 
@@ -350,7 +349,7 @@ class QueryRunner:
         )
 
     def _text_at(self, passage: int) -> str:
-        """What was said in a passage; nothing where it is gone."""
+        """Return the text of a passage; empty if it was removed."""
         index = self.archive.index
         begin = int(index.column("begin")[passage])
         said = self._said(int(index.column("message")[passage]))
@@ -358,7 +357,7 @@ class QueryRunner:
         return "" if text is None else text[begin : begin + int(index.column("length")[passage])]
 
     def _terms_at(self, passage: int) -> frozenset[int]:
-        """The terms of a passage as they are kept; none where they are not."""
+        """Return the stored terms of a passage; empty if there are none."""
         index = self.archive.index
         kept = self.txn.passages_of(int(index.column("message")[passage])) or []
         begin = int(index.column("begin")[passage])
@@ -370,7 +369,7 @@ def _told_as(one: Hit, text: str, is_shortened: bool) -> Hit:
 
 
 def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:
-    """(begin, end) of what a memory says of a stretch, in bytes from its beginning."""
+    """Yield (begin, end) of the parts of a passage that a memory cites, in bytes from its start."""
     for one in node.sources:
         begin, end = max(0, one.offset - source.offset), one.offset + one.length - source.offset
         if one.message == source.record.number and begin < source.length and end > 0:
@@ -378,7 +377,7 @@ def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:
 
 
 def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
-    """Whether memories that live, none of them shortened, say every word of a stretch."""
+    """Whether living, unshortened memories contain every word of a passage."""
     if not living or any(len(node.content) != node.original_length for node in living):
         return False
     raw, place, left = stretch.encode(), 0, b""
@@ -390,10 +389,10 @@ def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
 
 
 def weighted_terms(question: Question, query: str) -> dict[int, float]:
-    """The terms to look for, each with its weight; those of the whole query where nothing else is left."""
+    """Return the query terms with their weights. If nothing else is left, use the whole query."""
     texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
     words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))
-    # A single Chinese character says little beside pairs and words, and everything where it stands alone.
+    # A single Chinese character matters little beside longer words, but fully if it is alone.
     singles = {word for word in words if len(word) == 1 and contains_han(word)}
     low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
     return {term_of(word): low if word in singles else 1.0 for word in words}

@@ -1,12 +1,11 @@
-"""The fleet: agent id to open agent, on demand, a bounded number at a time.
+"""The fleet maps agent ids to open agents. Agents are opened on demand, a bounded number at a time.
 
-An agent is opened by the first verb that needs it and stays open; when `max_open_agents` are open the least
-recently used idle one is closed to make room, and when none is idle the verb is refused (TOO_MANY_AGENTS).
-Opening, closing and erasing one agent never overlap: who comes meanwhile waits for the end of it. That open
-agents do not take too much memory either is seen to by footprint.py.
+The first verb that needs an agent opens it, and it stays open. When `max_open_agents` are open, the least recently used
+idle agent is closed to make room. If none is idle, the verb is refused (TOO_MANY_AGENTS). Opening, closing and deleting
+the same agent never overlap: later calls wait for the earlier one. `memory_budget.py` bounds the memory of open agents.
 
-At a start only agents with a work marker are opened, however many lie on disk. An agent closed by a verb rests:
-its marker stays, and its work goes on with the next verb or the next start.
+At start-up only agents with a work marker are opened, whatever the number of agents on disk. An agent that is closed by
+a verb keeps its marker; its work resumes with the next verb or the next start.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from ebbtide.telemetry import get_log, in_background
 T = TypeVar("T")
 
 PAUSE_AFTER_STORE_ERROR_S = 2.0
-"""Pause of an agent's compression after its store refused."""
+"""Pause of an agent's compression after a store error."""
 
 ROOM_TIMEOUT_S = 2.0
 """How long an opening waits for an idle agent before it is refused."""
@@ -48,11 +47,11 @@ ROOM_TIMEOUT_S = 2.0
 BATCH_EVENTS = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
 
 MAX_CONCURRENT_LOADS = 4
-"""Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
+"""Most agents loaded at a time. More would delay the jobs of open agents, so that none becomes idle."""
 
 
 class Fleet:
-    """Every agent of one daemon."""
+    """All agents of one daemon."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class Fleet:
         self._loads = asyncio.Semaphore(MAX_CONCURRENT_LOADS)
         self.event_streams = EventStreams(max_event_streams)
         self.unresumed: dict[AgentId, str] = {}
-        """Agents whose waiting work rests since they could not be opened, with the reason."""
+        """Agents with waiting work that could not be opened, with the error reason."""
         self.damaged: dict[AgentId, str] = {}
         """Agents whose data failed its checks, with the error reason, until they open well or are replaced."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -94,7 +93,7 @@ class Fleet:
     # --- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to give turns, and take up work left by an earlier life."""
+        """Start the scheduler and resume work from before the last stop."""
         self._loop = asyncio.get_running_loop()
         self.scheduler.start()
         self._background = [in_background(self._resume()), in_background(self.memory_budget.enforce_limit())]
@@ -119,13 +118,13 @@ class Fleet:
                 return
 
     def wake_waiters(self) -> None:
-        """Let requests that wait for a digest or an event look again, so that a stop does not wait for them."""
+        """Wake requests that wait for a digest or an event, so that they do not delay a stop."""
         self.event_streams.notify_all()
         for agent in self._agents.values():
             agent.digest.progressed.notify()
 
     async def stop(self) -> None:
-        """Close every agent. What waits stays in the inboxes."""
+        """Close every agent. Waiting batches stay in the inboxes."""
         self._is_stopping = True
         for task in self._background:
             task.cancel()
@@ -143,7 +142,9 @@ class Fleet:
     async def using(
         self, agent_id: AgentId, *, create: bool = False, agent_quota: AgentQuota | None = None
     ) -> AsyncIterator[Agent]:
-        """The open agent, held open for the block. AGENT_NOT_FOUND unless it exists or `create` is set."""
+        """Open the agent and keep it open within the block. Raise AGENT_NOT_FOUND if it does not exist and `create` is
+        False.
+        """
         async with self.ensuring(agent_id, create=create, agent_quota=agent_quota) as (agent, _):
             yield agent
 
@@ -156,7 +157,9 @@ class Fleet:
         create: bool = True,
         agent_quota: AgentQuota | None = None,
     ) -> AsyncIterator[tuple[Agent, bool]]:
-        """The open agent and whether it came into being now, with `overrides` in force from the start."""
+        """Open the agent; yield it and whether it was created now. A new agent starts with the parameters in
+        `overrides`.
+        """
         options = CreateOptions(create, overrides or {}, agent_quota, actor())
         agent, is_new = await self._open(agent_id, options)
         agent.users += 1
@@ -175,7 +178,7 @@ class Fleet:
         is_new = False
         while True:
             self._refuse_when_stopping(agent_id)
-            # Nothing is awaited between finding the agent and counting its user.
+            # No await between finding the agent and counting its user.
             agent = self._agents.get(agent_id)
             if agent is not None:
                 return agent, is_new
@@ -210,7 +213,7 @@ class Fleet:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
 
     async def _open_now(self, agent_id: AgentId, options: CreateOptions) -> bool:
-        """Open the agent; whether it came into being now."""
+        """Open the agent. Return whether it was created."""
         exists = await self.on_pool(lambda: self.data.exists(agent_id))
         if exists:
             return await self._open_within(agent_id, options, exists)
@@ -238,7 +241,7 @@ class Fleet:
         return not exists
 
     def _on_events(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
-        """Count what happened and wake who watches; runs on the pool, after the commit."""
+        """Count events and wake their streams. Runs on the pool after the commit."""
         self.shared.metrics.count_events(runs)
         agent = self._agents.get(agent_id)
         if agent is not None and any(run.kind in BATCH_EVENTS for run in runs):
@@ -247,7 +250,7 @@ class Fleet:
             self._loop.call_soon_threadsafe(self.event_streams.notify, agent_id)
 
     async def _reserve_room(self) -> None:
-        """Take one of `max_open` places, closing the least recently used idle agent if need be."""
+        """Take one of `max_open` places. If none is free, close the least recently used idle agent."""
         deadline_s = self.shared.clock.monotonic_s() + ROOM_TIMEOUT_S
         async with self._making_room:
             while len(self._agents) + self._reserved_count + len(self._closing) >= self.max_open:
@@ -268,7 +271,7 @@ class Fleet:
     # --- closing and erasing -----------------------------------------------------------------------
 
     async def close(self, agent_id: AgentId) -> bool:
-        """Close the agent if it is open; whether it was."""
+        """Close the agent. Return whether it was open."""
         if agent_id in self._closing:
             await asyncio.wait([self._closing[agent_id]])
             return True
@@ -286,7 +289,9 @@ class Fleet:
         self._log.debug("agent closed", agent_id=agent.id)
 
     async def delete_agent(self, agent_id: AgentId) -> AuditRecord:
-        """Close the agent and remove its files for good; the record of it. AGENT_NOT_FOUND when there is none."""
+        """Close the agent and delete its files for good. Return the audit record. Raise AGENT_NOT_FOUND if there is
+        none.
+        """
         if agent_id in self._deleting:
             raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
@@ -297,7 +302,7 @@ class Fleet:
             if opening is not None:
                 await asyncio.wait([opening])
             await self.close(agent_id)
-            # What could not be finished of an erasure is taken up again.
+            # A deletion that was interrupted is completed.
             if not await self.on_pool(
                 lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
             ):
@@ -315,9 +320,9 @@ class Fleet:
             self.event_streams.notify(agent_id)
 
     async def install(self, staged: Staged, *, replace: bool, agent_quota: AgentQuota | None = None) -> bool:
-        """Put an agent that was made elsewhere into its place and take up its work; whether it replaced one.
+        """Move a staged agent into place and start its work. Return whether it replaced an agent.
 
-        AGENT_EXISTS when there is one and it is not to be replaced. Who calls this sees it to its end.
+        Raise AGENT_EXISTS if the agent exists and `replace` is False. The caller must await this to its end.
         """
         agent_id = staged.agent_id
         self._refuse_when_stopping(agent_id)
@@ -348,11 +353,11 @@ class Fleet:
         try:
             return self.data.exists(agent_id)
         except (Corrupted, Precondition):
-            # Something damaged is there: what is restored may be meant to take its place.
+            # The stored agent is damaged; the restore may be meant to replace it.
             return True
 
     async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
-        """Run work that must end, also when whoever asked for it goes away; others wait for it."""
+        """Run work to its end even if the caller is cancelled. Other calls for the agent wait for it."""
         task = in_background(work)
         self._closing[agent_id] = task
 
@@ -368,7 +373,7 @@ class Fleet:
     # --- slices ------------------------------------------------------------------------------------
 
     def _request_turn(self, agent_id: AgentId) -> None:
-        """A digest has ended, or passes were asked for: the agent owes a pass, and may have grown."""
+        """Queue the agent for compression after a digest or a request for passes. Its size may have changed."""
         self.scheduler.enqueue(agent_id)
         agent = self._agents.get(agent_id)
         if agent is not None:
@@ -381,7 +386,7 @@ class Fleet:
         try:
             owes_more = await agent.run_slice()
         except EbbtideError as error:
-            # A full disk, for instance: the pass must neither spin nor hold the turn while it waits.
+            # For example a full disk. Pause, so that the pass neither loops nor keeps its turn.
             self._log.warning("compression waits", agent_id=agent.id, reason=error.reason)
             loop = asyncio.get_running_loop()
             loop.call_later(PAUSE_AFTER_STORE_ERROR_S, self.scheduler.enqueue, agent.id)
@@ -394,13 +399,13 @@ class Fleet:
 
     @property
     def open_agents(self) -> list[Agent]:
-        """The agents that are open now."""
+        """The open agents."""
         return list(self._agents.values())
 
     async def summaries(
         self, after: str, count: int, covers: Callable[[str], bool] = lambda _: True
     ) -> tuple[list[AgentSummary], str]:
-        """Up to `count` agents of those covered, from the one whose directory follows `after`, and where to go on."""
+        """Return up to `count` covered agents after the directory `after`, and the directory to continue from."""
         return await self.on_pool(lambda: self._summaries(after, count, covers))
 
     def _summaries(
@@ -410,7 +415,7 @@ class Fleet:
         last = ""
         for directory, meta in agents_within(self.data, covers, after):
             if len(found) == count:
-                # Where to go on is told to the caller, so it is an agent that they may know of.
+                # The caller sees where to continue, so it must be an agent that the caller may know of.
                 return found, last
             last = directory
             agent = self._agents.get(AgentId(meta.agent_id))
@@ -423,5 +428,5 @@ class Fleet:
         return found, ""
 
     async def on_pool(self, fn: Callable[[], T]) -> T:
-        """Run what blocks on the daemon's threads."""
+        """Run a blocking function on the job threads."""
         return await asyncio.get_running_loop().run_in_executor(self.shared.pool, fn)

@@ -1,8 +1,8 @@
-"""Loading: an agent's workspace from its files, or from nothing where there are none.
+"""Loads an agent's workspace from its files, or creates the agent.
 
-What an earlier life of the daemon left undone in a store is done here, before anybody sees the agent: a compaction
-that an erasure still owes, a work marker that says too much. Who may open what and when, and how many at a time, is
-for the fleet. Methods block; they run on the daemon's threads.
+Work that an earlier run left unfinished in the store is completed here, before the agent is used: a compaction owed by
+an erasure, and a work marker without work. The fleet decides which agents are opened, and how many at a time. All
+methods block; they run on the job threads.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from ebbtide.telemetry import get_log
 
 @dataclass(frozen=True, slots=True)
 class CreateOptions:
-    """How an agent may come into being, where there is none."""
+    """How to create an agent that does not exist."""
 
     create: bool
     overrides: Mapping[str, object]
     agent_quota: AgentQuota | None
     actor_name: str
-    """Who asks for it."""
+    """The actor recorded in the audit log."""
 
 
 class Loading:
-    """Makes workspaces of the files of one data directory."""
+    """Creates workspaces from the files of one data directory."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Loading:
         self._log = get_log("fleet")
 
     def load(self, agent_id: AgentId, exists: bool, options: CreateOptions) -> tuple[Workspace, AgentCounts]:
-        """The agent's workspace and what it holds; made now unless it exists."""
+        """Load the agent, or create it if it does not exist. Return its workspace and counts."""
         with fresh_pages():
             log = self._log_of(agent_id)
             store = (
@@ -75,7 +75,7 @@ class Loading:
             raise
 
     def _created(self, agent_id: AgentId, options: CreateOptions, log: EventLog) -> LmdbStore:
-        """Create the agent's store. Its parameters and its first audit record are in the commit that creates it."""
+        """Create the agent's store. The creating commit contains its parameters and its first audit record."""
         now_ms = self._shared.clock.now_ms()
         identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
         overrides = {name: value for name, value in options.overrides.items() if value is not None}
@@ -97,7 +97,7 @@ class Loading:
         return EventLog(shared.clock.now_ms, shared.events_keep, partial(self._on_events, agent_id))
 
     def _compact(self, workspace: Workspace) -> None:
-        """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""
+        """Complete the compaction of an earlier erasure. If it fails, it stays due."""
         if workspace.is_compaction_due:
             try:
                 workspace.compact()

@@ -1,12 +1,11 @@
-"""The state of one open agent: its store, and what is derived from it.
+"""The state of one open agent: its store, and the data in memory that is derived from it.
 
-The rule guarded here: **commit, then apply.** A change is computed from the network without touching it, written in
-one transaction, and only then applied to the network and the archive. When the commit fails nothing has changed,
-neither on disk nor in memory; when what is in memory cannot follow a commit, it is given up and built anew.
+The rule guarded here: **commit, then apply.** A change is computed without touching the network, written in one
+transaction, and only then applied to the network and the archive. If the commit fails, nothing has changed on disk or
+in memory. If the derived data cannot be updated after a commit, it is discarded and rebuilt.
 
-Deliberately not here: what is changed. The jobs are in `inbox.py`, `passes.py` and `workspace.py`; they run on a pool
-thread, to their end, one at a time, and take what they need (`now_ms`, a time budget) as arguments: no clock, no
-settings.
+The jobs that compute changes are in `inbox.py`, `passes.py` and `workspace.py`. They take `now_ms` and time budgets as
+arguments and read no clock and no settings.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ebbtide.telemetry import get_log
 
 
 class Amendment(Protocol):
-    """What a commit changed about memories that were there: how the network follows it, and how the archive does."""
+    """A committed change to existing memories, with the updates of network and archive."""
 
     @property
     def change(self) -> Change: ...
@@ -59,9 +58,9 @@ class State:
         self.open_archive: OpenArchive
         self.recall_filter = RecallFilter()
         self.epoch = 0
-        """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
+        """Incremented when everything computed from the network becomes invalid."""
         self.is_compaction_due = store.read(lambda txn: txn.is_compaction_due())
-        """Whether the store's file may still hold what was erased."""
+        """Whether the store's file may still contain erased data."""
         self.load()
         store.on_reopened = self._reopened
 
@@ -69,14 +68,14 @@ class State:
 
     @property
     def network(self) -> Network:
-        """The derived state, built anew where it was lost."""
+        """The network, rebuilt from the store if it was discarded."""
         if self._network is None:
             self.load()
         assert self._network is not None
         return self._network
 
     def load(self) -> None:
-        """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
+        """Build the derived data from the store. Re-anchor all links if the default decay rate has changed."""
         identity, self.overrides, rate, sealed_with = self.store.read(
             lambda txn: (txn.identity(), txn.overrides(), txn.decay_rate(), txn.sealed_with())
         )
@@ -104,7 +103,7 @@ class State:
     def change_parameters(
         self, changes: Mapping[str, object], entry: AuditEntry | None = None
     ) -> AgentParameters:
-        """Set parameters of this agent; a null goes back to the daemon's default. `entry` is what the audit log tells.
+        """Set parameters of this agent; null restores the daemon's default. `entry` is written to the audit log.
 
         A new `decay_rate` first re-anchors every link at its present strength, in the same transaction.
         """
@@ -141,13 +140,13 @@ class State:
         also: Callable[[WriteTransaction], None] | None = None,
         events: Sequence[EventRun] = (),
     ) -> None:
-        """Commit a change, with whatever else belongs to it and the events that it does not tell, and follow it."""
+        """Commit a change with its events, `also` and additional `events`, and apply it."""
         runs = [*build_events(self.network, change), *events]
 
         def write(txn: WriteTransaction) -> PassageUpdates | None:
             messages = citing(txn, change)
             if messages:
-                # Before the commit: a kill right after it must not leave vectors of what is gone.
+                # Before the commit: after a kill, no vectors of removed texts may be left.
                 self.open_archive.remove_index_file()
             txn.apply(change)
             if also is not None:
@@ -159,9 +158,9 @@ class State:
         self.log.notify(runs)
 
     def amend(self, write: Callable[[WriteTransaction], A]) -> A:
-        """Commit what changes memories that are there, what they were made from included, and follow it."""
+        """Commit and apply a change to existing memories and their sources."""
         self.open_archive.remove_index_file()
-        network = self.network  # built anew where it was lost: not within the transaction
+        network = self.network  # rebuilt here if necessary, not within the transaction
 
         def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
             amended = write(txn)
@@ -181,9 +180,9 @@ class State:
         passage_updates: PassageUpdates | None,
         update_archive: Callable[[Archive], None] | None = None,
     ) -> None:
-        """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
+        """Apply a committed change. If that fails, for example for lack of memory, discard the derived data.
 
-        A network behind the disk would give ids a second time; it is built anew by the next job.
+        A network that lags behind the store would reuse ids. The next job rebuilds it.
         """
         try:
             self.network.apply(change)
@@ -192,7 +191,7 @@ class State:
             get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
             return
         if change.forgotten:
-            # What a recall told may be known to nobody any more: who says it again is to be remembered.
+            # Recalled text may no longer be known; if it is said again, it must be remembered.
             self.recall_filter.clear()
         self.open_archive.follow(lambda archive: archive.add_memories(change.nodes))
         if update_archive is not None:
@@ -206,13 +205,13 @@ class State:
         )
 
     def _discard(self) -> None:
-        """Hold nothing that was derived; the next job builds it anew."""
+        """Discard the derived data. The next job rebuilds it."""
         self.open_archive.discard()
         self._network = None
         self.epoch += 1
 
     def refresh_passages(self, passage_updates: PassageUpdates | None) -> None:
-        """Let the archive follow what tells messages without their text; loaded anew where that is not known."""
+        """Update the passages of messages without text in the archive; None discards the archive."""
         if passage_updates is None:
             self.open_archive.discard()
         elif passage_updates:
@@ -220,7 +219,7 @@ class State:
             self.open_archive.follow(lambda archive: archive.replace_withdrawn(passage_updates))
 
     def compact(self) -> None:
-        """Leave no byte of what was erased in any file: unused names of links go, the store is written anew."""
+        """Remove erased data from all files: drop unused relation names, then rewrite the store."""
         self.open_archive.discard()
         self.open_archive.remove_index_file()
         self.store.write(lambda txn: txn.drop_unused_relations())
@@ -229,16 +228,16 @@ class State:
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes of memory that the agent's derived state holds."""
+        """Size of the derived data in memory."""
         network = 0 if self._network is None else self._network.resident_bytes
         return network + self.open_archive.resident_bytes + self.recall_filter.resident_bytes
 
     def counts(self) -> AgentCounts:
-        """How much the agent holds."""
+        """Return the agent's counts."""
         return self.store.read(lambda txn: txn.counts())
 
     def dice(self, purpose: str, number: int) -> Random:
-        """Dice that fall the same way whenever the same is done again."""
+        """Return a random generator that yields the same numbers whenever the same step is repeated."""
         return Random(f"{self.identity.seed}/{purpose}/{number}")
 
 
