@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ebbtide.fleet.deletion.erasure import Erasure
-from ebbtide.fleet.deletion.selection import SelectionSearch, Selection
+from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply, Segment
 from tests.support.callers import CALLERS, Caller, CallerIn

@@ -33,6 +33,7 @@ from ebbtide.store import layout
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
 from tests.property.histories import keywords_for
+from tests.support.networks import all_links
 
 SEED = 7
 FAST_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -222,7 +223,7 @@ def snapshot(network: Network) -> dict[str, object]:
         "nodes": {node_id: network.node(node_id) for node_id in ids},
         "links": {
             (link.source, link.target, link.relation): (link.strength, link.anchor, strength)
-            for link, strength in network.all_links()
+            for link, strength in all_links(network)
         },
         "arriving": {(source, n, name) for n in ids for source, name, _ in network.links_to(n)},
         "dangling": {node_id: network.dangling(node_id) for node_id in ids},

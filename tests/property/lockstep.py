@@ -30,6 +30,7 @@ from ebbtide.memory.wording import word_answer
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue, Link, LinkColumns, Node, PassState, Rewrite, ScanColumns, ScanState
 from tests.property.histories import for_oracle, keywords_for
+from tests.support.networks import all_links
 from tests.support.oracle import Oracle, has_han, round12
 
 Segments = Sequence[tuple[str, list[str]]]
@@ -124,7 +125,7 @@ class PureEngine:
         """Digest one batch."""
         memories = [NewMemory(content, "", tuple(keywords), 0) for content, keywords in segments]
         self.commit(
-            digestion.digest(self.network, memories, names, batch=1, owed_passes=self.ground.owed, dice=dice)
+            digestion.digest(self.network, memories, names, batch=1, owed_passes=self.ground.owed, rng=dice)
         )
 
     def compress(self, shorten: Shorten, dice: Random, stops: Collection[int] = ()) -> None:
@@ -163,7 +164,11 @@ class PureEngine:
 
     def erase(self, node_id: int) -> None:
         """Erase a node for good."""
-        self.commit(compression.erase(self.network, node_id))
+        draft = Draft(self.network)
+        draft.forget(node_id)
+        if node_id in draft.focus:
+            draft.set_focus(tuple(n for n in draft.focus if n != node_id))
+        self.commit(draft.change)
 
     def recall(self, cue: Cue) -> Answer:
         """What a cue brings back."""
@@ -224,9 +229,7 @@ def assert_same_memory(
 
 def assert_same_links(network: Network, oracle: Oracle) -> None:
     """The same links, broken and dangling ones too, each with the same strength, seen from both ends."""
-    strengths = {
-        (link.source, link.target, link.relation): strength for link, strength in network.all_links()
-    }
+    strengths = {(link.source, link.target, link.relation): strength for link, strength in all_links(network)}
     expected = oracle.links()
     assert set(strengths) == set(expected)
     assert network.link_count == len(expected)

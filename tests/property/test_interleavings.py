@@ -20,6 +20,7 @@ from ebbtide.records import PassState, ScanState
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot
 from tests.property.lockstep import names_as_mapping, names_by_rule
+from tests.support.networks import all_links
 
 BRISK = {"decay_rate": 0.7, "focus_limit": 2, "delete_threshold": 2, "max_nodes": 12}
 
@@ -150,7 +151,7 @@ class Interleaved(RuleBasedStateMachine):
         assert set(self.home.nodes()) == living
         on_disk = self.home.store.read(lambda txn: list(txn.links()))
         assert {link.source for link in on_disk} <= living
-        for link, strength in network.all_links():
+        for link, strength in all_links(network):
             assert link.source in living
             assert 0.0 <= strength <= 1.0
         focus = network.focus

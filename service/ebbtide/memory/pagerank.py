@@ -1,15 +1,13 @@
-"""Personalised PageRank: what is close to some nodes by many ways at once, over links weighted by strength.
+"""Personalised PageRank: closeness to some nodes over all paths at once, with links weighted by strength.
 
-A walker starts at one of the given nodes and follows live links, each the more often the stronger it is; at every
-node he may go back to the start. Where he is met often is close. The strongest path (`association.py`) knows one way
-to a node; this knows all of them together.
+A random walk starts at the given nodes and follows live links in proportion to their strength. At every node it may
+return to the start. Nodes that it visits often are close. `association.py` finds the single strongest path to a node;
+this considers all paths together.
 
-Computed by pushing, all nodes that have enough at once (R. Andersen, F. Chung, K. Lang, "Local Graph Partitioning
-using PageRank Vectors", 2006). The rule guarded here: **a question costs the same however large a memory is.** A node
-hands on only what is worth following its links, so one round follows `1 / MIN_MASS_PER_LINK` links at most, and there are
-`MAX_ROUNDS`; what is not handed on by then stays where it is.
-
-Nothing here is changed. Deliberately not here: where to start, and what closeness is worth in a ranking.
+Computed by pushing mass from all nodes that have enough at once (R. Andersen, F. Chung, K. Lang, "Local Graph
+Partitioning using PageRank Vectors", 2006). The rule guarded here: **the cost does not depend on the size of the
+memory.** A node pushes only if it has enough mass per link, so one round follows at most `1 / MIN_MASS_PER_LINK` links,
+and there are at most `MAX_ROUNDS` rounds. Remaining mass stays where it is.
 """
 
 from __future__ import annotations
@@ -21,18 +19,18 @@ from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
 
 BACK = 0.15
-"""The chance at every node to go back to the start."""
+"""Probability of returning to the start."""
 
 MIN_MASS_PER_LINK = 3e-4
-"""What must have arrived at a node for each of its links, or it hands nothing on. All that is handed out is 1."""
+"""Mass per link that a node needs before it pushes. The total mass is 1."""
 
 MAX_ROUNDS = 6
 
 
 def closeness(network: Network, start: Array, shares: Array) -> Association:
-    """How close living nodes are to some nodes, by id: how often the walker comes *to* each from another one.
+    """Return how close living nodes are to the start nodes: how often the walk arrives at each from another node.
 
-    `shares` says how often he starts at each. Who does not live is no start, and nowhere to come to.
+    `shares` weights the start nodes. Nodes that do not live are ignored.
     """
     living = network.are_alive(start)
     start, shares = np.asarray(start, dtype=np.int64)[living], np.asarray(shares, dtype=np.float64)[living]
@@ -56,7 +54,7 @@ def closeness(network: Network, start: Array, shares: Array) -> Association:
 
 
 def _handed_on(network: Network, slots: Array, held: Array) -> tuple[Array, Array, Array]:
-    """Where what nodes hold goes on to: targets, how much arrives; and which nodes have no link to follow."""
+    """Push mass along links. Return the targets, the mass that arrives, and which nodes have no link."""
     sources, targets, strengths = _live_links(network, slots)
     places = np.searchsorted(slots, sources)
     outgoing = np.bincount(places, weights=strengths, minlength=len(slots))
@@ -66,7 +64,7 @@ def _handed_on(network: Network, slots: Array, held: Array) -> tuple[Array, Arra
 
 
 def _live_links(network: Network, slots: Array) -> tuple[Array, Array, Array]:
-    """(source, target, strength) of every live link of some nodes to a living one."""
+    """Return (source, target, strength) of all live links from these nodes to living ones."""
     table, member = network.links.rows, network.scratch().member
     member[slots] = True
     rows = network.links.of_sources(slots, member[: network.slots.count])
@@ -79,7 +77,7 @@ def _live_links(network: Network, slots: Array) -> tuple[Array, Array, Array]:
 
 
 def _widened(slots: Array, others: Array, held: tuple[Array, ...]) -> tuple[Array, list[Array]]:
-    """Slots with others among them, and what is held by slot, nothing by those that are new."""
+    """Return the union of two slot arrays, and the values by slot, zero for new ones."""
     wider = np.union1d(slots, others)
     places = np.searchsorted(wider, slots)
     widened = []

@@ -1,7 +1,8 @@
-"""Wording: memories as text for a language model (memory model, section 6, "Text form").
+"""Wording: memories as text for a language model (memory model, section 6, "Text form"), and speaker labels (section
+4).
 
-The form is fixed byte for byte. Blocks are joined by a separator on a line of its own; since white space
-inside a block becomes single spaces, no content can write a separator. No ids, no scores.
+The form is fixed byte for byte. Blocks are joined by a separator on a line of its own. White space inside a block
+becomes single spaces, so no content can contain a separator. There are no ids and no scores.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from ebbtide.han import contains_han
 
 SEPARATOR = "\n---\n"
 MEMORIES_OF_LOSS = 3
-"""At most this many sentences about forgotten things in one answer."""
+"""Most sentences about forgotten memories in one answer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space, newlines included, as one space."""
+    """Return the text with every run of white space, including newlines, replaced by one space."""
     return _WHITE_SPACE.sub(" ", text)
 
 
 def word_memory(content: str, locale: str) -> str:
-    """One remembered block."""
+    """Return the block of one memory."""
     mark = "[记忆] " if _is_chinese(content, locale) else "[Memory] "
     return mark + one_line(content)
 
 
 def word_dangling(relation: str, teller: str, locale: str) -> str:
-    """One block about a forgotten thing; `teller` is the content of the node that has the link."""
+    """Return the block about a forgotten memory. `teller` is the content of the node with the link."""
     name = one_line(relation)
     if _is_chinese(teller, locale):
         if name:
@@ -42,7 +43,7 @@ def word_dangling(relation: str, teller: str, locale: str) -> str:
 
 
 def word_answer(contents: Iterable[str], once_known: Iterable[str], locale: str) -> str:
-    """The whole text of an answer; empty when there is nothing to tell."""
+    """Return the text of an answer; empty if it contains nothing."""
     return SEPARATOR.join([*(word_memory(content, locale) for content in contents), *once_known])
 
 
@@ -57,7 +58,11 @@ ROLE_LABELS = {
 
 
 def speaker_labels(spoken: Sequence[tuple[str, str, str]], setting: str, locale: str) -> list[str]:
-    """The label of each (role, speaker, text) of a batch; empty where there is none."""
+    """Return the label of each (role, speaker, text) of a batch; empty if there is none.
+
+    `auto`: the speaker if given, else the role if the batch mixes roles. `always`: the speaker or the role. `never`: no
+    label. The role is named in the language of the text.
+    """
     mixed = len({role for role, _, _ in spoken}) > 1
     labels = []
     for role, speaker, text in spoken:

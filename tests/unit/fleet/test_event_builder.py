@@ -15,6 +15,7 @@ from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from tests.property.homes import Home
+from tests.support.networks import all_links
 
 PARAMETERS: list[dict[str, object]] = [
     {"decay_rate": 0.6, "link_break_threshold": 0.2, "long_term_factor": 0.0, "focus_limit": 2},
@@ -41,7 +42,7 @@ def live_links(network: Network) -> Live:
     least = network.parameters.link_break_threshold
     return {
         (link.source, link.target, link.relation)
-        for link, strength in network.all_links()
+        for link, strength in all_links(network)
         if strength >= least
     }
 

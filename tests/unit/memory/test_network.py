@@ -9,14 +9,15 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.memory import network as memory_network
-from ebbtide.memory.association import fold_relation, reach, recall
-from ebbtide.memory.compression import Verdict, is_due, judge
+from ebbtide.memory.association import fold_relation, recall
+from ebbtide.memory.compression import nodes_to_visit, visit
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import target_length
 from ebbtide.memory.wording import one_line, speaker_labels, word_answer, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Cue, Link, Node, ScanState
+from ebbtide.records import Cue, Link, Node, PassState
+from tests.support.networks import reach
 
 
 def network(
@@ -43,6 +44,25 @@ def says(made: Network, texts: dict[int, tuple[str, tuple[str, ...]]]) -> Callab
     nodes = [Node(n, content, "p", own, 1, len(content)) for n, (content, own) in texts.items()]
     made.apply(Change(nodes=nodes))
     return lambda node_id: texts[node_id][0]
+
+
+def visited(made: Network, node_id: int) -> str:
+    """What a visit of a pass does to one node."""
+    draft = Draft(made)
+    _, shortening = visit(draft, [node_id], PassState(1, "scan", made.next_node_id))
+    if shortening is not None:
+        return "shorten"
+    if node_id in draft.change.forgotten:
+        return "forget"
+    return "keep" if node_id in draft.change.scanned else "skip"
+
+
+def is_due(scan_count: int, last_pass: int, pass_number: int, factor: float) -> bool:
+    """Whether a pass visits a node that was scanned so often, last in this pass."""
+    made = network((1, 2, "", 1.0), long_term_factor=factor)
+    slot = made.slot_of(2)
+    made.slots["scan_count"][slot], made.slots["last_pass"][slot] = scan_count, last_pass
+    return 2 in nodes_to_visit(made, PassState(pass_number, "scan", made.next_node_id))
 
 
 def test_importance_is_what_points_at_a_memory() -> None:
@@ -144,39 +164,39 @@ def test_target_length(length: int, importance: float, target: int) -> None:
 @pytest.mark.parametrize(
     ("strength", "verdict"),
     [
-        (1.0, Verdict.KEEP),
-        (0.8, Verdict.KEEP),
-        (0.75, Verdict.SHORTEN),
-        (0.05, Verdict.SHORTEN),
-        (0.049, Verdict.FORGET),
-        (0.001, Verdict.FORGET),
+        (1.0, "keep"),
+        (0.8, "keep"),
+        (0.75, "shorten"),
+        (0.05, "shorten"),
+        (0.049, "forget"),
+        (0.001, "forget"),
     ],
 )
-def test_what_a_visit_decides(strength: float, verdict: Verdict) -> None:
+def test_what_a_visit_decides(strength: float, verdict: str) -> None:
     """At 100 characters: whole at 1, shortened from a quarter off, forgotten below five characters."""
     made = network((1, 2, "", strength))
-    assert judge(Draft(made), 2)[0] is verdict
+    assert visited(made, 2) == verdict
 
 
 def test_a_short_memory_with_full_support_lives() -> None:
     """The threshold counts only where something would shrink."""
     made = network((1, 2, "", 1.0), lengths=2)
-    assert judge(Draft(made), 2)[0] is Verdict.KEEP
+    assert visited(made, 2) == "keep"
 
 
 def test_what_is_in_focus_is_never_visited() -> None:
     """No scan, no decay, however little points at it."""
     made = network((1, 2, "", 0.001), focus=(2,))
-    assert judge(Draft(made), 2)[0] is Verdict.SKIP
+    assert visited(made, 2) == "skip"
 
 
 def test_often_scanned_is_rarely_scanned() -> None:
     """After its k-th scan a node is due 1 + floor(k x factor) passes later."""
-    assert is_due(ScanState(0, 0), 1, 0.5)
-    assert is_due(ScanState(1, 1), 2, 0.5)
-    assert not is_due(ScanState(2, 2), 3, 0.5)
-    assert is_due(ScanState(2, 2), 4, 0.5)
-    assert is_due(ScanState(1000, 7), 8, 0)
+    assert is_due(0, 0, 1, 0.5)
+    assert is_due(1, 1, 2, 0.5)
+    assert not is_due(2, 2, 3, 0.5)
+    assert is_due(2, 2, 4, 0.5)
+    assert is_due(1000, 7, 8, 0)
 
 
 def test_a_longer_stronger_path_does_not_hide_what_a_shorter_one_reaches() -> None:

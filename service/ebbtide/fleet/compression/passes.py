@@ -187,7 +187,7 @@ class Passes:
 
     def _begin_pass(self, number: int) -> PassState:
         """Begin a pass. It is committed with its first visits unless limits were lowered."""
-        begun = compression.begin_pass(self._state.network, number, self._state.dice("pass", number))
+        begun = compression.begin_pass(self._state.network, number, self._state.rng("pass", number))
         assert begun.pass_state is not None
         if begun.forgotten or begun.links or begun.focus is not None:
             self._state.commit(begun)

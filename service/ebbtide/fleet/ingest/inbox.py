@@ -171,7 +171,7 @@ class Inbox:
             relation_names,
             batch=batch.number,
             owed_passes=owed,
-            dice=self._state.dice("digest", batch.number),
+            rng=self._state.rng("digest", batch.number),
         )
         new = {node.id: index for index, node in enumerate(change.nodes)}
         runs = [

@@ -236,7 +236,7 @@ class State:
         """Return the agent's counts."""
         return self.store.read(lambda txn: txn.counts())
 
-    def dice(self, purpose: str, number: int) -> Random:
+    def rng(self, purpose: str, number: int) -> Random:
         """Return a random generator that yields the same numbers whenever the same step is repeated."""
         return Random(f"{self.identity.seed}/{purpose}/{number}")
 

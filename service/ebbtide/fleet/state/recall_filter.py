@@ -137,7 +137,7 @@ def _goes(index: int, lines: list[str], kinds: list[_Line]) -> bool:
 
 
 def _said(line: str) -> tuple[str, bool]:
-    """Return the normalised text of a line and whether it has the mark of an answer. Every recalled line passes here."""
+    """Return the normalised text of a line and whether it has the mark of an answer."""
     said = " ".join(nfkc(line).casefold().split())
     if not said.startswith(MARKS) and (said[:1] in _BULLETS or said[:1].isdigit()):
         said = _BULLET.sub("", said)
