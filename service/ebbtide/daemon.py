@@ -244,7 +244,9 @@ async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIter
     keyring = Keyring(KeyFile(settings.store.data_dir))
     keyring.load()
     if not len(keyring):
-        get_log("access").warning("there is no key yet, so nobody may call; see ebbtide keys create")
+        get_log("access").warning(
+            "no API key exists, so every request is refused; create one with `ebbtide keys create`"
+        )
     following = in_background(keyring.follow(fleet.on_pool))
     try:
         yield Entrance(settings.access, keyring, clock)

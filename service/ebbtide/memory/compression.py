@@ -183,8 +183,9 @@ class _Visits:
         )
 
     def next_event(self, begin: int = 0) -> tuple[int, Verdict]:
-        """Return the next position from `begin` on whose visit is more than a scan, and its verdict; or the end and
-        KEEP.
+        """Return the next position from `begin` on whose visit is more than a scan, and its verdict.
+
+        If there is none, return the end and KEEP.
         """
         events = self._verdicts[begin:] >= _CODES[Verdict.FORGET]
         place = begin + int(events.argmax()) if events.any() else len(self._verdicts)

@@ -56,7 +56,9 @@ class OpenArchive:
             what(self.loaded)
         except Exception as error:
             self.discard()
-            get_log("archive").error("archive given up", agent_id=self._agent_id, exc_info=error)
+            get_log("archive").error(
+                "archive discarded because it could not be updated", agent_id=self._agent_id, exc_info=error
+            )
 
     def discard(self) -> None:
         """Discard the archive. The next query loads it."""
@@ -88,7 +90,7 @@ class OpenArchive:
             fresh_file(self._index_path).unlink(missing_ok=True)
         except OSError as error:
             # The file will not be loaded, but it remains on disk.
-            get_log("archive").error("index not removed", agent_id=self._agent_id, exc_info=error)
+            get_log("archive").error("vector index not removed", agent_id=self._agent_id, exc_info=error)
 
     def save_index(self) -> None:
         """Save the index unless the file is up to date. Raise OSError on failure."""

@@ -93,7 +93,7 @@ def accept(txn: WriteTransaction, arrival: IncomingBatch, max_queue_size: int) -
 def _replayed(txn: ReadTransaction, known: Receipt, body_hash: bytes) -> Batch:
     if known.body_hash != body_hash:
         raise Conflict(
-            f"the idempotency key was used with another body, for batch b{known.batch}",
+            f"the idempotency key was already used with a different body, for batch b{known.batch}",
             reason="IDEMPOTENCY_KEY_REUSED",
         )
     batch = txn.batch(known.batch)
@@ -105,8 +105,8 @@ def _refuse_when_full(counts: AgentCounts, most: int) -> None:
     held = counts.pending_batches + counts.parked_batches
     if held >= most:
         raise Exhausted(
-            f"the inbox holds {counts.pending_batches} waiting and {counts.parked_batches} parked "
-            f"batches; max_queue_size is {most}; nothing was stored",
+            f"the inbox contains {counts.pending_batches} waiting and {counts.parked_batches} parked batches, "
+            f"and max_queue_size is {most}; nothing was stored",
             reason="QUEUE_FULL",
             retry_after_s=5.0,
         )
@@ -125,7 +125,7 @@ def _refuse_beyond(quota: Quota, txn: ReadTransaction, counts: AgentCounts) -> N
 
 def _quota_reached(what: str, held: int, limit: int) -> Exhausted:
     return Exhausted(
-        f"the agent holds {held} {what} and may hold {limit}; nothing was stored",
+        f"the agent has {held} {what}, and its limit is {limit}; nothing was stored",
         reason="QUOTA_REACHED",
         metadata={"quota": what, "limit": str(limit), "held": str(held)},
     )

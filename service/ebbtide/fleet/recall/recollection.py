@@ -167,7 +167,7 @@ class QueryRunner:
         if wanted.needs_vectors and len(self.archive.index):
             if vectors is None or vectors.model != wanted.embedding_model:
                 raise Precondition(
-                    "there are no vectors of the embedding model in force to hold this one against",
+                    "this agent has no vectors for the current embedding model",
                     reason="VECTORS_UNAVAILABLE",
                 )
             if wanted.vector is not None and len(wanted.vector) != vectors.dimension:

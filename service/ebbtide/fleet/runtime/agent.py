@@ -293,7 +293,7 @@ class Agent:
             self.workspace.open_archive.save_index()
         except Exception as error:
             # The index can be rebuilt; the store must be closed in any case.
-            get_log("agent").warning("index not kept", agent_id=self.id, exc_info=error)
+            get_log("agent").warning("vector index not saved", agent_id=self.id, exc_info=error)
         try:
             self._shared.data.write_meta(self.workspace.identity, self.workspace.counts())
         except Exception as error:

@@ -65,7 +65,7 @@ def check_agent_quota(quota: AgentQuota, data: DataDirectory, pending: Iterable[
     present |= {directory_name(agent_id) for agent_id in pending if quota.covers(agent_id)}
     if len(present) >= quota.most:
         raise Exhausted(
-            f"the key has {len(present)} agents and may have {quota.most}; nothing was stored",
+            f"the key has {len(present)} agents and its limit is {quota.most}; nothing was stored",
             reason="QUOTA_REACHED",
             metadata={"quota": "agents", "limit": str(quota.most), "held": str(len(present))},
         )

@@ -142,7 +142,7 @@ class Digest:
         self.held_up_by = why
         self.current_batch = None
         pause_s = pause_s or self._model_client.patience.pause_s(self._failures)
-        self._log.warning("digest waits", why=why, detail=detail, pause_s=pause_s)
+        self._log.warning("digest paused", why=why, detail=detail, pause_s=pause_s)
         self.progressed.notify()
         await asyncio.sleep(pause_s)
 
@@ -321,7 +321,7 @@ class Digest:
         except BatchChanged:
             return
         self._log.warning(
-            "batch parked" if parked else "batch put off",
+            "batch parked" if parked else "batch deferred",
             batch_id=batch_text_id(task.batch.number),
             attempts=attempts,
             detail=error,

@@ -94,7 +94,7 @@ class Embedding:
         self._failures += 1
         self.held_up_by, self.model_fault = f"{why}: {detail}", model_fault
         pause_s = pause_s or self._shared.model_client.patience.pause_s(self._failures)
-        self._log.warning("embedding waits", why=why, detail=detail, pause_s=pause_s)
+        self._log.warning("embedding paused", why=why, detail=detail, pause_s=pause_s)
         await asyncio.sleep(pause_s)
 
     async def _once(self) -> None:
@@ -146,7 +146,7 @@ class Embedding:
             return (await self._embed([text]))[0]
         except BadReply as error:
             self._has_skipped = True
-            self._log.warning("a text gets no vector", detail=str(error))
+            self._log.warning("a text was skipped because the embedder rejects it", detail=str(error))
             return None
 
     async def _probe(self) -> None:

@@ -45,9 +45,9 @@ class EventStreams:
         """
         share = max_places_per_key(self.most)
         if key_id and self._count_by_key[key_id] >= share:
-            raise _too_many(f"the key has {share} event streams open already, of {self.most}", "key", share)
+            raise _too_many(f"the key has {share} open event streams, its share of {self.most}", "key", share)
         if self.count >= self.most:
-            raise _too_many(f"{self.most} event streams are open already", "daemon", self.most)
+            raise _too_many(f"{self.most} event streams are open, the limit", "daemon", self.most)
         self.count += 1
         self._count_by_key[key_id] += 1
         notifier, subscriptions = self._notifiers.setdefault(agent_id, (Notifier(), set()))

@@ -101,7 +101,7 @@ class Fleet:
     async def _resume(self) -> None:
         marked = await self.on_pool(self.data.marked)
         if marked:
-            self._log.info("work to resume", agents=len(marked))
+            self._log.info("resuming work", agents=len(marked))
         for agent_id in marked:
             await self._resume_one(agent_id)
 
@@ -208,7 +208,7 @@ class Fleet:
         if self._is_stopping:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
         if agent_id in self._deleting:
-            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+            raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
 
@@ -261,7 +261,7 @@ class Fleet:
                 left_s = deadline_s - self.shared.clock.monotonic_s()
                 if left_s <= 0:
                     raise Exhausted(
-                        f"{self.max_open} agents are open and all have work in hand",
+                        f"{self.max_open} agents are open, the limit, and all of them are busy",
                         reason="TOO_MANY_AGENTS",
                         retry_after_s=1.0,
                     )
@@ -293,7 +293,7 @@ class Fleet:
         none.
         """
         if agent_id in self._deleting:
-            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+            raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
         self._deleting.add(agent_id)
@@ -333,7 +333,10 @@ class Fleet:
                     await asyncio.wait([task])
             exists = agent_id in self._agents or await self.on_pool(lambda: self._may_exist(agent_id))
             if exists and not replace:
-                raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
+                raise Conflict(
+                    "an agent with this id already exists; pass replace=true to overwrite it",
+                    reason="AGENT_EXISTS",
+                )
             if not exists and agent_quota is not None:
                 with self._pending_creations.creating(agent_id) as before:
                     await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
@@ -387,7 +390,7 @@ class Fleet:
             owes_more = await agent.run_slice()
         except EbbtideError as error:
             # For example a full disk. Pause, so that the pass neither loops nor keeps its turn.
-            self._log.warning("compression waits", agent_id=agent.id, reason=error.reason)
+            self._log.warning("compression paused", agent_id=agent.id, reason=error.reason)
             loop = asyncio.get_running_loop()
             loop.call_later(PAUSE_AFTER_STORE_ERROR_S, self.scheduler.enqueue, agent.id)
             return False

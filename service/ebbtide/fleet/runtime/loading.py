@@ -103,4 +103,4 @@ class Loading:
                 workspace.compact()
             except (Exhausted, Unavailable) as error:
                 agent_id = workspace.identity.agent_id
-                self._log.warning("compaction waits", agent_id=agent_id, reason=error.reason)
+                self._log.warning("compaction postponed", agent_id=agent_id, reason=error.reason)

@@ -97,7 +97,7 @@ class _Job:
     def time_out(self, timeout_s: float) -> None:
         """Fail the job if it has not started."""
         if self._claim():
-            message = f"the agent's turn did not come within {timeout_s:g} s"
+            message = f"the request waited {timeout_s:g} s for the agent and was not run; retry it"
             self.finish(Deadline(message, reason="REQUEST_TIMED_OUT"))
 
 
@@ -180,7 +180,9 @@ class Mailbox:
             )
         if self.waiting_count >= self._size:
             raise Exhausted(
-                f"{self._size} requests wait for this agent already", reason="AGENT_BUSY", retry_after_s=1.0
+                f"{self._size} requests are waiting for this agent already",
+                reason="AGENT_BUSY",
+                retry_after_s=1.0,
             )
         self._waiting.append(job)
         self._arrived.set()

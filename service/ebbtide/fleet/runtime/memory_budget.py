@@ -119,14 +119,14 @@ class MemoryBudget:
             try:
                 await self._close(agent_id)
             except Exception as error:
-                self._log.error("agent not closed in order", agent_id=agent_id, exc_info=error)
+                self._log.error("closing an agent failed", agent_id=agent_id, exc_info=error)
 
     def _log_excess(self) -> None:
         now_s = asyncio.get_running_loop().time()
         if self.is_exceeded and now_s >= self._told_s + LOG_INTERVAL_S:
             self._told_s = now_s
             self._log.warning(
-                "open agents hold more memory than they may",
+                "open agents exceed the memory limit",
                 held_bytes=self.held_bytes,
                 max_resident_bytes=self.most_bytes,
                 open_agents=len(self._agents),

@@ -52,9 +52,9 @@ class RetentionTask:
                 pass
         except EbbtideError as error:
             # For example a full disk. The texts stay due.
-            self._log.warning("sweep waits", why=error.reason)
+            self._log.warning("retention paused", why=error.reason)
         except Exception as error:
-            self._log.error("sweep failed", exc_info=error)
+            self._log.error("retention failed", exc_info=error)
 
     def _step(self) -> bool:
         return self._workspace.sweep(self._shared.clock.now_ms(), self._shared.budget())

@@ -188,7 +188,11 @@ class State:
             self.network.apply(change)
         except Exception as error:
             self._discard()
-            get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
+            get_log("workspace").error(
+                "network discarded because it could not be updated",
+                agent_id=self.identity.agent_id,
+                exc_info=error,
+            )
             return
         if change.forgotten:
             # Recalled text may no longer be known; if it is said again, it must be remembered.
@@ -200,9 +204,7 @@ class State:
 
     def _reopened(self) -> None:
         self._discard()
-        get_log("workspace").warning(
-            "store opened anew after a failed commit", agent_id=self.identity.agent_id
-        )
+        get_log("workspace").warning("store reopened after a failed commit", agent_id=self.identity.agent_id)
 
     def _discard(self) -> None:
         """Discard the derived data. The next job rebuilds it."""
