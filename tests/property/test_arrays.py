@@ -166,8 +166,8 @@ def test_texts_match_as_strings_do(
         for slot, text in plain.items()
         if text is not None
     }
-    through = texts.saying(needles, len(plain))
-    each = texts.each_saying(np.array(living, dtype=np.int64), needles)
+    through = texts.matches_all(needles, len(plain))
+    each = texts.matches_each(np.array(living, dtype=np.int64), needles)
     assert {slot: bool(through[slot]) for slot in living} == expected
     assert dict(zip(living, each.tolist(), strict=True)) == expected
     assert not any(through[slot] for slot in plain if slot not in expected)
@@ -182,4 +182,4 @@ def test_what_is_forgotten_leaves_the_buffer() -> None:
     texts.drop(0)
     assert b"secret" not in bytes(texts._buffer)
     assert b"something" not in bytes(texts._buffer)
-    assert not texts.saying([b"secret", b"something"], 2).any()
+    assert not texts.matches_all([b"secret", b"something"], 2).any()

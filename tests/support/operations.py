@@ -232,7 +232,7 @@ async def forget_topic(place: Place, service: Service) -> None:
     """Forget a topic: erase it, compact the store."""
     done = await forget(service, "ann", ForgetCommand(topic="violet ledger"))
     if done.counts.messages and not done.compacted:
-        raise Unavailable("the compaction postponed for the next start", reason="STORE_UNAVAILABLE")
+        raise Unavailable("the compaction waits for the next start", reason="STORE_UNAVAILABLE")
 
 
 async def remember_fact(place: Place, service: Service) -> None:

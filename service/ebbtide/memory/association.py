@@ -117,8 +117,8 @@ def recall(network: Network, cue: Cue, content_of: Callable[[NodeId], str], loca
     followed = _followed(network, cue.relations)
     found = _walk(network, followed, cue.depth)
     matcher = _Matcher(network, found, cue.keywords)
-    left_out = network.focus_slots() if cue.relations else np.zeros(0, dtype=np.int64)
-    results = matcher.first(cue.max_results, left_out)
+    excluded = network.focus_slots() if cue.relations else np.zeros(0, dtype=np.int64)
+    results = matcher.first(cue.max_results, excluded)
     memories = tuple(
         (reached, content_of(reached.node_id))
         for reached in (_reached(network, found, place) for place in results.tolist())
@@ -139,8 +139,8 @@ def _followed(network: Network, relations: Sequence[str]) -> Array | None:
     """Return which relation numbers are followed; None for all."""
     if not relations:
         return None
-    wanted = {fold_relation(name) for name in relations}
-    return np.array([fold_relation(name) in wanted for name in network.relations], dtype=np.bool_)
+    names = {fold_relation(name) for name in relations}
+    return np.array([fold_relation(name) in names for name in network.relations], dtype=np.bool_)
 
 
 def _walk(network: Network, followed: Array | None, depth: int, start: Array | None = None) -> Reach:
@@ -183,9 +183,9 @@ def _hop(
     # 2. Take the greatest label of each target if it improves the target.
     labels = _labels(worths, scratch.label[sources] & NEWEST)
     np.maximum.at(best, targets, labels)
-    won = np.flatnonzero((labels == best[targets]) & (labels > scratch.label[targets]))
+    improved = np.flatnonzero((labels == best[targets]) & (labels > scratch.label[targets]))
     best[targets] = 0
-    targets, worths, labels = targets[won], worths[won], labels[won]
+    targets, worths, labels = targets[improved], worths[improved], labels[improved]
     # 3. Among equal labels, take the greatest strength.
     np.maximum.at(top, targets, worths)
     new = targets[scratch.label[targets] == 0]
@@ -210,12 +210,12 @@ def _steps(
     member[frontier] = False
     sources, targets, strengths = sources[rows], targets[rows], strengths[rows]
     worths = scratch.worth[sources] * strengths
-    may = strengths >= network.parameters.link_break_threshold
-    may &= network.slots["alive"][targets]
-    may &= worths >= scratch.worth[targets] * NEARLY
+    is_step = strengths >= network.parameters.link_break_threshold
+    is_step &= network.slots["alive"][targets]
+    is_step &= worths >= scratch.worth[targets] * NEARLY
     if followed is not None:
-        may &= followed[table["relation"][rows]]
-    kept = np.flatnonzero(may)
+        is_step &= followed[table["relation"][rows]]
+    kept = np.flatnonzero(is_step)
     return sources[kept], targets[kept], worths[kept]
 
 
@@ -237,23 +237,23 @@ class _Matcher:
     def __init__(self, network: Network, found: Reach, keywords: Sequence[str]) -> None:
         self._network = network
         self._found = found
-        self._wanted = [folded(keyword) for keyword in keywords]
+        self._keywords = [folded(keyword) for keyword in keywords]
         self._matching: Array | None = None
         """Matches by slot, after all texts were searched."""
         self._any: bool | None = True if not keywords and len(found.slots) else None
 
-    def first(self, most: int, left_out: Array) -> Array:
-        """Return the first `most` matching positions in order, without the slots in `left_out`."""
+    def first(self, most: int, excluded: Array) -> Array:
+        """Return the first `most` matching positions in order, without the slots in `excluded`."""
         found = self._found
         places = np.arange(len(found.slots))
-        if len(left_out):
-            places = places[~np.isin(found.slots, left_out)]
-        if not self._wanted:
+        if len(excluded):
+            places = places[~np.isin(found.slots, excluded)]
+        if not self._keywords:
             return found.first(places, most)
         matching, tries = places[:0], FIRST_TRY * most
         while len(matching) < most:
             tried = found.first(places, tries) if self._is_worth(tries, len(places)) else places
-            matching = tried[self.says(tried)]
+            matching = tried[self.matches(tried)]
             if len(tried) == len(places):
                 matching = found.first(matching, most)
                 break
@@ -264,25 +264,25 @@ class _Matcher:
 
     def _is_worth(self, tries: int, most: int) -> bool:
         """Whether matching the best `tries` nodes one by one costs less than searching all texts."""
-        return tries < most and self._network.texts.are_few(GROWTH * tries * len(self._wanted))
+        return tries < most and self._network.texts.are_few(GROWTH * tries * len(self._keywords))
 
-    def says(self, places: Array) -> Array:
+    def matches(self, places: Array) -> Array:
         """Return which of these positions match."""
-        if not self._wanted:
+        if not self._keywords:
             return np.ones(len(places), dtype=np.bool_)
         network = self._network
         slots = self._found.slots[places]
         if self._matching is None:
-            if network.texts.are_few(len(places) * len(self._wanted)):
-                return network.texts.each_saying(slots, self._wanted)
-            self._matching = network.texts.saying(self._wanted, network.slots.count)
+            if network.texts.are_few(len(places) * len(self._keywords)):
+                return network.texts.matches_each(slots, self._keywords)
+            self._matching = network.texts.matches_all(self._keywords, network.slots.count)
         matching: Array = self._matching[slots]
         return matching
 
     def matches_any(self) -> bool:
         """Whether any reached node matches."""
         if self._any is None:
-            self._any = bool(self.says(np.arange(len(self._found.slots))).any())
+            self._any = bool(self.matches(np.arange(len(self._found.slots))).any())
         return self._any
 
 
@@ -296,15 +296,15 @@ def _once_known(
 
     The sources are the matching nodes, or all reached nodes if none matches.
     """
-    having = np.flatnonzero(network.slots["dangling_count"][found.slots] > 0)
-    if not len(having):
+    with_dangling = np.flatnonzero(network.slots["dangling_count"][found.slots] > 0)
+    if not len(with_dangling):
         return ()
-    all_tell = not matcher.matches_any()
+    use_all = not matcher.matches_any()
     sentences: dict[str, None] = {}
-    told: set[tuple[int, bool]] = set()
-    for places in _stretches(found.in_order(having)):
-        tellers = places if all_tell else places[matcher.says(places)]
-        for relation, has_han in _first_of_each(network, found.slots[tellers], followed, told):
+    seen: set[tuple[int, bool]] = set()
+    for places in _stretches(found.in_order(with_dangling)):
+        sources_with_links = places if use_all else places[matcher.matches(places)]
+        for relation, has_han in _first_of_each(network, found.slots[sources_with_links], followed, seen):
             sentences.setdefault(word_dangling(network.relations[relation], _LIKE[has_han], locale))
             if len(sentences) == MEMORIES_OF_LOSS:
                 return tuple(sentences)
@@ -324,9 +324,9 @@ def _stretches(places: Array) -> Iterator[Array]:
 
 
 def _first_of_each(
-    network: Network, slots: Array, followed: Array | None, told: set[tuple[int, bool]]
+    network: Network, slots: Array, followed: Array | None, seen: set[tuple[int, bool]]
 ) -> Iterator[tuple[int, bool]]:
-    """Yield each (relation, whether its source contains Han) of dangling links once, in order, and add it to `told`."""
+    """Yield each (relation, whether its source contains Han) of dangling links once, in order, and add it to `seen`."""
     rank = np.zeros(network.slots.count, dtype=np.int32)
     rank[slots] = np.arange(1, len(slots) + 1)
     rows = network.links.of_sources(slots, rank > 0)
@@ -341,11 +341,11 @@ def _first_of_each(
     kinds = table["relation"][rows].astype(np.int64) * 2 + network.slots["has_han"][table["source"][rows]]
     # Find the first source of each kind. Within one source, strength, newness and name decide.
     by_rank = np.argsort(ranks, kind="stable")
-    tellers = np.unique(ranks[by_rank[np.unique(kinds[by_rank], return_index=True)[1]]]) - 1
-    for slot in slots[tellers].tolist():
+    sources_with_links = np.unique(ranks[by_rank[np.unique(kinds[by_rank], return_index=True)[1]]]) - 1
+    for slot in slots[sources_with_links].tolist():
         has_han = bool(network.slots["has_han"][slot])
         for _, name in network.dangling(int(network.slots["id"][slot])):
             kind = (network.relation_number(name), has_han)
-            if kind not in told and (followed is None or followed[kind[0]]):
-                told.add(kind)
+            if kind not in seen and (followed is None or followed[kind[0]]):
+                seen.add(kind)
                 yield kind

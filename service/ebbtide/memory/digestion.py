@@ -64,8 +64,8 @@ def partners(focus: Sequence[NodeId], count: int, focus_limit: int) -> list[list
     """Return the partners of each of `count` new nodes, newest focus first (step 4)."""
     kept = focus[:focus_limit]
     if kept:
-        everyone = [Partner(position, node_id=node_id) for position, node_id in enumerate(kept)]
-        return [everyone] * count
+        all_partners = [Partner(position, node_id=node_id) for position, node_id in enumerate(kept)]
+        return [all_partners] * count
     first_in_focus = max(0, count - focus_limit)
     stand_ins = [
         Partner(position, index=index)

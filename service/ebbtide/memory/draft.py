@@ -57,8 +57,8 @@ class Draft:
     def scan_count(self, node_id: NodeId) -> int:
         """Return how often the node was scanned, including this change."""
         slot = self.network.slot_of(node_id)
-        more = 0 if self._scans is None else int(self._scans[slot])
-        return int(self.network.slots["scan_count"][slot]) + more
+        extra_scans = 0 if self._scans is None else int(self._scans[slot])
+        return int(self.network.slots["scan_count"][slot]) + extra_scans
 
     # --- importance --------------------------------------------------------------------------------
 
@@ -91,8 +91,8 @@ class Draft:
         """Return the scans of these slots in this change."""
         if self._scans is None:
             return np.zeros(len(sources), dtype=np.int32)
-        more: Array = self._scans[sources]
-        return more
+        extra_scans: Array = self._scans[sources]
+        return extra_scans
 
     def _support(self, rows: Array, sources: Array, more_scans: Array) -> Array:
         """Return what each link contributes to its target: its strength if it is live, else 0."""

@@ -415,8 +415,8 @@ class Network:
 
     def _tidy(self) -> None:
         # Slots that a link points at stay, so only nodes forgotten since the last time can be dropped.
-        died = self.slots.count - self.node_count - self.dead_kept
-        if died > max(MIN_DEAD, self.slots.count // 4):
+        newly_dead = self.slots.count - self.node_count - self.dead_kept
+        if newly_dead > max(MIN_DEAD, self.slots.count // 4):
             self._drop_dead()
         elif self.links.wants_merge:
             alive = self.slots["alive"][self.links.rows["source"]]
@@ -427,9 +427,9 @@ class Network:
         """Drop forgotten slots that no link points at, and links of forgotten nodes."""
         table = self.links.rows
         keep = np.flatnonzero(self.slots["alive"][table["source"]])
-        wanted = self.slots["alive"].copy()
-        wanted[table["target"][keep]] = True
-        kept = np.flatnonzero(wanted)
+        needed = self.slots["alive"].copy()
+        needed[table["target"][keep]] = True
+        kept = np.flatnonzero(needed)
         slot_of = np.zeros(self.slots.count, dtype=np.int32)
         slot_of[kept] = np.arange(len(kept))
         self.slots.keep(kept)

@@ -18,7 +18,7 @@ from ebbtide.memory.association import Association
 from ebbtide.memory.columns import Array
 from ebbtide.memory.network import Network
 
-BACK = 0.15
+RESTART = 0.15
 """Probability of returning to the start."""
 
 MIN_MASS_PER_LINK = 3e-4
@@ -37,30 +37,34 @@ def closeness(network: Network, start: Array, shares: Array) -> Association:
     total = float(shares.sum())
     if total <= 0:
         return Association(np.zeros(0, dtype=np.int64), np.zeros(0))
-    slots, whose = np.unique(network.slots_of(start), return_inverse=True)
-    begun = np.bincount(whose, weights=shares / total)
-    waiting, settled = begun.copy(), np.zeros(len(slots))
-    own = BACK * begun
+    slots, start_index = np.unique(network.slots_of(start), return_inverse=True)
+    start_mass = np.bincount(start_index, weights=shares / total)
+    waiting, settled = start_mass.copy(), np.zeros(len(slots))
+    restart_mass = RESTART * start_mass
     for _ in range(MAX_ROUNDS):
         pushing = waiting >= MIN_MASS_PER_LINK * np.maximum(network.links.counts_of(slots), 1)
         if not pushing.any():
             break
-        targets, arrived, is_stuck = _handed_on(network, slots[pushing], waiting[pushing])
-        settled[pushing] += waiting[pushing] * np.where(is_stuck, 1.0, BACK)
+        targets, arrived, has_no_links = _push(network, slots[pushing], waiting[pushing])
+        settled[pushing] += waiting[pushing] * np.where(has_no_links, 1.0, RESTART)
         waiting[pushing] = 0.0
-        slots, (waiting, settled, own) = _widened(slots, np.unique(targets), (waiting, settled, own))
+        slots, (waiting, settled, restart_mass) = _merge_slots(
+            slots, np.unique(targets), (waiting, settled, restart_mass)
+        )
         np.add.at(waiting, np.searchsorted(slots, targets), arrived)
-    return Association(network.slots["id"][slots], np.maximum(settled + BACK * waiting - own, 0.0))
+    return Association(
+        network.slots["id"][slots], np.maximum(settled + RESTART * waiting - restart_mass, 0.0)
+    )
 
 
-def _handed_on(network: Network, slots: Array, held: Array) -> tuple[Array, Array, Array]:
+def _push(network: Network, slots: Array, mass: Array) -> tuple[Array, Array, Array]:
     """Push mass along links. Return the targets, the mass that arrives, and which nodes have no link."""
     sources, targets, strengths = _live_links(network, slots)
     places = np.searchsorted(slots, sources)
     outgoing = np.bincount(places, weights=strengths, minlength=len(slots))
-    is_stuck = outgoing <= 0
-    going = (1 - BACK) * held / np.where(is_stuck, 1.0, outgoing)
-    return targets, going[places] * strengths, is_stuck
+    has_no_links = outgoing <= 0
+    pushed = (1 - RESTART) * mass / np.where(has_no_links, 1.0, outgoing)
+    return targets, pushed[places] * strengths, has_no_links
 
 
 def _live_links(network: Network, slots: Array) -> tuple[Array, Array, Array]:
@@ -76,13 +80,13 @@ def _live_links(network: Network, slots: Array) -> tuple[Array, Array, Array]:
     return sources[live], targets[live], strengths[live]
 
 
-def _widened(slots: Array, others: Array, held: tuple[Array, ...]) -> tuple[Array, list[Array]]:
+def _merge_slots(slots: Array, others: Array, mass: tuple[Array, ...]) -> tuple[Array, list[Array]]:
     """Return the union of two slot arrays, and the values by slot, zero for new ones."""
-    wider = np.union1d(slots, others)
-    places = np.searchsorted(wider, slots)
-    widened = []
-    for values in held:
-        some = np.zeros(len(wider))
-        some[places] = values
-        widened.append(some)
-    return wider, widened
+    merged = np.union1d(slots, others)
+    places = np.searchsorted(merged, slots)
+    results = []
+    for values in mass:
+        values_by_slot = np.zeros(len(merged))
+        values_by_slot[places] = values
+        results.append(values_by_slot)
+    return merged, results

@@ -118,7 +118,7 @@ class FoldedTexts:
         """Whether matching this many nodes one by one costs less than searching the whole buffer."""
         return node_count * BYTES_PER_NODE < len(self._buffer)
 
-    def each_saying(self, slots: Array, wanted: Sequence[bytes]) -> Array:
+    def matches_each(self, slots: Array, words: Sequence[bytes]) -> Array:
         """Return which of these nodes contain any of the words, matched one by one."""
         pieces = self._piece_of_slot["piece"][slots]
         begins = self._pieces["start"][pieces]
@@ -128,18 +128,18 @@ class FoldedTexts:
         )
         found = np.zeros(len(slots), dtype=np.bool_)
         left = np.arange(len(slots))
-        for word in wanted:
+        for word in words:
             # `map` calls `find` without interpreter overhead per node.
             places = map(self._buffer.find, repeat(word), begins[left].tolist(), ends[left].tolist())
-            said = np.fromiter(places, dtype=np.int64, count=len(left)) >= 0
-            found[left[said]] = True
-            left = left[~said]
+            matching = np.fromiter(places, dtype=np.int64, count=len(left)) >= 0
+            found[left[matching]] = True
+            left = left[~matching]
         return found
 
-    def saying(self, wanted: Sequence[bytes], slot_count: int) -> Array:
+    def matches_all(self, words: Sequence[bytes], slot_count: int) -> Array:
         """Return, by slot, which nodes contain any of the words, with one search of the buffer per word."""
         found = np.zeros(slot_count, dtype=np.bool_)
-        for word in wanted:
+        for word in words:
             places = self._places_of(word)
             if places:
                 pieces = np.searchsorted(self._pieces["start"], places, side="right") - 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ebbtide.changes import Change
 from ebbtide.memory import pagerank
 from ebbtide.memory.network import Network
-from ebbtide.memory.pagerank import BACK, MAX_ROUNDS, MIN_MASS_PER_LINK, closeness
+from ebbtide.memory.pagerank import MAX_ROUNDS, MIN_MASS_PER_LINK, RESTART, closeness
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Link, Node
 
@@ -46,12 +46,12 @@ def by_matrix(links: Sequence[Ends], count: int, start: Sequence[int]) -> np.nda
         steps[source - 1, target - 1] = strength
     outgoing = steps.sum(axis=1, keepdims=True)
     steps = np.divide(steps, outgoing, out=np.zeros_like(steps), where=outgoing > 0)
-    ends = np.where(outgoing[:, 0] > 0, BACK, 1.0)
+    ends = np.where(outgoing[:, 0] > 0, RESTART, 1.0)
     at = np.zeros(count)
     np.add.at(at, np.array(start) - 1, 1 / len(start))
-    met = ends * at - BACK * at
+    met = ends * at - RESTART * at
     for _ in range(500):
-        at = (1 - BACK) * at @ steps
+        at = (1 - RESTART) * at @ steps
         met += ends * at
     return met
 

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.ids import NodeId
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
@@ -145,7 +146,7 @@ class PassageMetadata:
 
     def __init__(self) -> None:
         self._known: dict[bytes, int] = {b"": 0}
-        self._held: list[Mapping[str, object]] = [{}]
+        self._values: list[Mapping[str, object]] = [{}]
         self._by_field: dict[tuple[str, bool, object], set[int]] = {}
         self._by_passage = array("q")
         self.nbytes = 0
@@ -154,12 +155,12 @@ class PassageMetadata:
         """Assign the metadata with this key to the next passages. It is read when the key first occurs."""
         number = self._known.get(key)
         if number is None:
-            number = self._known[key] = len(self._held)
-            self._held.append(read())
-            for name, value in self._held[number].items():
+            number = self._known[key] = len(self._values)
+            self._values.append(read())
+            for name, value in self._values[number].items():
                 if isinstance(value, str | int | float):
                     self._by_field.setdefault((name, isinstance(value, bool), value), set()).add(number)
-            self.nbytes += METADATA_ENTRY_BYTES * (1 + len(self._held[number]))
+            self.nbytes += METADATA_ENTRY_BYTES * (1 + len(self._values[number]))
         self._by_passage.extend([number] * passage_count)
         self.nbytes += 8 * passage_count
 
@@ -170,12 +171,12 @@ class PassageMetadata:
 
     def of(self, passage: int) -> Mapping[str, object]:
         """Return the metadata of a passage."""
-        return self._held[self._by_passage[passage]]
+        return self._values[self._by_passage[passage]]
 
-    def matching(self, wanted: Mapping[str, object]) -> NDArray[np.bool_]:
+    def matching(self, values: Mapping[str, object]) -> NDArray[np.bool_]:
         """Return which passages have all of these values. 1 and 1.0 are equal; 1 and true are not."""
-        found = set(range(len(self._held)))
-        for name, value in wanted.items():
+        found = set(range(len(self._values)))
+        for name, value in values.items():
             found &= self._by_field.get((name, isinstance(value, bool), value), set())
         return np.isin(np.array(self._by_passage, dtype=np.int64), list(found))
 
@@ -221,7 +222,7 @@ class Archive:
             return passages_of(text, record.speaker)
         if not record.is_withdrawn:
             return []
-        nodes = [node for node in map(txn.node, self.memories_of(record.number)) if node is not None]
+        nodes = living_nodes(txn, self.memories_of(record.number))
         return passages_from_memories(record, cited_span(record, nodes), nodes)
 
     def add_messages(
@@ -267,14 +268,18 @@ class Archive:
     def replace_withdrawn(self, passages: Mapping[int, Sequence[PassageEntry]]) -> None:
         """Replace the passages of messages whose text was removed, or whose memories have changed."""
         if passages:
-            self._say(passages, is_withdrawn=True)
+            self._replace(passages, is_withdrawn=True)
 
-    def _say(self, said: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool) -> None:
-        entries = {message: [_entry(one) for one in kept] for message, kept in said.items()}
+    def _replace(
+        self, passages_by_message: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool
+    ) -> None:
+        entries = {message: [_entry(one) for one in kept] for message, kept in passages_by_message.items()}
         self.index.retell(entries, is_withdrawn=is_withdrawn)
         self._words = None
         if self.vectors is not None:
-            self.vectors.drop(np.flatnonzero(np.isin(self.index.column("message"), list(said))))
+            self.vectors.drop(
+                np.flatnonzero(np.isin(self.index.column("message"), list(passages_by_message)))
+            )
 
     def add_memories(self, nodes: Iterable[Node]) -> None:
         """Add new memories. Known ones are skipped: ids ascend, and sources do not change here."""
@@ -287,7 +292,7 @@ class Archive:
 
     def replace_text(self, message: int, passages: Sequence[PassageEntry]) -> None:
         """Replace the text of a message; the number of passages stays."""
-        self._say({message: passages}, is_withdrawn=False)
+        self._replace({message: passages}, is_withdrawn=False)
         if not any(passage.word_count for passage in passages):
             self.metadata_of_passages.clear(np.flatnonzero(self.index.column("message") == message).tolist())
 
@@ -302,10 +307,10 @@ class Archive:
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return, for every passage, the highest value among the memories of its message; 0 if none has a value."""
-        given = np.zeros(len(self.index))
+        result = np.zeros(len(self.index))
         pairs = self._sorted_pairs()
         if not len(pairs.nodes) or not len(node_ids):
-            return given
+            return result
         places = np.minimum(np.searchsorted(pairs.known, node_ids), len(pairs.known) - 1)
         is_known = pairs.known[places] == node_ids
         by_node = np.zeros(len(pairs.known))
@@ -315,8 +320,8 @@ class Archive:
         messages = self.index.column("message")
         places = np.minimum(np.searchsorted(cited, messages), len(cited) - 1)
         is_cited = cited[places] == messages
-        given[is_cited] = best[places[is_cited]]
-        return given
+        result[is_cited] = best[places[is_cited]]
+        return result
 
     def best_of_memories(
         self, passages: NDArray[np.int64], worths_of: Callable[[NDArray[np.int64]], NDArray[np.float64]]
@@ -330,9 +335,9 @@ class Archive:
             np.searchsorted(pairs.messages, messages + 1),
         )
         counts = ends - begins
-        whose = np.repeat(np.arange(len(passages)), counts)
-        places = np.arange(len(whose)) + np.repeat(begins - np.cumsum(counts) + counts, counts)
-        np.maximum.at(best, whose, worths_of(pairs.nodes[places]))
+        owners = np.repeat(np.arange(len(passages)), counts)
+        places = np.arange(len(owners)) + np.repeat(begins - np.cumsum(counts) + counts, counts)
+        np.maximum.at(best, owners, worths_of(pairs.nodes[places]))
         return best
 
     def with_living_memories(

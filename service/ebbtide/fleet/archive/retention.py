@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import passages_from_memories, spans_of
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text
 from ebbtide.ids import NodeId
 from ebbtide.records import BatchState, MessageRecord, Node, PassageEntry
 from ebbtide.store.port import ReadTransaction, Store, WriteTransaction
@@ -41,10 +42,10 @@ def remove_texts(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence
     """Remove the texts of messages. `nodes` are all living memories made from these messages."""
     updates: PassageUpdates = {}
     for number in messages:
-        record = txn.message(number)
-        text = None if record is None else txn.message_text(record)
-        if record is None or text is None:
+        found = message_with_text(txn, number)
+        if found is None:
             continue
+        record, text = found
         updates[number] = passages_from_memories(record, spans_of(text), nodes)
         txn.withdraw(record, updates[number])
     if updates:
@@ -57,7 +58,7 @@ def citing(txn: ReadTransaction, change: Change) -> set[int]:
     if not txn.holds_withdrawn():
         return set()
     ids = [*change.forgotten, *change.deleted, *(node.id for node in change.nodes)]
-    before = [node for node in map(txn.node, ids) if node is not None]
+    before = living_nodes(txn, ids)
     cited = {source.message for node in (*before, *change.nodes) for source in node.sources}
     records = (txn.message(number) for number in cited)
     return {record.number for record in records if record is not None and record.is_withdrawn}
@@ -76,7 +77,7 @@ def refresh_passages(txn: WriteTransaction, messages: Iterable[int], change: Cha
             is_complete = False
             continue
         ids = {node_id for entry in kept for node_id in entry.told_by} | {node.id for node in change.nodes}
-        nodes = [node for node in map(txn.node, sorted(ids)) if node is not None]
+        nodes = living_nodes(txn, sorted(ids))
         updates[number] = passages_from_memories(
             record, ((entry.begin, entry.length) for entry in kept), nodes
         )
@@ -157,8 +158,7 @@ class Sweep:
         left = list(self._due)
         while left and len(updates) < MAX_TEXTS_PER_STEP and not (updates and is_time_up()):
             number = left.pop(0)
-            nodes = [node for node in map(txn.node, self._memories[number]) if node is not None]
-            updates |= remove_texts(txn, [number], nodes)
+            updates |= remove_texts(txn, [number], living_nodes(txn, self._memories[number]))
         return updates, left
 
     def _note_progress(self, store: Store) -> None:

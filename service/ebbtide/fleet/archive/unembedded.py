@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.fleet.archive.archive import content_of
+from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 from ebbtide.retrieval.passages import cut, spoken
 from ebbtide.store.port import ReadTransaction, WriteTransaction
@@ -120,7 +121,7 @@ def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry
     text = txn.message_text(record)
     if text is None:
         for entry in kept or ():
-            said = content_of(node for node in map(txn.node, entry.told_by) if node is not None)
+            said = content_of(living_nodes(txn, entry.told_by))
             yield spoken(said, record.speaker) if said else ""
         return
     spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]

@@ -158,10 +158,12 @@ class Passes:
         left = SCANS_PER_COMMIT
         # Called before the first visits too, because that starts the time; the first visits always run.
         while visits.left and left > 0 and not missing and not (is_time_up() and left < SCANS_PER_COMMIT):
-            gone_before = len(draft.change.forgotten)
+            forgotten_before = len(draft.change.forgotten)
             visited, missing = compression.visit(draft, visits.next(min(visits.size, left)), state, settle)
             # Forgetting one node costs as much as a hundred other visits, so the time must be checked.
-            visits.advance(visited, undisturbed=not missing and len(draft.change.forgotten) == gone_before)
+            visits.advance(
+                visited, undisturbed=not missing and len(draft.change.forgotten) == forgotten_before
+            )
             left -= visited
         if not visits.left:
             compression.end_pass(draft, state, owed)
@@ -171,19 +173,19 @@ class Passes:
         self._visits = visits if visits.left else None
         if missing is None:
             return PassStep(is_idle=False)
-        wanted = [missing] if most_tasks == 1 else self._wanted_soon(visits, state, most_tasks)
-        return PassStep(is_idle=False, tasks=self._shortening_tasks(wanted))
+        needed = [missing] if most_tasks == 1 else self._texts_needed_soon(visits, state, most_tasks)
+        return PassStep(is_idle=False, tasks=self._shortening_tasks(needed))
 
-    def _wanted_soon(self, visits: Visits, state: PassState, most: int) -> list[Shortening]:
+    def _texts_needed_soon(self, visits: Visits, state: PassState, most: int) -> list[Shortening]:
         """Return the texts that the pass will probably need next, found with a draft that is not committed."""
-        wanted: list[Shortening] = []
+        needed: list[Shortening] = []
 
         def note(shortening: Shortening) -> bool:
-            wanted.append(shortening)
-            return len(wanted) < most
+            needed.append(shortening)
+            return len(needed) < most
 
         compression.visit(Draft(self._state.network), visits.next(SEEN_AHEAD), state, note)
-        return wanted
+        return needed
 
     def _begin_pass(self, number: int) -> PassState:
         """Begin a pass. It is committed with its first visits unless limits were lowered."""

@@ -7,7 +7,6 @@ the memory by its new words only, and shortening starts from the new text. Links
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,8 +15,9 @@ from ebbtide.changes import Change
 from ebbtide.errors import NotFound
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
-from ebbtide.fleet.deletion.deletion import RewrittenMessage, blank_sources, prove_going
+from ebbtide.fleet.deletion.deletion import blank_sources, prove_going
 from ebbtide.fleet.deletion.proofs import Proofs
+from ebbtide.fleet.state.agent_state import Amendment
 from ebbtide.ids import NodeId, node_text_id
 from ebbtide.records import MessageRecord, Node, PassageEntry, PersonalSpan, Source
 from ebbtide.store.layout import text_key
@@ -45,35 +45,22 @@ class OwnSource:
     record: MessageRecord
     passages: list[PassageEntry]
     metadata: str
-    rewritten: list[RewrittenMessage]
+    rewritten: PassageUpdates
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected(Amendment):
     """A corrected memory."""
 
     node: Node
     own: OwnSource | None
-    passage_updates: PassageUpdates | None
-    """New passages of messages without text."""
     proofs: tuple[bytes, ...]
     """Keyed hashes of the previous texts, if the content changed."""
 
-    @property
-    def change(self) -> Change:
-        """The change to apply to the network."""
-        return Change(nodes=[self.node])
-
-    @property
-    def erased_messages(self) -> Sequence[int]:
-        """Empty: a correction erases no message."""
-        return ()
-
     def update_archive(self, archive: Archive) -> None:
         """Apply the correction to the archive."""
+        Amendment.update_archive(self, archive)
         if self.own is not None:
-            for one in self.own.rewritten:
-                archive.replace_text(one.message, one.passages)
             record, metadata = self.own.record, self.own.metadata
             archive.add_messages(
                 [record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"}
@@ -94,36 +81,45 @@ def living(txn: ReadTransaction, node_id: NodeId) -> Node:
     return node
 
 
-def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
+def correct(txn: WriteTransaction, correction: Correction) -> Corrected:
     """Apply a correction."""
-    before = living(txn, wanted.node_id)
+    before = living(txn, correction.node_id)
     node = before
-    if wanted.content is not None:
-        prefix = kept_prefix(before, wanted.content)
-        node = msgspec.structs.replace(node, content=wanted.content, phrase=wanted.phrase, prefix=prefix)
-    if wanted.keywords is not None:
-        node = msgspec.structs.replace(node, keywords=wanted.keywords)
+    if correction.content is not None:
+        prefix = kept_prefix(before, correction.content)
+        node = msgspec.structs.replace(
+            node, content=correction.content, phrase=correction.phrase, prefix=prefix
+        )
+    if correction.keywords is not None:
+        node = msgspec.structs.replace(node, keywords=correction.keywords)
     own, proofs = None, Proofs(txn.make_proof_key())
-    if wanted.content is not None:
+    if correction.content is not None:
         prove_going(txn, before, proofs)
-    if wanted.content is not None or wanted.metadata is not None:
-        node, own = _with_own_source(txn, before, node, wanted)
+    if correction.content is not None or correction.metadata is not None:
+        node, own = _with_own_source(txn, before, node, correction)
     change = Change(nodes=[node])
     without_text = citing(txn, change)
     txn.apply(change)
     txn.note_leftovers()
-    return Corrected(node, own, refresh_passages(txn, without_text, change), tuple(proofs.found))
+    return Corrected(
+        change=change,
+        rewritten={} if own is None else own.rewritten,
+        passage_updates=refresh_passages(txn, without_text, change),
+        node=node,
+        own=own,
+        proofs=tuple(proofs.found),
+    )
 
 
 def _with_own_source(
-    txn: WriteTransaction, before: Node, node: Node, wanted: Correction
+    txn: WriteTransaction, before: Node, node: Node, correction: Correction
 ) -> tuple[Node, OwnSource]:
-    told = wanted.content or txn.first_content(before) or before.content
-    text, first = told.removeprefix(node.prefix), _first_record(txn, before)
-    metadata = wanted.metadata
+    content = correction.content or txn.first_content(before) or before.content
+    text, first = content.removeprefix(node.prefix), _first_record(txn, before)
+    metadata = correction.metadata
     if metadata is None:
-        held = txn.metadata(first)
-        metadata = msgspec.json.encode(held).decode() if held else ""
+        stored = txn.metadata(first)
+        metadata = msgspec.json.encode(stored).decode() if stored else ""
     rewritten, _ = blank_sources(txn, before)
     record = msgspec.structs.replace(
         first,
@@ -131,7 +127,7 @@ def _with_own_source(
         # No caller sent this message; the id stays with the original.
         caller_id="",
         text_key=text_key(text),
-        personal=wanted.personal,
+        personal=correction.personal,
         metadata_key=txn.put_chunk(metadata) if metadata else b"",
     )
     passages = passages_of(text, record.speaker)

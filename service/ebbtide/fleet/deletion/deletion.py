@@ -19,22 +19,16 @@ import msgspec
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of, passages_of
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, is_digested, refresh_passages
 from ebbtide.fleet.deletion.proofs import Proofs
+from ebbtide.fleet.state.agent_state import Amendment
 from ebbtide.ids import NodeId
 from ebbtide.records import Node, PassageEntry
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import ReadTransaction, WriteTransaction
 
 Span = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class RewrittenMessage:
-    """The new passages of an overwritten message."""
-
-    message: int
-    passages: list[PassageEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +59,18 @@ Outcome = Deleted | Undigested | None
 """The outcome of one deletion; None if the target did not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion(Amendment):
     """The result of deleting the first of the requested memories and messages."""
 
-    change: Change
     outcomes: list[Outcome]
-    rewritten: list[RewrittenMessage]
-    passage_updates: PassageUpdates | None
-    """New passages of messages without text."""
-    erased_messages: list[int]
-    """Messages of which everything uncited was removed."""
     proofs: tuple[bytes, ...]
     """Keyed hashes of the removed texts."""
-
-    def update_archive(self, archive: Archive) -> None:
-        """Apply the deletion to the archive."""
-        for one in self.rewritten:
-            archive.replace_text(one.message, one.passages)
 
 
 def delete_memories(
     txn: WriteTransaction,
-    wanted: Sequence[NodeId | UncitedText],
+    targets: Sequence[NodeId | UncitedText],
     archive: Archive | None = None,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
@@ -96,19 +79,19 @@ def delete_memories(
     `archive` maps messages to memories and is required for messages.
     """
     outcomes: list[Outcome] = []
-    rewritten: list[RewrittenMessage] = []
-    gone: list[NodeId] = []
+    rewritten: PassageUpdates = {}
+    deleted_ids: list[NodeId] = []
     erased_messages: list[int] = []
     without_text: set[int] = set()
     proofs = Proofs(txn.make_proof_key())
-    for one in wanted:
+    for one in targets:
         if outcomes and is_time_up():
             break
         if isinstance(one, UncitedText):
             assert archive is not None, "who names a message brings the archive"
             messages, outcome = _withdraw_uncited(txn, one.message, archive, proofs)
             outcomes.append(outcome)
-            rewritten += messages
+            rewritten |= messages
             erased_messages += [one.message] if isinstance(outcome, Deleted) else []
             continue
         node_id, node = one, txn.node(one)
@@ -120,35 +103,39 @@ def delete_memories(
         messages, byte_count = blank_sources(txn, node)
         outcomes.append(Deleted(node_id, txn.link_count_at(node_id), byte_count))
         txn.apply(Change(deleted=[node_id]))
-        rewritten += messages
-        gone.append(node_id)
-    if gone or rewritten:
+        rewritten |= messages
+        deleted_ids.append(node_id)
+    if deleted_ids or rewritten:
         txn.note_leftovers()
-    focus = tuple(node_id for node_id in txn.focus() if node_id not in gone)
+    focus = tuple(node_id for node_id in txn.focus() if node_id not in deleted_ids)
     if focus != txn.focus():
         txn.apply(Change(focus=focus))
-    change = Change(deleted=gone, focus=focus)
-    passage_updates = refresh_passages(txn, without_text, change)
-    return Deletion(change, outcomes, rewritten, passage_updates, erased_messages, tuple(proofs.found))
+    change = Change(deleted=deleted_ids, focus=focus)
+    return Deletion(
+        change=change,
+        rewritten=rewritten,
+        passage_updates=refresh_passages(txn, without_text, change),
+        erased_messages=erased_messages,
+        outcomes=outcomes,
+        proofs=tuple(proofs.found),
+    )
 
 
 def prove_going(txn: WriteTransaction, node: Node, proofs: Proofs) -> None:
     """Hash the texts that a deletion removes, before they are removed."""
     proofs.add_memory(txn, node)
     for message, spans in own_words(txn, node).items():
-        record = txn.message(message)
-        text = None if record is None else txn.message_text(record)
-        if text is not None:
-            proofs.add_stretches(text, spans)
+        proofs.add_stretches(text_of(txn, message), spans)
 
 
-def blank_sources(txn: WriteTransaction, node: Node) -> tuple[list[RewrittenMessage], int]:
+def blank_sources(txn: WriteTransaction, node: Node) -> tuple[PassageUpdates, int]:
     """Overwrite the sources of a memory. Return the overwritten messages and the number of bytes."""
-    rewritten, byte_count = [], 0
+    rewritten: PassageUpdates = {}
+    byte_count = 0
     for message, spans in own_words(txn, node).items():
-        one = blanked(txn, message, spans)
-        if one is not None:
-            rewritten.append(one)
+        passages = blanked(txn, message, spans)
+        if passages is not None:
+            rewritten[message] = passages
             byte_count += sum(end - begin for begin, end in spans)
     return rewritten, byte_count
 
@@ -161,13 +148,13 @@ class BatchSources:
         self._cited: dict[int, list[Span]] = {}
 
     def cited(
-        self, txn: ReadTransaction, node: Node, going: Collection[NodeId]
+        self, txn: ReadTransaction, node: Node, deleting: Collection[NodeId]
     ) -> Mapping[int, Sequence[Span]]:
         """Return, by message, the sorted spans cited by memories of the node's batch that are not being deleted."""
         if node.batch != self._batch:
             cited: dict[int, list[Span]] = {}
             for mate in txn.batch_mates(node):
-                for source in mate.sources if mate.id not in going else ():
+                for source in mate.sources if mate.id not in deleting else ():
                     cited.setdefault(source.message, []).append(
                         (source.offset, source.offset + source.length)
                     )
@@ -178,7 +165,7 @@ class BatchSources:
 def own_words(
     txn: ReadTransaction,
     node: Node,
-    going: Collection[NodeId] = frozenset(),
+    deleting: Collection[NodeId] = frozenset(),
     batch_sources: BatchSources | None = None,
 ) -> dict[int, list[Span]]:
     """Return, by message, the spans that no other memory cites, ignoring memories that are also being deleted.
@@ -186,8 +173,8 @@ def own_words(
     `batch_sources` may be reused from one deleted memory to the next.
     """
     # A memory that is not being deleted must be excluded from its own batch each time.
-    shared = batch_sources if batch_sources is not None and node.id in going else BatchSources()
-    cited = shared.cited(txn, node, going)
+    shared = batch_sources if batch_sources is not None and node.id in deleting else BatchSources()
+    cited = shared.cited(txn, node, deleting)
     messages = dict.fromkeys(source.message for source in node.sources)
     found = {one: list(outside(_cited([node], one), cited.get(one, ()))) for one in messages}
     return {message: spans for message, spans in found.items() if spans}
@@ -195,22 +182,22 @@ def own_words(
 
 def _withdraw_uncited(
     txn: WriteTransaction, message: int, archive: Archive, proofs: Proofs
-) -> tuple[list[RewrittenMessage], Outcome]:
+) -> tuple[PassageUpdates, Outcome]:
     """Overwrite what no living memory cites in a message. Return the overwritten message and the outcome."""
-    record = txn.message(message)
-    text = None if record is None else txn.message_text(record)
-    if record is None or text is None:
-        return [], None
+    found = message_with_text(txn, message)
+    if found is None:
+        return {}, None
+    record, text = found
     if not is_digested(txn, record, {}):
-        return [], Undigested(record.batch)
-    living = [node for node in map(txn.node, archive.memories_of(message)) if node is not None]
+        return {}, Undigested(record.batch)
+    living = living_nodes(txn, archive.memories_of(message))
     raw = text.encode()
     uncited = outside([(0, len(raw))], _cited(living, message))
     counted = {(begin, end): text_bytes(raw[begin:end].decode()) for begin, end in uncited}
     spans = [span for span, byte_count in counted.items() if byte_count]
     proofs.add_stretches(text, spans)
-    one = blanked(txn, message, spans) if spans else None
-    return ([], None) if one is None else ([one], Deleted(None, 0, sum(counted.values())))
+    passages = blanked(txn, message, spans) if spans else None
+    return ({}, None) if passages is None else ({message: passages}, Deleted(None, 0, sum(counted.values())))
 
 
 def without(text: str, spans: Iterable[Span]) -> str:
@@ -249,12 +236,12 @@ def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
             yield place, end
 
 
-def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> RewrittenMessage | None:
-    """Overwrite byte spans of a message with spaces. Return None if its text is gone."""
-    record = txn.message(message)
-    old = None if record is None else txn.message_text(record)
-    if record is None or old is None:
+def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> list[PassageEntry] | None:
+    """Overwrite byte spans of a message with spaces. Return its new passages; None if its text is gone."""
+    found = message_with_text(txn, message)
+    if found is None:
         return None
+    record, old = found
     text = without(old, spans)
     raw = text.encode()
     kept = txn.passages_of(message) or passages_of(old, record.speaker)
@@ -266,7 +253,7 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> Rewri
         record, text_key=text_key(text), metadata_key=metadata_key, personal=personal
     )
     txn.put_message(now, text, passages)
-    return RewrittenMessage(message, passages)
+    return passages
 
 
 def _moved(kept: Iterable[PassageEntry], old: str, raw: bytes, speaker: str) -> Iterator[PassageEntry]:

@@ -20,11 +20,13 @@ from itertools import islice
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
-from ebbtide.fleet.deletion.deletion import BatchSources, RewrittenMessage, blanked, own_words, text_bytes
+from ebbtide.fleet.deletion.deletion import BatchSources, blanked, own_words, text_bytes
 from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, without_names
 from ebbtide.fleet.deletion.selection import SelectionSearch, Span
+from ebbtide.fleet.state.agent_state import Amendment
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.records import Link, MessageRecord, Node
@@ -58,30 +60,20 @@ class Tally:
         self.relation_count += other.relation_count
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureStep:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureStep(Amendment):
     """What one step erased, the updates to apply, and what is left to do."""
 
-    change: Change
-    passage_updates: PassageUpdates | None
-    rewritten: list[RewrittenMessage]
     tombstones: PassageUpdates
     tally: Tally
     record: AuditRecord | None
     text_proofs: dict[int, bytes]
-    messages_left: Sequence[int]
-    nodes_left: Sequence[NodeId]
-    links_left: Sequence[Link]
-
-    @property
-    def erased_messages(self) -> list[int]:
-        """The messages that lost all or part of their text."""
-        return sorted({*self.tombstones, *(one.message for one in self.rewritten)})
+    left: tuple[Sequence[int], Sequence[NodeId], Sequence[Link]]
+    """Messages, nodes and links still to erase."""
 
     def update_archive(self, archive: Archive) -> None:
         """Apply the step to the archive."""
-        for one in self.rewritten:
-            archive.replace_text(one.message, one.passages)
+        Amendment.update_archive(self, archive)
         archive.replace_withdrawn(self.tombstones)
 
 
@@ -130,7 +122,7 @@ class Erasure:
 
     def committed(self, step: ErasureStep) -> None:
         """Advance after a committed step."""
-        self.messages, self.nodes, self.links = step.messages_left, step.nodes_left, step.links_left
+        self.messages, self.nodes, self.links = step.left
         self.text_proofs |= step.text_proofs
 
 
@@ -144,9 +136,9 @@ class _Step:
     proofs_before: Mapping[int, bytes]
     text_proofs: dict[int, bytes] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
-    rewritten: dict[int, RewrittenMessage] = field(default_factory=dict)
+    rewritten: PassageUpdates = field(default_factory=dict)
     tombstones: PassageUpdates = field(default_factory=dict)
-    gone: list[NodeId] = field(default_factory=list)
+    deleted_ids: list[NodeId] = field(default_factory=list)
     without_text: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
     since: dict[int, list[Node]] | None = None
@@ -189,11 +181,12 @@ class _Step:
 
     def _read_text(self, number: int) -> str | None:
         """Return the text of a message. On the first call, note the proof of the complete text."""
-        record = self.txn.message(number)
-        text = None if record is None else self.txn.message_text(record)
-        if text is not None and number not in self.proofs_before and number not in self.text_proofs:
-            self.text_proofs[number] = proof_of(self.proofs.key, text)
-        return text
+        found = message_with_text(self.txn, number)
+        if found is None:
+            return None
+        if number not in self.proofs_before and number not in self.text_proofs:
+            self.text_proofs[number] = proof_of(self.proofs.key, found[1])
+        return found[1]
 
     def _blank(self, number: int, spans: Sequence[Span]) -> None:
         text = self._read_text(number)
@@ -204,14 +197,18 @@ class _Step:
     def _overwrite(self) -> None:
         """Overwrite the erased parts of messages that stay."""
         for number, spans in self.blank_spans.items():
+            before = text_of(self.txn, number)
+            passages = blanked(self.txn, number, spans)
+            if passages is None:
+                continue
             record = self.txn.message(number)
-            text = None if record is None else self.txn.message_text(record)
-            one = None if text is None else blanked(self.txn, number, spans)
-            if text is not None and one is not None:
-                record = self.txn.message(number)
-                assert record is not None, "what was rewritten is there"
-                self.tally.byte_count += text_bytes(text) - text_bytes(self.txn.message_text(record) or "")
-                self._rewrote(one, record)
+            assert record is not None, "a message that was overwritten exists"
+            after = self.txn.message_text(record) or ""
+            self.tally.byte_count += text_bytes(before) - text_bytes(after)
+            self.rewritten[number] = passages
+            self.batches.add(record.batch)
+            if not after.strip():
+                self._bury(record)
 
     def node(self, node_id: NodeId) -> None:
         """Erase a memory with its sources."""
@@ -226,9 +223,8 @@ class _Step:
             for node in self.txn.nodes(self.search.next_node_id):
                 for number in self.search.erased_sources(node):
                     self.since.setdefault(number, []).append(node)
-        known = map(self.txn.node, self.search.citing.get(message, ()))
-        made_since = (self.txn.node(node.id) for node in self.since.get(message, ()))
-        return [node for node in (*known, *made_since) if node is not None]
+        made_since = (node.id for node in self.since.get(message, ()))
+        return living_nodes(self.txn, [*self.search.citing.get(message, ()), *made_since])
 
     def _take(self, node: Node) -> None:
         txn = self.txn
@@ -240,13 +236,7 @@ class _Step:
         self.tally.link_count += txn.link_count_at(node.id)
         self.tally.node_count += 1
         txn.apply(Change(deleted=[node.id]))
-        self.gone.append(node.id)
-
-    def _rewrote(self, one: RewrittenMessage, record: MessageRecord) -> None:
-        self.rewritten[one.message] = one
-        self.batches.add(record.batch)
-        if not (self.txn.message_text(record) or "").strip():
-            self._bury(record)
+        self.deleted_ids.append(node.id)
 
     def _bury(self, record: MessageRecord) -> None:
         """Replace a message by a tombstone."""
@@ -271,8 +261,8 @@ class _Step:
         """Complete the step: overwrite texts, update links, focus, batches and passages, and write the audit record."""
         txn, tally = self.txn, self.tally
         self._overwrite()
-        focus = tuple(node_id for node_id in txn.focus() if node_id not in self.gone)
-        change = Change(deleted=self.gone, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
+        focus = tuple(node_id for node_id in txn.focus() if node_id not in self.deleted_ids)
+        change = Change(deleted=self.deleted_ids, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
         txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))
         tally.relation_count = len(renamed.unnamed)
         self._settle_batches()
@@ -293,9 +283,16 @@ class _Step:
             assert identity is not None, "an open store has its identity"
             record = txn.record(whole, identity.agent_id)
             txn.set_compaction_due()
-        rewritten = list(self.rewritten.values())
         return ErasureStep(
-            change, passage_updates, rewritten, self.tombstones, tally, record, self.text_proofs, *left
+            change=change,
+            rewritten=self.rewritten,
+            passage_updates=passage_updates,
+            erased_messages=sorted(self.tombstones.keys() | self.rewritten.keys()),
+            tombstones=self.tombstones,
+            tally=tally,
+            record=record,
+            text_proofs=self.text_proofs,
+            left=left,
         )
 
     def _settle_batches(self) -> None:

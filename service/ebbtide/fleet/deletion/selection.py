@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
 from ebbtide.fleet.deletion.deletion import BatchSources, own_words, text_bytes, without
 from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
@@ -240,17 +241,15 @@ class SelectionSearch:
             for number, spans in (
                 own_words(txn, node, self.nodes, batch_sources).items() if node is not None else ()
             ):
-                record = txn.message(number)
-                text = None if record is None else txn.message_text(record)
-                if text is not None and number not in self.whole:
-                    self._mark(number, text, spans)
+                found = message_with_text(txn, number)
+                if found is not None and number not in self.whole:
+                    self._mark(number, found[1], spans)
             yield node_id
 
     def _count_bytes(self, txn: ReadTransaction) -> Iterator[int]:
         """Count the erased bytes of each message once."""
         for number in sorted(one for one in self.whole.keys() | self._marked.keys() if one >= self._begin):
-            record = txn.message(number)
-            text = (None if record is None else txn.message_text(record)) or ""
+            text = text_of(txn, number)
             left = "" if number in self.whole else without(text, self._marked[number])
             byte_count = text_bytes(text) - text_bytes(left)
             self.byte_count += byte_count
@@ -271,8 +270,7 @@ class SelectionSearch:
 
     def _corrected_nodes(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
         said = range(batch.first_message, batch.first_message + batch.message_count)
-        living = [node for node in map(txn.node, batch.node_ids) if node is not None]
-        for node in living:
+        for node in living_nodes(txn, batch.node_ids):
             if node.id not in self.nodes and all(source.message not in said for source in node.sources):
                 yield node.id
 
@@ -365,8 +363,8 @@ class SelectionSearch:
     def _is_named_by_batch(self, txn: ReadTransaction, number: int, topic: Topic) -> bool:
         if number not in self._named_batches:
             batch = txn.batch(number)
-            told = () if batch is None else (batch.metadata, batch.idempotency_key, batch.last_error)
-            self._named_batches[number] = any(map(topic.is_named_in, told))
+            texts = () if batch is None else (batch.metadata, batch.idempotency_key, batch.last_error)
+            self._named_batches[number] = any(map(topic.is_named_in, texts))
         return self._named_batches[number]
 
     def _nodes_elsewhere(self, txn: ReadTransaction) -> Iterator[int]:
@@ -406,6 +404,6 @@ def words_in(value: object) -> Iterator[str]:
 def _sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text that are long enough to identify it."""
     for sentence in sentences_of(text):
-        told = sentence.strip()
-        if len(told.encode()) >= MIN_SENTENCE_BYTES:
-            yield told
+        sentence_text = sentence.strip()
+        if len(sentence_text.encode()) >= MIN_SENTENCE_BYTES:
+            yield sentence_text

@@ -24,13 +24,13 @@ STRIDE = 1024
 class ByteOffsets:
     """Converts code point offsets in messages to byte offsets. Encodes each text once, not once per segment."""
 
-    def __init__(self, heard: Sequence[Utterance]) -> None:
-        self._heard = heard
+    def __init__(self, utterances: Sequence[Utterance]) -> None:
+        self._utterances = utterances
         self._known: dict[int, list[int]] = {}
 
     def at(self, message: int, place: int) -> int:
         """Return the UTF-8 byte offset of a code point offset in a message."""
-        text = self._heard[message].text
+        text = self._utterances[message].text
         if text.isascii():
             return place
         if message not in self._known:
@@ -59,11 +59,11 @@ def utterances(task: DigestTask, indices: Sequence[int], parameters: AgentParame
     ]
 
 
-def placed_start(segment: Segment, heard: Sequence[Utterance]) -> int | None:
+def placed_start(segment: Segment, utterances: Sequence[Utterance]) -> int | None:
     """Return the code point offset at which the segment occurs verbatim in its only message; None if it does not."""
     if len(segment.messages) != 1:
         return None
-    text = heard[segment.messages[0]].text
+    text = utterances[segment.messages[0]].text
     start = segment.start
     if start is not None and text[start : start + len(segment.text)] == segment.text:
         return start
@@ -71,28 +71,28 @@ def placed_start(segment: Segment, heard: Sequence[Utterance]) -> int | None:
     return None if found < 0 else found
 
 
-def label_of(segment: Segment, heard: Sequence[Utterance]) -> str:
+def label_of(segment: Segment, utterances: Sequence[Utterance]) -> str:
     """Return the speaker's label that all messages of a segment share; else an empty string."""
-    labels = {heard[index].prefix for index in segment.messages}
+    labels = {utterances[index].prefix for index in segment.messages}
     return labels.pop() if len(labels) == 1 else ""
 
 
 def memory_of(
     segment: Segment,
     processed: Processed,
-    heard: Sequence[Utterance],
+    utterances: Sequence[Utterance],
     records: Sequence[MessageRecord],
     offsets: ByteOffsets,
 ) -> Draftable:
-    """Return the memory of a processed segment. `records` and `offsets` belong to `heard`."""
-    prefix = label_of(segment, heard)
-    start = placed_start(segment, heard)
+    """Return the memory of a processed segment. `records` and `offsets` belong to `utterances`."""
+    prefix = label_of(segment, utterances)
+    start = placed_start(segment, utterances)
     first = records[segment.messages[0]]
     if start is None:
-        sources = tuple(_whole_source(records[i], heard[i].text) for i in sorted(set(segment.messages)))
+        sources = tuple(_whole_source(records[i], utterances[i].text) for i in sorted(set(segment.messages)))
     else:
-        begin = offsets.at(segment.messages[0], start)
-        sources = (Source(first.number, begin, len(segment.text.encode())),)
+        byte_begin = offsets.at(segment.messages[0], start)
+        sources = (Source(first.number, byte_begin, len(segment.text.encode())),)
     is_verbatim = start is not None and processed.content == prefix + segment.text
     if not processed.content.startswith(prefix):
         prefix = ""

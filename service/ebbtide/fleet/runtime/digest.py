@@ -23,6 +23,7 @@ from functools import partial
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, Draftable, Retention
 from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, label_of, memory_of, utterances
+from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
 from ebbtide.fleet.runtime.notifier import Notifier
 from ebbtide.fleet.runtime.shared import SharedResources
@@ -39,7 +40,7 @@ from ebbtide.language.port import (
 )
 from ebbtide.memory.digestion import partners
 from ebbtide.records import Batch
-from ebbtide.telemetry import get_log, loggable, span
+from ebbtide.telemetry import loggable, span
 
 SMOOTHING = 0.3
 """Weight of the latest digest in the moving average of digest times."""
@@ -67,12 +68,16 @@ class Progress:
     named_count: int = 0
 
 
-class Digest:
+class Digest(BackgroundTask):
     """Digests one agent's inbox until it is cancelled."""
+
+    NO_MODEL = NO_SERVER
 
     def __init__(
         self, workspace: Workspace, mailbox: Mailbox, shared: SharedResources, on_digested: Callable[[], None]
     ) -> None:
+        self._agent_id = workspace.identity.agent_id
+        super().__init__("digest", self._agent_id, shared.model_client.patience)
         self._workspace = workspace
         self._mailbox = mailbox
         self._model_client = shared.model_client
@@ -81,21 +86,13 @@ class Digest:
         self._policy = shared.digest_policy
         self._on_digested = on_digested
         self._progress: Progress | None = None
-        self._arrived = asyncio.Event()
-        self._failures = 0
         self._oldest_ms: int | None = None
-        self._log = get_log("digest").bind(agent_id=workspace.identity.agent_id)
-        self._agent_id = workspace.identity.agent_id
         self.origins: dict[int, str] = {}
         """Trace context of the request that brought a batch, by batch number."""
         self.current_batch: int | None = None
         """Number of the batch being digested."""
         self.recent_s = 0.0
         """Moving average of digest times."""
-        self.is_held_up = False
-        """Whether the digest pauses after a failure, so that waiting for it is pointless."""
-        self.held_up_by = ""
-        """The failure; empty while the digest runs."""
         self.progressed = Notifier()
         """Notified when a batch is digested, deferred or parked."""
 
@@ -111,44 +108,13 @@ class Digest:
         if origin and len(self.origins) < MAX_ORIGINS:
             self.origins[number] = origin
 
-    def notice(self) -> None:
-        """Look for work: a batch has arrived or may continue."""
-        self._arrived.set()
-
-    async def run(self) -> None:
-        """Digest until cancelled."""
-        while True:
-            try:
-                await self._once()
-                self._reset_failures()
-            except ModelUnavailable as error:
-                await self._pause(error.retry_after_s, NO_SERVER, str(error))
-            except EbbtideError as error:
-                # For example a full disk. The batch stays at the head.
-                await self._pause(error.retry_after_s, "the store refused", error.reason)
-            except Exception as error:
-                # A bug must not end the digest: waiting batches would wait for ever.
-                self._log.error("digest failed", exc_info=error)
-                await self._pause(None, "a fault of ours", type(error).__name__)
-
-    def _reset_failures(self) -> None:
-        self._failures = 0
-        self.is_held_up = False
-        self.held_up_by = ""
-
-    async def _pause(self, pause_s: float | None, why: str, detail: str) -> None:
-        self._failures += 1
-        self.is_held_up = True
-        self.held_up_by = why
+    def _on_pause(self, why: str, detail: str) -> None:
         self.current_batch = None
-        pause_s = pause_s or self._model_client.patience.pause_s(self._failures)
-        self._log.warning("digest paused", why=why, detail=detail, pause_s=pause_s)
         self.progressed.notify()
-        await asyncio.sleep(pause_s)
 
     async def _once(self) -> None:
         self._arrived.clear()
-        longest_ms = round(self._model_client.patience.cap_s * 1000)
+        longest_ms = round(self._patience.cap_s * 1000)
         task = await self._mailbox.run(
             lambda: self._workspace.inbox.next_task(self._clock.now_ms(), longest_ms)
         )
@@ -307,7 +273,7 @@ class Digest:
 
     async def _defer(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
         attempts = task.batch.attempts + 1
-        pause_ms = round(self._model_client.patience.pause_s(attempts) * 1000)
+        pause_ms = round(self._patience.pause_s(attempts) * 1000)
         job = partial(
             self._workspace.inbox.defer,
             task.batch,

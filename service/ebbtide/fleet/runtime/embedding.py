@@ -14,22 +14,24 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import Vector
+from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
 from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import PROBE, Embedder
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.served.gate import Priority
-from ebbtide.telemetry import get_log, span
+from ebbtide.telemetry import span
 
 GATHERING_S = 0.3
 """How long a round waits for more messages: each round is one commit."""
 
 
-class Embedding:
+class Embedding(BackgroundTask):
     """Computes vectors of one agent's messages until it is cancelled."""
+
+    NO_MODEL = "no embedder answers"
 
     def __init__(
         self,
@@ -39,22 +41,18 @@ class Embedding:
         shared: SharedResources,
         on_embedded: Callable[[], None],
     ) -> None:
+        super().__init__("embedding", workspace.identity.agent_id, shared.model_client.patience)
         self._workspace = workspace
         self._mailbox = mailbox
         self._embedder = embedder
         self._shared = shared
         self._on_embedded = on_embedded
-        self._arrived = asyncio.Event()
-        self._failures = 0
         self._is_model_healthy = False
         """Whether the probe succeeded in this round."""
         self._has_skipped = False
         """Whether a text was left without a vector in this round."""
-        self.held_up_by = ""
-        """The failure after which it pauses; empty while it runs."""
         self.model_fault = ""
-        """The same, if the model caused it."""
-        self._log = get_log("embedding").bind(agent_id=workspace.identity.agent_id)
+        """Why the model is unavailable; empty while it works."""
 
     @property
     def model(self) -> str:
@@ -66,37 +64,6 @@ class Embedding:
         """Dimension of the vectors; 0 until it is known."""
         return self._embedder.dimension or 0
 
-    @property
-    def is_held_up(self) -> bool:
-        """Whether it pauses after a failure."""
-        return self.held_up_by != ""
-
-    def notice(self) -> None:
-        """Look for work: messages have arrived or changed, or the index is behind."""
-        self._arrived.set()
-
-    async def run(self) -> None:
-        """Embed until cancelled."""
-        while True:
-            try:
-                await self._once()
-            except ModelUnavailable as error:
-                fault = str(error)
-                await self._pause(error.retry_after_s, "no embedder answers", fault, model_fault=fault)
-            except EbbtideError as error:
-                await self._pause(error.retry_after_s, "the store refused", error.reason)
-            except Exception as error:
-                # A bug must not end the task: nothing would be embedded until the agent is opened again.
-                self._log.error("embedding failed", exc_info=error)
-                await self._pause(None, "a fault of ours", type(error).__name__)
-
-    async def _pause(self, pause_s: float | None, why: str, detail: str, *, model_fault: str = "") -> None:
-        self._failures += 1
-        self.held_up_by, self.model_fault = f"{why}: {detail}", model_fault
-        pause_s = pause_s or self._shared.model_client.patience.pause_s(self._failures)
-        self._log.warning("embedding paused", why=why, detail=detail, pause_s=pause_s)
-        await asyncio.sleep(pause_s)
-
     async def _once(self) -> None:
         """Run one round. If no message lacks vectors, update the index and wait for new work."""
         self._arrived.clear()
@@ -105,7 +72,6 @@ class Embedding:
         if work is not None:
             vectors = await self._round(work.all_texts)
             await self._mailbox.run(partial(self._workspace.keep_vectors, work, vectors))
-            self._reset_failures()
             self._on_embedded()
             return
         await self._index()
@@ -114,8 +80,12 @@ class Embedding:
         await asyncio.sleep(GATHERING_S)
 
     def _reset_failures(self) -> None:
-        self._failures = 0
-        self.held_up_by = self.model_fault = ""
+        super()._reset_failures()
+        self.model_fault = ""
+
+    def _on_pause(self, why: str, detail: str) -> None:
+        self.held_up_by = f"{why}: {detail}"
+        self.model_fault = detail if why == self.NO_MODEL else ""
 
     async def _round(self, texts: Sequence[str]) -> list[Vector | None]:
         """Return a vector for each text, or None where the model rejects it. Raise ModelUnavailable if it is down."""

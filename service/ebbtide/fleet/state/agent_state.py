@@ -11,8 +11,9 @@ arguments and read no clock and no settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ebbtide.changes import Change
 from ebbtide.events import EventRun, names_run
@@ -30,16 +31,22 @@ from ebbtide.store.port import Identity, ReadTransaction, Store, WriteTransactio
 from ebbtide.telemetry import get_log
 
 
-class Amendment(Protocol):
-    """A committed change to existing memories, with the updates of network and archive."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """A committed change to existing memories and their sources, with the updates of network and archive."""
 
-    @property
-    def change(self) -> Change: ...
-    @property
-    def passage_updates(self) -> PassageUpdates | None: ...
-    @property
-    def erased_messages(self) -> Sequence[int]: ...
-    def update_archive(self, archive: Archive) -> None: ...
+    change: Change
+    rewritten: PassageUpdates = field(default_factory=dict)
+    """New passages of messages whose text was overwritten."""
+    passage_updates: PassageUpdates | None
+    """New passages of messages without text; None discards the archive."""
+    erased_messages: Sequence[int] = ()
+    """Messages that lost text, for the event log."""
+
+    def update_archive(self, archive: Archive) -> None:
+        """Apply the change to the archive."""
+        for message, passages in self.rewritten.items():
+            archive.replace_text(message, passages)
 
 
 A = TypeVar("A", bound=Amendment)
@@ -110,8 +117,8 @@ class State:
         overrides = {**self.overrides, **changes}
         overrides = {name: value for name, value in overrides.items() if value is not None}
         parameters = self._resolve(overrides)
-        told = [names_run(sorted(changes))] if overrides != self.overrides else []
-        self._reanchor(overrides, parameters, entry, told)
+        runs = [names_run(sorted(changes))] if overrides != self.overrides else []
+        self._reanchor(overrides, parameters, entry, runs)
         self.overrides = overrides
         self.network.parameters = parameters
         self.epoch += 1

@@ -32,8 +32,8 @@ MAX_FINGERPRINTS = 4096
 FINGERPRINT_BYTES = 200
 """Memory per fingerprint, including its dictionary entry and the original line."""
 
-LEAST_CHARS = 24
-LEAST_HAN_CHARS = 12
+MIN_CHARS = 24
+MIN_HAN_CHARS = 12
 """Unmarked lines shorter than this are too common to filter."""
 
 SEPARATOR = "---"
@@ -47,7 +47,7 @@ MARKS = ("[memory] ", "[记忆] ")
 
 class _Line(Enum):
     OWN = 0
-    TOLD = 1
+    RECALLED = 1
     MARKED = 2
 
 
@@ -56,7 +56,7 @@ class RecallFilter:
 
     def __init__(self) -> None:
         self._known: dict[int, None] = {}
-        self._made: dict[int, int] = {}
+        self._by_line_hash: dict[int, int] = {}
         """Fingerprint by hash of the original line: recalls often return the same memories."""
 
     def note(self, texts: Iterable[str]) -> None:
@@ -67,17 +67,17 @@ class RecallFilter:
                 if fingerprint is not None:
                     self._known.pop(fingerprint, None)
                     self._known[fingerprint] = None
-        self._known, self._made = _latest(self._known), _latest(self._made)
+        self._known, self._by_line_hash = _latest(self._known), _latest(self._by_line_hash)
 
     def _fingerprint(self, line: str) -> int | None:
         """Return the fingerprint of a recalled line; None if it has no content."""
-        known = self._made.get(hash(line))
+        known = self._by_line_hash.get(hash(line))
         if known is not None:
             return known
-        said = _said(line)[0]
-        if not said:
+        text = _normalised(line)[0]
+        if not text:
             return None
-        return self._made.setdefault(hash(line), hash(said))
+        return self._by_line_hash.setdefault(hash(line), hash(text))
 
     @property
     def are_known(self) -> bool:
@@ -92,7 +92,7 @@ class RecallFilter:
     def clear(self) -> None:
         """Clear the filter, because memories were removed."""
         self._known = {}
-        self._made = {}
+        self._by_line_hash = {}
 
     def without(self, text: str, role: str) -> tuple[str, int]:
         """Return a message without recalled lines and the number of lines removed; the text may be empty."""
@@ -103,18 +103,18 @@ class RecallFilter:
         count = sum(kind is not _Line.OWN for kind in kinds)
         if count == 0 or (role == "user" and _is_said_alone(lines, kinds)):
             return text, 0
-        kept = [line for index, line in enumerate(lines) if not _goes(index, lines, kinds)]
+        kept = [line for index, line in enumerate(lines) if not _is_removed(index, lines, kinds)]
         left = "\n".join(kept).strip("\r\n")
         return (left if left.strip() else ""), count
 
     def _kind(self, line: str) -> _Line:
-        said, is_marked = _said(line)
-        if not said or hash(said) not in self._known:
+        text, is_marked = _normalised(line)
+        if not text or hash(text) not in self._known:
             return _Line.OWN
         if is_marked:
             return _Line.MARKED
-        least = LEAST_HAN_CHARS if contains_han(said) else LEAST_CHARS
-        return _Line.TOLD if len(said) >= least else _Line.OWN
+        least = MIN_HAN_CHARS if contains_han(text) else MIN_CHARS
+        return _Line.RECALLED if len(text) >= least else _Line.OWN
 
 
 def _latest(known: dict[int, V]) -> dict[int, V]:
@@ -125,25 +125,25 @@ def _latest(known: dict[int, V]) -> dict[int, V]:
 
 def _is_said_alone(lines: list[str], kinds: list[_Line]) -> bool:
     spoken = [kind for line, kind in zip(lines, kinds, strict=True) if line.strip()]
-    return spoken == [_Line.TOLD]
+    return spoken == [_Line.RECALLED]
 
 
-def _goes(index: int, lines: list[str], kinds: list[_Line]) -> bool:
+def _is_removed(index: int, lines: list[str], kinds: list[_Line]) -> bool:
     """Whether a line is removed: it was recalled, or it separates a recalled line from the next."""
     if lines[index].strip() != SEPARATOR:
         return kinds[index] is not _Line.OWN
-    beside = kinds[max(0, index - 1) : index + 2]
-    return any(kind is not _Line.OWN for kind in beside)
+    neighbours = kinds[max(0, index - 1) : index + 2]
+    return any(kind is not _Line.OWN for kind in neighbours)
 
 
-def _said(line: str) -> tuple[str, bool]:
+def _normalised(line: str) -> tuple[str, bool]:
     """Return the normalised text of a line and whether it has the mark of an answer."""
-    said = " ".join(nfkc(line).casefold().split())
-    if not said.startswith(MARKS) and (said[:1] in _BULLETS or said[:1].isdigit()):
-        said = _BULLET.sub("", said)
-    if said.endswith(">"):
-        said = _CLOSING.sub("", said).rstrip()
+    text = " ".join(nfkc(line).casefold().split())
+    if not text.startswith(MARKS) and (text[:1] in _BULLETS or text[:1].isdigit()):
+        text = _BULLET.sub("", text)
+    if text.endswith(">"):
+        text = _CLOSING.sub("", text).rstrip()
     for mark in MARKS:
-        if said.startswith(mark):
-            return said[len(mark) :], True
-    return ("" if said == SEPARATOR else said), False
+        if text.startswith(mark):
+            return text[len(mark) :], True
+    return ("" if text == SEPARATOR else text), False
