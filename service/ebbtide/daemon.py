@@ -99,9 +99,9 @@ def refuse_insecure_bind(settings: Settings) -> None:
         return
     if not is_loopback(host):
         raise Precondition(
-            f"listening on {host} would let anyone who reaches this machine read and erase every memory, "
-            "since nothing authenticates callers; listen on 127.0.0.1, set access.authentication to keys, "
-            "or set server.allow_insecure",
+            f"listening on {host} without authentication would let anyone in the network read and erase "
+            "every memory; listen on 127.0.0.1, set access.authentication to keys, or set "
+            "server.allow_insecure",
             reason="INSECURE_BIND",
         )
 
@@ -357,8 +357,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
         get_log("access").warning(
             "API keys travel unencrypted: set access.tls_cert_file, or put TLS in front"
         )
-    # Imported modules live as long as the process. Without this, each full collection would pause the process for 0.1
-    # s.
+    # Imported modules live as long as the process. Scanning them would pause the process for 0.1 s.
     gc.collect()
     gc.freeze()
     log = get_log("daemon")

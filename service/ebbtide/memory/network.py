@@ -129,7 +129,7 @@ class Network:
         scratch = 0 if self._scratch is None else 37 * len(self._scratch.label)
         return self.slots.nbytes + self.links.nbytes + self.texts.nbytes + scratch
 
-    # --- questions ---------------------------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> AgentParameters:
@@ -247,7 +247,7 @@ class Network:
             for source, target, relation, written, anchor in zip(*(c.tolist() for c in columns), strict=True)
         ]
 
-    # --- links written anew ------------------------------------------------------------------------
+    # --- rewritten links ---------------------------------------------------------------------------
 
     def unlocked(self, leaving: Iterable[NodeId]) -> list[Link]:
         """Return the links of nodes that leave focus, written as 1.0 now; they decay from the next scan on."""
@@ -411,7 +411,7 @@ class Network:
         strengths: Array = table["written"][rows] * self.decay.factors(ages)
         return strengths
 
-    # --- keeping the arrays in shape ---------------------------------------------------------------
+    # --- clean-up of the arrays --------------------------------------------------------------------
 
     def _tidy(self) -> None:
         # Slots that a link points at stay, so only nodes forgotten since the last time can be dropped.

@@ -1,4 +1,4 @@
-"""Deleting memories: store, network and archive agree at every moment, and nothing of what was said stays."""
+"""Deleting memories: store, network and archive always agree, and no deleted text stays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = ["boat", "tea", "harbour", "milk", "青岛", "外婆", "bread", "anchor"
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """An agent that was asked something already: its archive is loaded."""
+    """An agent whose archive is loaded."""
     made = Home({"decay_rate": 0.5, "focus_limit": 2, "delete_threshold": 1, "link_initial_strength": 0.5})
     made.workspace.recollect(Wanted("anything", 10), 10, len)
     yield made
@@ -46,7 +46,7 @@ def correct(home: Home, node_id: int, content: str) -> None:
 
 
 def faded(home: Home) -> tuple[ShorteningTask, ...]:
-    """Texts that a pass under way waits for."""
+    """Return texts that the current pass waits for."""
     for number in range(8):
         home.remember([(f"number {number}: {' and '.join(WORDS)}", [])], {})
         step = home.step()
@@ -58,7 +58,7 @@ def faded(home: Home) -> tuple[ShorteningTask, ...]:
 
 
 def assert_it_agrees(home: Home) -> None:
-    """What is held in memory is what is made anew from the disk."""
+    """The derived data in memory equals that rebuilt from the store."""
     followed = home.workspace.open_archive.loaded
     assert followed is not None
     held = snapshot(home.workspace.network)
@@ -66,7 +66,7 @@ def assert_it_agrees(home: Home) -> None:
     assert home.faults() == []
     anew = seen(home.store.read(Archive.load))
     living = set(home.nodes())
-    # Those that are gone are passed over; a shelf made anew never heard of them.
+    # Deleted memories are ignored: a reloaded index never contained them.
     assert [[n for n in made if n in living] for made in index.pop("made")] == anew.pop("made")
     assert index == anew
     home.reopen()
@@ -78,7 +78,7 @@ def assert_it_agrees(home: Home) -> None:
 def test_store_network_and_archive_agree_after_deletions_and_corrections(
     home: Home, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Between batches and passes, of nodes in focus and linked from everywhere, before and after merges."""
+    """This holds between batches and passes, for nodes in focus and with many links, before and after merges."""
     monkeypatch.setattr(passages, "FEWEST_MERGED", 8)
     dice = Random(seed)
     for _ in range(6):
@@ -112,7 +112,9 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
 
 
 def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
-    """One outcome each, in order; who is named twice is there once; a link between two of them counts once."""
+    """Each target has one outcome, in order. A repeated target exists once, and
+    a link between two targets counts once.
+    """
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
     links = len(home.store.read(lambda txn: list(txn.links())))
     done = delete(home, 2, 9, 1, 2)
@@ -124,7 +126,7 @@ def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
 
 
 def test_a_deletion_ends_when_its_time_is_up_and_has_done_something(home: Home) -> None:
-    """One memory goes in any case, so that whoever asks again comes to an end."""
+    """At least one memory is deleted, so that repeated calls come to an end."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
     done = home.workspace.amend(lambda txn: delete_memories(txn, [1, 2, 3], is_time_up=lambda: True))
     [outcome] = done.outcomes
@@ -133,7 +135,7 @@ def test_a_deletion_ends_when_its_time_is_up_and_has_done_something(home: Home) 
 
 
 def test_a_refused_deletion_changes_nothing(home: Home) -> None:
-    """When the disk does not take it, memory, links and words are as before, in memory too."""
+    """When the commit fails, memories, links and texts are unchanged, in memory too."""
     home.remember([("the boat is late", []), ("tea is ready", [])], {})
     before = snapshot(home.workspace.network)
     home.store.is_full = True
@@ -146,7 +148,7 @@ def test_a_refused_deletion_changes_nothing(home: Home) -> None:
 
 
 def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in what was merged nor in what is new; the words of neighbours stay where they are."""
+    """No posting stays in the merged or the new part; the words of neighbours stay in place."""
     for fewest in (0, 10**6):
         monkeypatch.setattr(passages, "FEWEST_MERGED", fewest)
         home.remember([("the anchor is rusty", []), ("the sail is white", [])], {})
@@ -158,7 +160,7 @@ def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.Monk
 
 
 def test_a_text_being_shortened_does_not_bring_a_deleted_memory_back(home: Home) -> None:
-    """The model answers after the memory is gone: the pass goes on, and the memory stays gone."""
+    """When the model answers after the deletion, the pass continues and the memory stays deleted."""
     [task, *_] = faded(home)
     delete(home, task.shortening.node_id)
     home.step([shortened(task, lambda text, most: text[:most])])
@@ -167,7 +169,7 @@ def test_a_text_being_shortened_does_not_bring_a_deleted_memory_back(home: Home)
 
 
 def test_a_text_being_shortened_does_not_undo_a_correction(home: Home) -> None:
-    """What a model makes of the old words is not taken, though the correction left the content as it was."""
+    """A result for the old text is discarded even if the correction left the content unchanged."""
     [task, *_] = faded(home)
     node_id = task.shortening.node_id
     correct(home, node_id, task.content)
@@ -177,7 +179,7 @@ def test_a_text_being_shortened_does_not_undo_a_correction(home: Home) -> None:
 
 
 def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
-    """When the disk does not take it, what nobody cites is found as before; afterwards it goes."""
+    """When the commit fails, uncited text is still found; the next attempt removes it."""
     home.remember([("the boat is late", []), ("tea is ready", [])], {})
     delete(home, 1)
     text = home.store.read(lambda txn: txn.message_text(txn.message(1)))
@@ -207,12 +209,12 @@ def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
 def test_what_others_cite_stays(
     spans: list[tuple[int, int]], others: list[tuple[int, int]], left: list[tuple[int, int]]
 ) -> None:
-    """Of a span that others share only their part is spared."""
+    """Only the shared part of a span is preserved."""
     assert list(outside(spans, others)) == left
 
 
 def test_a_record_written_before_messages_had_metadata_is_read(home: Home) -> None:
-    """It tells its batch's while that is kept, and is deleted and counted like any other."""
+    """A message without a metadata key has the metadata of its batch, and is deleted and counted like any other."""
     home.remember([("the anchor is rusty", [])], {})
 
     def age(txn: Any) -> None:

@@ -1,4 +1,4 @@
-"""Long work of a request is done in steps that are background work: they rest for others, never for themselves."""
+"""Long work of a request runs in steps that count as background work: they yield to others, never to themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 async def test_forgetting_does_not_wait_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With rests of half a minute, forgetting twenty memories would outlast the patience of this test."""
+    """If its steps yielded to itself, with pauses of half a minute, forgetting twenty memories would time out."""
     monkeypatch.setattr(priority, "MAX_YIELD_S", 30.0)
     async with service_in(tmp_path) as service:
         await tell(
@@ -27,7 +27,7 @@ async def test_forgetting_does_not_wait_for_itself(tmp_path: Path, monkeypatch: 
 
 
 async def test_a_step_rests_while_a_request_runs_elsewhere(tmp_path: Path) -> None:
-    """Whether a step counts as a request is seen by who gives way beside it: nobody has to."""
+    """A step does not count as a running request: background work next to it does not pause."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "The walnut fell.")
         await settle(service, "ann")

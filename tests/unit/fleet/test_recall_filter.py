@@ -1,4 +1,4 @@
-"""Echoes: what a recall has told is recognised when it comes back, and nobody loses what they say themselves."""
+"""Recalled text is recognised when it comes back, and what a user says is never lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHINESE = "我五月搬到了青岛，住在海边的老房子里。"
 
 @pytest.fixture
 def recall_filter() -> RecallFilter:
-    """What was told: two memories in English, one in Chinese, and a short one."""
+    """A filter that contains two memories in English, one in Chinese, and a short one."""
     found = RecallFilter()
     found.note([f"[Memory] {CAT}", f"[Memory] {JOB}", f"[记忆] {CHINESE}", "[Memory] Yes."])
     return found
@@ -22,7 +22,7 @@ def recall_filter() -> RecallFilter:
 @pytest.mark.parametrize(
     ("text", "role", "left", "count"),
     [
-        # an answer as it was told, alone, in a prompt, as a list
+        # a recalled answer as it was, alone, in a prompt, as a list
         (f"[Memory] {CAT}\n---\n[Memory] {JOB}", "user", "", 2),
         (f"[Memory] {CAT}", "user", "", 1),
         (
@@ -44,33 +44,33 @@ def recall_filter() -> RecallFilter:
         (CAT, "user", CAT, 0),
         (CAT, "assistant", "", 1),
         (CAT, "system", "", 1),
-        # new things
+        # new text
         ("[Memory] Something nobody told.", "user", "[Memory] Something nobody told.", 0),
         (f"{CAT} And then to Porto.", "user", f"{CAT} And then to Porto.", 0),
         ("a\n---\nb", "user", "a\n---\nb", 0),
         ("", "user", "", 0),
     ],
 )
-def test_recall_filter_are_left_out(
+def test_recalled_lines_are_removed(
     recall_filter: RecallFilter, text: str, role: str, left: str, count: int
 ) -> None:
-    """What bears the mark of an answer goes; without it, only a long line beside others, or one no person said."""
+    """Marked lines are removed; unmarked ones only if they are long and not a user's whole message."""
     assert recall_filter.without(text, role) == (left, count)
 
 
 def test_nothing_is_recognised_before_anything_was_told() -> None:
-    """A fresh agent stores even a marked line as it is."""
+    """Before any recall even a marked line is stored as it is."""
     assert RecallFilter().without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
 
 
 def test_what_is_gone_may_be_told_again(recall_filter: RecallFilter) -> None:
-    """After something was taken out of the memory nothing counts as told."""
+    """After memories were removed, no line counts as recalled."""
     recall_filter.clear()
     assert recall_filter.without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
 
 
 def test_fingerprints_are_bounded_and_the_oldest_go(recall_filter: RecallFilter) -> None:
-    """However much is told, so many lines are remembered; what is told again stays young."""
+    """The number of lines is bounded; a line that is recalled again is dropped later."""
     recall_filter.note([CAT])
     for number in range(MAX_FINGERPRINTS - 1):
         recall_filter.note([f"line {number} of many"])

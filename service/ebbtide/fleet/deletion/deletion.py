@@ -88,7 +88,7 @@ def delete_memories(
         if outcomes and is_time_up():
             break
         if isinstance(one, UncitedText):
-            assert archive is not None, "who names a message brings the archive"
+            assert archive is not None, "deleting a message requires the archive"
             messages, outcome = _withdraw_uncited(txn, one.message, archive, proofs)
             outcomes.append(outcome)
             rewritten |= messages

@@ -185,7 +185,7 @@ class SelectionSearch:
         self._stage, self._begin = self._stage + 1, 0
         self.is_done = self._stage == len(stages)
 
-    # --- what goes ---------------------------------------------------------------------------------
+    # --- what to erase -----------------------------------------------------------------------------
 
     def _messages(self, txn: ReadTransaction) -> Iterator[int]:
         for record in txn.messages(self._begin):
@@ -324,7 +324,7 @@ class SelectionSearch:
         """Whether the search found nothing to erase."""
         return not (self.nodes or self.whole or self.spans)
 
-    # --- what stays, and tells of it -----------------------------------------------------------------
+    # --- repetitions in data that stays ------------------------------------------------------------
 
     @property
     def _searches_elsewhere(self) -> bool:

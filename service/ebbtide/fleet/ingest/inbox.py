@@ -142,7 +142,7 @@ class Inbox:
             found = []
             for node_id in focus:
                 node = txn.node(node_id)
-                assert node is not None, "what is in focus lives"
+                assert node is not None, "a node in focus lives"
                 found.append((node_id, node.content.removeprefix(node.prefix)))
             return found
 

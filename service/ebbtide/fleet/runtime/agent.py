@@ -229,7 +229,7 @@ class Agent:
         try:
             return job()
         finally:
-            # The job's commit stands even if the counts cannot be read; the agent then stays busy.
+            # The job's commit remains valid even if the counts cannot be read; the agent then stays busy.
             with contextlib.suppress(EbbtideError, OSError):
                 self._settle()
             if self._has_work:

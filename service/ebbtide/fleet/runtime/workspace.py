@@ -114,7 +114,7 @@ class Workspace(State):
         def read(txn: ReadTransaction) -> tuple[Answer, AgentCounts]:
             def content_of(node_id: NodeId) -> str:
                 node = txn.node(node_id)
-                assert node is not None, "the network and the store agree on who lives"
+                assert node is not None, "network and store contain the same nodes"
                 return node.content
 
             answer = association.recall(self.network, cue, content_of, self.parameters.locale)
