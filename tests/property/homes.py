@@ -1,10 +1,8 @@
-"""A workspace on a real LMDB store in a temporary directory, its jobs called one after the other.
+"""A workspace on a real LMDB store in a temporary directory, with its jobs called one after the other.
 
-`Home` is what the fleet is to a workspace: it accepts, digests and compresses, closes the store and opens it
-again, and can make the next commit fail. The bound on max_nodes is lifted while a home lives: small memories
-find more.
-
-Deliberately not here: the oracle, any rule of the memory model, threads.
+`Home` takes the place of the fleet: it accepts, digests and compresses, reopens the store, and can make the next commit
+fail. It lifts the bound on max_nodes, because small memories find more errors. It knows neither the oracle nor any rule
+of the memory model, and uses no threads.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ Shorten = Callable[[str, int], str | None]
 
 
 class FailingStore:
-    """A store whose next commit can be made to fail, after everything was written."""
+    """A store whose next commit can be made to fail after everything was written."""
 
     def __init__(self, store: LmdbStore) -> None:
         self.store = store
@@ -69,7 +67,7 @@ class FailingStore:
 
 
 def told(segments: Sequence[tuple[str, list[str]]]) -> tuple[list[str], list[Segment]]:
-    """Messages in which the segments stand, and where; every fourth segment stands in none (rephrased)."""
+    """Return messages that contain the segments, and their positions; every fourth segment is rephrased."""
     texts: list[str] = []
     placed: list[Segment] = []
     for index, (content, _) in enumerate(segments):
@@ -83,7 +81,7 @@ def told(segments: Sequence[tuple[str, list[str]]]) -> tuple[list[str], list[Seg
 
 
 class Home:
-    """One agent's workspace, reopened at will. `close` it."""
+    """One agent's workspace, which can be reopened. `close` it."""
 
     def __init__(self, defaults: Mapping[str, object]) -> None:
         self._headroom, bounds.SLOT_HEADROOM = bounds.SLOT_HEADROOM, -(10**6)
@@ -100,7 +98,7 @@ class Home:
         shutil.rmtree(self.path)
 
     def reopen(self, defaults: Mapping[str, object] | None = None) -> None:
-        """Close the store and open it again, perhaps with other defaults of the daemon."""
+        """Close the store and open it again, possibly with other defaults."""
         self.store.close()
         self.store = FailingStore(LmdbStore.open(self.path, **MAPS))
         if defaults is not None:
@@ -110,17 +108,17 @@ class Home:
     # --- what is kept ------------------------------------------------------------------------------
 
     def nodes(self) -> dict[int, Node]:
-        """Every node on disk."""
+        """Return every node on disk."""
         found: dict[int, Node] = self.store.read(lambda txn: {node.id: node for node in txn.nodes()})
         return found
 
     def counters(self) -> tuple[int, int]:
-        """(passes finished, passes owed)."""
+        """Return (finished passes, owed passes)."""
         found: tuple[int, int] = self.store.read(lambda txn: (txn.finished_passes(), txn.owed_passes()))
         return found
 
     def faults(self) -> list[Any]:
-        """What the consistency checker finds, where there is one."""
+        """Return the findings of the consistency checker."""
         if importlib.util.find_spec("ebbtide.store.integrity.check") is None:
             return []
         checker = importlib.import_module("ebbtide.store.integrity.check")
@@ -144,7 +142,7 @@ class Home:
         return outcome.batch
 
     def task(self) -> DigestTask:
-        """The batch to digest now."""
+        """Return the batch to digest now."""
         task = self.workspace.inbox.next_task(10)
         assert isinstance(task, DigestTask)
         return task
@@ -152,7 +150,7 @@ class Home:
     def drafts(
         self, task: DigestTask, placed: Sequence[Segment], keywords: Sequence[Sequence[str]]
     ) -> list[Draftable]:
-        """The memories that segments of a task become, word for word."""
+        """Return the memories of a task's segments, verbatim."""
         indices = digestible_messages(task, self.workspace.parameters)
         heard = utterances(task, indices, self.workspace.parameters)
         records = [task.records[i] for i in indices]
@@ -164,14 +162,14 @@ class Home:
     def digest(
         self, task: DigestTask, drafts: Sequence[Draftable], names: Mapping[tuple[int, int], str]
     ) -> None:
-        """Commit what a batch became."""
+        """Commit the memories of a batch."""
         focus = [node_id for node_id, _ in self.workspace.inbox.focus_texts()]
         assert self.workspace.inbox.digest(task.batch, drafts, names, focus, 10, KEEP_ALL)
 
     def remember(
         self, segments: Sequence[tuple[str, list[str]]], names: Mapping[tuple[int, int], str]
     ) -> Batch:
-        """Accept a batch made of these segments and digest it."""
+        """Accept a batch of these segments and digest it."""
         texts, placed = told(segments)
         self.accept(texts)
         task = self.task()
@@ -183,7 +181,7 @@ class Home:
     def step(
         self, finished: Collection[Shortened] = (), times_up: Iterable[bool] = (), most_tasks: int = 1
     ) -> PassStep:
-        """One step of compression, ended early where `times_up` says so."""
+        """Run one step of compression, which ends early when `times_up` says so."""
         clock = iter(times_up)
         step = self.workspace.passes.compress(finished, lambda: next(clock, False), most_tasks)
         assert len(step.tasks) <= most_tasks
@@ -192,7 +190,7 @@ class Home:
     def compress(
         self, shorten: Shorten, times_up: Sequence[bool] = (), reopen_at: Sequence[int] = ()
     ) -> None:
-        """One pass that is owed, in steps; before the steps named by `reopen_at` the store is opened anew."""
+        """Run one owed pass in steps. Before the steps in `reopen_at` the store is reopened."""
         done, owed = self.counters()
         assert owed > 0
         clock = iter(times_up)
@@ -201,7 +199,7 @@ class Home:
         while self.counters()[0] == done:
             if number in reopen_at:
                 self.reopen()
-            # Now one text is asked for at a time and now several, and not all of them are answered.
+            # One or several texts are requested at a time, and not all of them are answered.
             step = self.step(finished, clock, 1 + number % 4)
             assert not step.is_idle
             finished = [shortened(task, shorten) for task in step.tasks[: 1 + number % 3]]
@@ -210,14 +208,14 @@ class Home:
 
 
 def shortened(task: ShorteningTask, shorten: Shorten) -> Shortened:
-    """How a shortening went."""
+    """Return the result of a shortening."""
     content = shorten(task.text, task.shortening.target)
     processed = None if content is None else Processed(content, "", tuple(keywords_for(content)))
     return Shortened(task, processed, "test")
 
 
 def snapshot(network: Network) -> dict[str, object]:
-    """All that is derived, as plain values that can be compared."""
+    """Return all derived data as plain values for comparison."""
     ids = network.node_ids()
     return {
         "nodes": {node_id: network.node(node_id) for node_id in ids},
