@@ -6,8 +6,6 @@ before work moves to another thread or outlives the request, because a context v
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from contextvars import ContextVar
 
 NO_ACTOR = "-"
@@ -24,13 +22,3 @@ def actor() -> str:
 def set_actor(name: str) -> None:
     """Set the actor for the rest of the current request."""
     _actor.set(name)
-
-
-@contextlib.contextmanager
-def acting(name: str) -> Iterator[None]:
-    """Set the actor within the block."""
-    token = _actor.set(name)
-    try:
-        yield
-    finally:
-        _actor.reset(token)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from ebbtide.actor import acting
 from ebbtide.errors import NotFound, Unavailable
 from ebbtide.ids import AgentId
 from ebbtide.store import layout
@@ -21,6 +20,7 @@ from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
 from ebbtide.verbs.moving import restore
+from tests.support.actors import acting
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.in_process import service_in, settle, tell
 

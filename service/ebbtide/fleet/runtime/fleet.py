@@ -177,7 +177,7 @@ class Fleet:
     async def _open(self, agent_id: AgentId, options: CreateOptions) -> tuple[Agent, bool]:
         is_new = False
         while True:
-            self._refuse_when_stopping(agent_id)
+            self._refuse_when_unavailable(agent_id)
             # No await between finding the agent and counting its user.
             agent = self._agents.get(agent_id)
             if agent is not None:
@@ -204,9 +204,12 @@ class Fleet:
         elif error is None or isinstance(error, NotFound):
             self.damaged.pop(agent_id, None)
 
-    def _refuse_when_stopping(self, agent_id: AgentId) -> None:
+    def _refuse_when_unavailable(self, agent_id: AgentId) -> None:
         if self._is_stopping:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+        self._refuse_when_replaced(agent_id)
+
+    def _refuse_when_replaced(self, agent_id: AgentId) -> None:
         if agent_id in self._deleting:
             raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
@@ -279,7 +282,7 @@ class Fleet:
         if agent is None:
             return False
         self.memory_budget.drop(agent_id)
-        await self._guarded(agent_id, self._shut(agent))
+        await self._shielded(agent_id, self._shut(agent))
         return True
 
     async def _shut(self, agent: Agent) -> None:
@@ -292,10 +295,7 @@ class Fleet:
         """Close the agent and delete its files for good. Return the audit record. Raise AGENT_NOT_FOUND if there is
         none.
         """
-        if agent_id in self._deleting:
-            raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
-        if agent_id in self._restoring:
-            raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
+        self._refuse_when_replaced(agent_id)
         self._deleting.add(agent_id)
         try:
             opening = self._opening.get(agent_id)
@@ -308,12 +308,10 @@ class Fleet:
             ):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
             entry = AuditEntry(self.shared.clock.now_ms(), actor(), ERASED, {})
-            records: list[AuditRecord] = []
-            await self._guarded(
-                agent_id, self.on_pool(lambda: records.append(self.data.erase(agent_id, entry)))
-            )
+            erase = partial(self.data.erase, agent_id, entry)
+            record = await self._shielded(agent_id, self.on_pool(erase))
             self.damaged.pop(agent_id, None)
-            return records[0]
+            return record
         finally:
             self._deleting.discard(agent_id)
             self.unresumed.pop(agent_id, None)
@@ -325,7 +323,7 @@ class Fleet:
         Raise AGENT_EXISTS if the agent exists and `replace` is False. The caller must await this to its end.
         """
         agent_id = staged.agent_id
-        self._refuse_when_stopping(agent_id)
+        self._refuse_when_unavailable(agent_id)
         self._restoring.add(agent_id)
         try:
             for task in (self._opening.get(agent_id), self._closing.get(agent_id)):
@@ -342,7 +340,7 @@ class Fleet:
                     await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
             await self.close(agent_id)
             put = partial(self.data.install, agent_id, staged.path, staged.entry)
-            await self._guarded(agent_id, self.on_pool(put))
+            await self._shielded(agent_id, self.on_pool(put))
             self.damaged.pop(agent_id, None)
         finally:
             self._restoring.discard(agent_id)
@@ -359,19 +357,19 @@ class Fleet:
             # The stored agent is damaged; the restore may be meant to replace it.
             return True
 
-    async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
+    async def _shielded(self, agent_id: AgentId, work: Coroutine[Any, Any, T]) -> T:
         """Run work to its end even if the caller is cancelled. Other calls for the agent wait for it."""
         task = in_background(work)
         self._closing[agent_id] = task
 
-        def forget(_: asyncio.Task[Any]) -> None:
+        def release(_: asyncio.Task[T]) -> None:
             if self._closing.get(agent_id) is task:
                 del self._closing[agent_id]
             self.memory_budget.closed()
             self._room.notify()
 
-        task.add_done_callback(forget)
-        await asyncio.shield(task)
+        task.add_done_callback(release)
+        return await asyncio.shield(task)
 
     # --- slices ------------------------------------------------------------------------------------
 
