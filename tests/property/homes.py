@@ -20,7 +20,7 @@ from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.compression.passes import PassStep, Shortened, ShorteningTask
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
-from ebbtide.fleet.ingest.inbox import DigestTask, Draftable, Retention
+from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft, StatusRetention
 from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
@@ -36,7 +36,7 @@ from tests.support.networks import all_links
 SEED = 7
 FAST_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
-KEEP_ALL = Retention(keep=10**6, older_than_ms=0)
+KEEP_ALL = StatusRetention(keep=10**6, older_than_ms=0)
 
 Shorten = Callable[[str, int], str | None]
 
@@ -149,7 +149,7 @@ class Home:
 
     def drafts(
         self, task: DigestTask, placed: Sequence[Segment], keywords: Sequence[Sequence[str]]
-    ) -> list[Draftable]:
+    ) -> list[MemoryDraft]:
         """Return the memories of a task's segments, verbatim."""
         indices = digestible_messages(task, self.workspace.parameters)
         heard = utterances(task, indices, self.workspace.parameters)
@@ -160,7 +160,7 @@ class Home:
         ]
 
     def digest(
-        self, task: DigestTask, drafts: Sequence[Draftable], names: Mapping[tuple[int, int], str]
+        self, task: DigestTask, drafts: Sequence[MemoryDraft], names: Mapping[tuple[int, int], str]
     ) -> None:
         """Commit the memories of a batch."""
         focus = [node_id for node_id, _ in self.workspace.inbox.focus_texts()]

@@ -13,7 +13,7 @@ from random import Random
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from ebbtide.fleet.ingest.inbox import DigestTask, Draftable
+from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft
 from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment as cut_by_builtin
@@ -93,7 +93,7 @@ def cut_at_random(heard: list[Utterance], dice: Random) -> list[tuple[Segment, s
     return found
 
 
-def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[Segment, Draftable]]:
+def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[Segment, MemoryDraft]]:
     """Return the memories of a batch; without a generator the built-in model segments it."""
     parameters = home.workspace.parameters
     indices = digestible_messages(task, parameters)

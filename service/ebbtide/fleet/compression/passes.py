@@ -72,7 +72,7 @@ class PassStep:
 
 
 @dataclass(slots=True)
-class Visits:
+class VisitOrder:
     """The order of a pass and its progress."""
 
     order: NDArray[np.int64]
@@ -100,7 +100,7 @@ class Passes:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._visits: Visits | None = None
+        self._visits: VisitOrder | None = None
         self._epoch = -1
         """The state epoch for which the order was computed."""
 
@@ -147,7 +147,7 @@ class Passes:
             state = self._begin_pass(done + 1)
         network = self._state.network  # rebuilding it starts a new epoch
         if self._visits is None or self._epoch != self._state.epoch:
-            self._visits = Visits(compression.nodes_to_visit(network, state))
+            self._visits = VisitOrder(compression.nodes_to_visit(network, state))
             self._epoch = self._state.epoch
         draft = Draft(network)
         # From here on, a failed commit must not leave a partly consumed order.
@@ -176,7 +176,7 @@ class Passes:
         needed = [missing] if most_tasks == 1 else self._texts_needed_soon(visits, state, most_tasks)
         return PassStep(is_idle=False, tasks=self._shortening_tasks(needed))
 
-    def _texts_needed_soon(self, visits: Visits, state: PassState, most: int) -> list[Shortening]:
+    def _texts_needed_soon(self, visits: VisitOrder, state: PassState, most: int) -> list[Shortening]:
         """Return the texts that the pass will probably need next, found with a draft that is not committed."""
         needed: list[Shortening] = []
 

@@ -65,28 +65,28 @@ class Accepted:
     """Its messages as stored; empty for a replay."""
 
 
-def accept(txn: WriteTransaction, arrival: IncomingBatch, max_queue_size: int) -> Accepted | Exception:
+def accept(txn: WriteTransaction, incoming: IncomingBatch, max_queue_size: int) -> Accepted | Exception:
     """Put a batch into the inbox and assign its numbers. Return a refusal instead of raising it.
 
     For a known idempotency key, return the first batch and store nothing.
     """
-    batch, counts = arrival.batch, txn.counts()
+    batch, counts = incoming.batch, txn.counts()
     known = txn.receipt(batch.idempotency_key) if batch.idempotency_key else None
     try:
         if known is not None:
-            return Accepted(_replayed(txn, known, arrival.body_hash), counts.pending_batches)
+            return Accepted(_replayed(txn, known, incoming.body_hash), counts.pending_batches)
         _refuse_when_full(counts, max_queue_size)
-        _refuse_beyond(arrival.quota, txn, counts)
+        _refuse_beyond(incoming.quota, txn, counts)
     except EbbtideError as refusal:
         return refusal
     first, number = txn.next_message_number(), txn.next_batch_number()
     numbered = msgspec.structs.replace(batch, number=number, first_message=first)
     placed = [
         msgspec.structs.replace(record, number=first + index, batch=number)
-        for index, record in enumerate(arrival.records)
+        for index, record in enumerate(incoming.records)
     ]
-    receipt = Receipt(number, arrival.body_hash) if batch.idempotency_key else None
-    stored = txn.accept(numbered, placed, list(arrival.texts), receipt, arrival.passages, arrival.metadata)
+    receipt = Receipt(number, incoming.body_hash) if batch.idempotency_key else None
+    stored = txn.accept(numbered, placed, list(incoming.texts), receipt, incoming.passages, incoming.metadata)
     return Accepted(stored, counts.pending_batches + 1, placed)
 
 

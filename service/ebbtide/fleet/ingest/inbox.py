@@ -46,7 +46,7 @@ class DigestTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Draftable:
+class MemoryDraft:
     """A processed segment. `own_text` is its first content if that occurs in no message."""
 
     memory: NewMemory
@@ -54,7 +54,7 @@ class Draftable:
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class StatusRetention:
     """How long statuses of digested batches are kept."""
 
     keep: int
@@ -71,7 +71,7 @@ class Inbox:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def accept(self, arrivals: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
+    def accept(self, batches: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
         """Store batches in one commit. Return an outcome for each.
 
         The result is the same as if they were stored one after the other: a refusal does not affect the others, and an
@@ -79,39 +79,41 @@ class Inbox:
         under another policy than the current one. If there is no room for all, each is stored separately, because a
         small one may fit.
         """
-        outcomes = self._accept_all(arrivals)
-        self._shelve(arrivals, outcomes)
+        outcomes = self._accept_all(batches)
+        self._update_archive(batches, outcomes)
         return outcomes
 
-    def _accept_all(self, arrivals: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
+    def _accept_all(self, batches: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
         try:
-            return self._state.store.write(lambda txn: [self._accept(txn, arrival) for arrival in arrivals])
+            return self._state.store.write(lambda txn: [self._accept(txn, incoming) for incoming in batches])
         except Exhausted:
-            if len(arrivals) == 1:
+            if len(batches) == 1:
                 raise
-        return [self._accept_alone(arrival) for arrival in arrivals]
+        return [self._accept_alone(incoming) for incoming in batches]
 
-    def _shelve(self, arrivals: Sequence[IncomingBatch], outcomes: Sequence[Accepted | Exception]) -> None:
+    def _update_archive(
+        self, batches: Sequence[IncomingBatch], outcomes: Sequence[Accepted | Exception]
+    ) -> None:
         """Add the committed messages to the archive."""
 
         def update_archive(archive: Archive) -> None:
-            for arrival, outcome in zip(arrivals, outcomes, strict=True):
+            for incoming, outcome in zip(batches, outcomes, strict=True):
                 if isinstance(outcome, Accepted) and outcome.records:
-                    spoken = zip(arrival.texts, outcome.records, strict=True)
-                    passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
-                    archive.add_messages(outcome.records, passages, arrival.metadata)
+                    spoken = zip(incoming.texts, outcome.records, strict=True)
+                    passages = incoming.passages or [passages_of(text, one.speaker) for text, one in spoken]
+                    archive.add_messages(outcome.records, passages, incoming.metadata)
 
         self._state.open_archive.follow(update_archive)
 
-    def _accept(self, txn: WriteTransaction, arrival: IncomingBatch) -> Accepted | Exception:
+    def _accept(self, txn: WriteTransaction, incoming: IncomingBatch) -> Accepted | Exception:
         parameters = self._state.parameters
-        if arrival.pii not in (None, parameters.pii):
+        if incoming.pii not in (None, parameters.pii):
             return PolicyChanged()
-        return accept(txn, arrival, parameters.max_queue_size)
+        return accept(txn, incoming, parameters.max_queue_size)
 
-    def _accept_alone(self, arrival: IncomingBatch) -> Accepted | Exception:
+    def _accept_alone(self, incoming: IncomingBatch) -> Accepted | Exception:
         try:
-            return self._state.store.write(lambda txn: self._accept(txn, arrival))
+            return self._state.store.write(lambda txn: self._accept(txn, incoming))
         except Exception as error:
             # Earlier ones may be stored already; an error from here on concerns this batch alone.
             return error
@@ -151,11 +153,11 @@ class Inbox:
     def digest(
         self,
         batch: Batch,
-        drafts: Sequence[Draftable],
+        drafts: Sequence[MemoryDraft],
         relation_names: Mapping[tuple[int, int], str],
         expected_focus: Sequence[NodeId],
         now_ms: int,
-        retention: Retention,
+        retention: StatusRetention,
     ) -> bool:
         """Commit the memories of a batch. Return False and change nothing if the focus has moved meanwhile.
 

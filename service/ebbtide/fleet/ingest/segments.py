@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ebbtide.fleet.ingest.inbox import DigestTask, Draftable
+from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft
 from ebbtide.language.port import Processed, Segment, Utterance
 from ebbtide.memory.digestion import NewMemory
 from ebbtide.memory.wording import speaker_labels
@@ -83,7 +83,7 @@ def memory_of(
     utterances: Sequence[Utterance],
     records: Sequence[MessageRecord],
     offsets: ByteOffsets,
-) -> Draftable:
+) -> MemoryDraft:
     """Return the memory of a processed segment. `records` and `offsets` belong to `utterances`."""
     prefix = label_of(segment, utterances)
     start = placed_start(segment, utterances)
@@ -104,7 +104,7 @@ def memory_of(
         prefix=prefix,
         sources=sources,
     )
-    return Draftable(memory, None if is_verbatim else processed.content.removeprefix(prefix))
+    return MemoryDraft(memory, None if is_verbatim else processed.content.removeprefix(prefix))
 
 
 def _whole_source(record: MessageRecord, text: str) -> Source:

@@ -58,7 +58,7 @@ MIN_CANDIDATES_FOR_BUDGET = 100
 MAX_CANDIDATES_FOR_BUDGET = 1000
 """Most passages ranked under a token budget, because packing time grows with their number."""
 
-FADING_MS = 14 * 86_400_000
+NEWNESS_DECAY_MS = 14 * 86_400_000
 """Time constant of newness: after two weeks an episode is worth 1/e of a new one."""
 
 FOCUS_SHARE = 0.2
@@ -67,7 +67,7 @@ FOCUS_SHARE = 0.2
 SINGLE_WEIGHT = 0.3
 """Weight of single Chinese characters in a query that also has longer words."""
 
-BUDGETS_LOOKED_AT = 3
+CANDIDATE_BUDGETS = 3
 """Stop collecting candidates when they would fill the token budget this many times."""
 
 
@@ -223,7 +223,7 @@ class QueryRunner:
         The share is importance as the last pass saw it, because a memory keeps that share of its length.
         """
         ages_ms = self._reference_ms() - self.archive.index.column("time_ms")[passages]
-        newness = np.exp(-np.maximum(ages_ms, 0) / FADING_MS)
+        newness = np.exp(-np.maximum(ages_ms, 0) / NEWNESS_DECAY_MS)
         kept = self.archive.best_of_memories(passages, self.network.kept_shares)
         return (newness + kept) / 2
 
@@ -263,7 +263,7 @@ class QueryRunner:
             found.append(one)
             if wanted.token_budget is not None:
                 tokens += self.count_tokens(one.content)
-                if tokens > BUDGETS_LOOKED_AT * wanted.token_budget and len(found) >= MIN_CANDIDATES:
+                if tokens > CANDIDATE_BUDGETS * wanted.token_budget and len(found) >= MIN_CANDIDATES:
                     break
         return found
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ebbtide.errors import EbbtideError
-from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, Draftable, Retention
+from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, MemoryDraft, StatusRetention
 from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, label_of, memory_of, utterances
 from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
@@ -62,7 +62,7 @@ class Progress:
     utterances: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
-    drafts: list[Draftable] = field(default_factory=list)
+    drafts: list[MemoryDraft] = field(default_factory=list)
     focus: list[tuple[NodeId, str]] | None = None
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     named_count: int = 0
@@ -188,7 +188,7 @@ class Digest(BackgroundTask):
                 progress.names,
                 [node_id for node_id, _ in progress.focus],
                 now_ms,
-                Retention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
+                StatusRetention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
             )
             if await self._mailbox.run(commit):
                 return len(drafts)
@@ -207,7 +207,7 @@ class Digest(BackgroundTask):
             spoken = progress.utterances
             progress.segments = await self._model_client.segment(spoken, max_chars=limit) if spoken else []
 
-    async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
+    async def _process(self, progress: Progress, task: DigestTask) -> list[MemoryDraft]:
         assert progress.segments is not None
         records = [task.records[i] for i in progress.indices]
         offsets = ByteOffsets(progress.utterances)
@@ -236,7 +236,7 @@ class Digest(BackgroundTask):
             # Store the segment as it is; the built-in model derives phrase and keywords.
             return [await self._fallback.process(text, prefix=prefix)]
 
-    async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
+    async def _relate(self, progress: Progress, drafts: list[MemoryDraft]) -> None:
         if progress.focus is None:
             progress.focus = await self._mailbox.run(self._workspace.inbox.focus_texts)
         ids = [node_id for node_id, _ in progress.focus]
