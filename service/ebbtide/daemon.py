@@ -64,9 +64,7 @@ EMBEDDING_THREADS = 2
 """One for background embedding and one for queries, which must not wait behind it."""
 
 SWITCH_INTERVAL_S = 0.0001
-"""How soon a busy thread yields to another. With Python's default of 5 ms, a short read next to a busy thread takes 20
-ms.
-"""
+"""How soon a busy thread yields. With Python's default of 5 ms, a short read next to a busy thread takes 20 ms."""
 
 DESCRIPTORS_PER_AGENT = 4
 DESCRIPTORS_KEPT = 64

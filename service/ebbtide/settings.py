@@ -473,9 +473,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(flags: dict[str, Any] | None = None, config: Path | None = None) -> Settings:
-    """Return the settings. Raise ValidationError, which names each bad field, and FileNotFoundError for a missing
-    `config`.
-    """
+    """Return the settings. Raise ValidationError for bad fields, FileNotFoundError for a missing `config`."""
     if config is not None and not config.is_file():
         raise FileNotFoundError(f"there is no settings file {config}")
 

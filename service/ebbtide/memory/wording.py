@@ -1,5 +1,4 @@
-"""Wording: memories as text for a language model (memory model, section 6, "Text form"), and speaker labels (section
-4).
+"""Memories as text for a language model, and speaker labels (memory model, sections 6 and 4).
 
 The form is fixed byte for byte. Blocks are joined by a separator on a line of its own. White space inside a block
 becomes single spaces, so no content can contain a separator. There are no ids and no scores.

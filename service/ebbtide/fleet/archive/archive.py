@@ -356,9 +356,7 @@ class Archive:
         return self._words
 
     def memories_of(self, message: int) -> list[NodeId]:
-        """Return the ids of memories made from a message, ascending, including those forgotten since the archive was
-        loaded.
-        """
+        """Return the ids of memories made from a message, ascending. Some may be forgotten."""
         pairs = self._sorted_pairs()
         begin, end = np.searchsorted(pairs.messages, [message, message + 1])
         ids: list[int] = pairs.nodes[begin:end].tolist()

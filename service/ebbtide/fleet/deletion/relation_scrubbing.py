@@ -40,32 +40,32 @@ def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSear
     This includes links at memories that will be erased: such a memory may be forgotten first, and then its links stay.
     """
     topic, names = search.selection.topic, network.relations
-    is_telling = np.array([name not in NEUTRAL_RELATIONS for name in names], dtype=np.bool_)
-    if not is_telling.any():
+    is_derived = np.array([name not in NEUTRAL_RELATIONS for name in names], dtype=np.bool_)
+    if not is_derived.any():
         return []
     is_about = np.array([topic is not None and topic.is_named_in(name) for name in names], dtype=np.bool_)
     table, alive, ids = network.links.rows, network.slots["alive"], network.slots["id"]
-    rows = np.flatnonzero(alive[table["source"]] & is_telling[table["relation"]])
+    rows = np.flatnonzero(alive[table["source"]] & is_derived[table["relation"]])
     slots = table["target"][rows]
-    is_gone = _among(search.nodes)(ids[slots]) | (~alive[slots] & _came_from(search, ids[slots]))
+    is_affected = _among(search.nodes)(ids[slots]) | (~alive[slots] & _came_from(search, ids[slots]))
     is_corrected = _among(search.corrected)
-    is_gone |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
-    rows = rows[is_gone | is_about[table["relation"][rows]]]
+    is_affected |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
+    rows = rows[is_affected | is_about[table["relation"][rows]]]
 
     def is_selected(link: Link) -> bool:
-        goes = link.target in search.nodes or not search.corrected.isdisjoint((link.source, link.target))
-        if goes or not search.selection.has_filters:
+        is_erased = link.target in search.nodes or not search.corrected.isdisjoint((link.source, link.target))
+        if is_erased or not search.selection.has_filters:
             return True
-        is_gone = link.target not in network and bool(_came_from(search, np.array([link.target]))[0])
-        return is_gone or _is_matched(txn, search, link)
+        is_affected = link.target not in network and bool(_came_from(search, np.array([link.target]))[0])
+        return is_affected or _is_matched(txn, search, link)
 
     return [link for link, _ in network.link_states(rows) if is_selected(link)]
 
 
 def kept_link_count(links: Sequence[Link], network: Network, search: SelectionSearch) -> int:
     """Return how many of these links stay without a name rather than being erased with a memory."""
-    going = {node_id for node_id in search.nodes if node_id in network}
-    return sum(1 for link in links if link.source not in going and link.target not in going)
+    erased = {node_id for node_id in search.nodes if node_id in network}
+    return sum(1 for link in links if link.source not in erased and link.target not in erased)
 
 
 def without_names(network: Network, links: Sequence[Link]) -> Change:

@@ -210,8 +210,7 @@ class Inbox:
         return True
 
     def defer(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
-        """Count a failed attempt, then move the batch to the tail with a pause, or park it. Return whether it is
-        parked.
+        """Count a failed attempt, then defer the batch to the tail, or park it. Return whether it is parked.
 
         Raise BatchChanged and change nothing if the batch differs from what the digest read.
         """

@@ -157,8 +157,7 @@ class QueryRunner:
         return index.named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
     def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
-        """Return the similarity of passages to the query, alone and with their neighbours, or the reason why it is
-        unknown.
+        """Return the similarity of passages to the query, alone and with neighbours, or why it is unknown.
 
         Raise VECTORS_UNAVAILABLE if it is unknown and no other signal was requested, and INVALID_VALUE for a vector of
         the wrong dimension.

@@ -142,9 +142,7 @@ class Fleet:
     async def using(
         self, agent_id: AgentId, *, create: bool = False, agent_quota: AgentQuota | None = None
     ) -> AsyncIterator[Agent]:
-        """Open the agent and keep it open within the block. Raise AGENT_NOT_FOUND if it does not exist and `create` is
-        False.
-        """
+        """Open the agent for the block. Raise AGENT_NOT_FOUND if it does not exist and `create` is False."""
         async with self.ensuring(agent_id, create=create, agent_quota=agent_quota) as (agent, _):
             yield agent
 
@@ -157,9 +155,7 @@ class Fleet:
         create: bool = True,
         agent_quota: AgentQuota | None = None,
     ) -> AsyncIterator[tuple[Agent, bool]]:
-        """Open the agent; yield it and whether it was created now. A new agent starts with the parameters in
-        `overrides`.
-        """
+        """Open the agent for the block; yield it and whether it was created, with the parameters in `overrides`."""
         options = CreateOptions(create, overrides or {}, agent_quota, actor())
         agent, is_new = await self._open(agent_id, options)
         agent.users += 1
@@ -292,9 +288,7 @@ class Fleet:
         self._log.debug("agent closed", agent_id=agent.id)
 
     async def delete_agent(self, agent_id: AgentId) -> AuditRecord:
-        """Close the agent and delete its files for good. Return the audit record. Raise AGENT_NOT_FOUND if there is
-        none.
-        """
+        """Delete the agent and its files for good. Return the audit record. Raise AGENT_NOT_FOUND."""
         self._refuse_when_replaced(agent_id)
         self._deleting.add(agent_id)
         try:
