@@ -28,7 +28,7 @@ from rich.table import Table
 
 from benchmarks.measuring import resident
 from ebbtide.daemon import EMBEDDING_THREADS, LANGUAGE_THREADS, opened
-from ebbtide.heap import give_back
+from ebbtide.heap import trim_heap
 from ebbtide.ids import AgentId
 from ebbtide.settings import load_settings
 from ebbtide.telemetry import configure_log
@@ -93,7 +93,7 @@ class Churn:
     def look(self, agents: int) -> Look:
         """What the process holds once what is free was given back."""
         gc.collect()
-        give_back()
+        trim_heap()
         return Look(
             agents,
             len(self.service.fleet.open_agents),

@@ -22,7 +22,7 @@ from benchmarks.plan import Plan
 from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stores import MAP_BYTES, copied, open_store
 from benchmarks.synthetic import DECAY_RATE
-from ebbtide.fleet.runtime.slice import JOB_BUDGET_S
+from ebbtide.fleet.runtime.shared import STEP_BUDGET_S
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.store import layout
@@ -82,7 +82,7 @@ def pass_ms(workspace: Workspace) -> float:
 
 def _time_of_a_step() -> Callable[[], bool]:
     """Says when a step has had the time that it gets in the daemon."""
-    end_s = perf_counter() + JOB_BUDGET_S
+    end_s = perf_counter() + STEP_BUDGET_S
     return lambda: perf_counter() >= end_s
 
 

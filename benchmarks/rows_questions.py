@@ -144,7 +144,7 @@ def _fill(workspace: Workspace, vectors: NDArray[np.float32]) -> None:
 
     def put(archive: Archive) -> None:
         archive.vectors = Vectors(MODEL, DIMENSION)
-        archive.vectors.put(np.arange(len(archive.shelf)), vectors[: len(archive.shelf)])
+        archive.vectors.put(np.arange(len(archive.index)), vectors[: len(archive.index)])
 
     workspace.store.read(lambda txn: put(workspace.archive(txn)))
 

@@ -1,36 +1,24 @@
-"""Who asks: a name for the audit log, set where a caller is known and read where a verb begins.
+"""The actor of a request, for the audit log: set after authentication, read when a verb begins.
 
-The access layer sets it for the length of a request, to the id of a key; nobody sets it while nothing authenticates
-callers. It is read before work goes to another thread or outlives its request, since neither takes it along.
+The access layer sets it for a request to the id of the API key. Without authentication it stays unset. It must be read
+before work moves to another thread or outlives the request, because a context variable does not follow.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from contextvars import ContextVar
 
-NOBODY = "-"
-"""Who asks where nobody knows."""
+NO_ACTOR = "-"
+"""The actor without authentication."""
 
-_actor: ContextVar[str] = ContextVar("actor", default=NOBODY)
+_actor: ContextVar[str] = ContextVar("actor", default=NO_ACTOR)
 
 
 def actor() -> str:
-    """Who asks."""
+    """Return the actor of the current request."""
     return _actor.get()
 
 
 def set_actor(name: str) -> None:
-    """Let what is done from here on in this request be somebody's."""
+    """Set the actor for the rest of the current request."""
     _actor.set(name)
-
-
-@contextlib.contextmanager
-def acting(name: str) -> Iterator[None]:
-    """Let a request be somebody's, for the length of a block."""
-    token = _actor.set(name)
-    try:
-        yield
-    finally:
-        _actor.reset(token)

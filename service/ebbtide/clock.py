@@ -1,7 +1,7 @@
-"""Time, read in one place so that a test can hand in its own.
+"""Time, read in one place so that tests can replace it.
 
-`now_ms` is wall-clock time and only ever metadata; `monotonic_s` measures durations and deadlines. Nothing
-in the memory model depends on either.
+`now_ms` is wall-clock time and is used only as metadata. `monotonic_s` measures durations and deadlines. Nothing in the
+memory model depends on either.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the daemon reads the time."""
+    """A source of time."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, UTC."""
+        """Return milliseconds since the epoch, UTC."""
 
     def monotonic_s(self) -> float:
-        """Seconds that never run backwards."""
+        """Return seconds that never run backwards."""
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The system's clock."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

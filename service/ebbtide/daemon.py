@@ -1,13 +1,12 @@
-"""The daemon: what it is made of, and its life.
+"""The daemon: its parts and its life cycle.
 
-Opening, in this order, because each step needs the one before: the lock on the data directory (two daemons never
-share one) → thread pools → language model → fleet (takes up work left behind) → servers.
+Opening, each step needing the one before: lock the data directory (two daemons never share one) → thread pools →
+language model → fleet (resumes unfinished work) → servers.
 
-Closing, in the reverse order, for these reasons: readiness off first, so that nobody sends more; then the
-servers, so that requests in flight still find their agents; then the fleet, whose agents finish the job in hand
-and close their environments while threads still run; then the model and the pools; the lock last, when nothing
-of ours touches the directory any more. What waits in inboxes stays there. A step that fails is logged and the
-next one runs.
+Closing, in reverse order. Readiness goes off first, so that clients send no more. Then the servers stop, while requests
+in flight still find their agents. Then the fleet closes: agents finish the current job and close their stores while
+threads still run. Then the model and the pools. The lock is released last, when nothing uses the directory any more.
+Batches in inboxes stay there. A step that fails is logged, and the next one runs.
 
 The daemon owns the signals (`process/`); the servers do not.
 """
@@ -34,9 +33,8 @@ from ebbtide.access.keyring import Keyring
 from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock, SystemClock
 from ebbtide.errors import Precondition
-from ebbtide.fleet.runtime.agent import AgentNeeds
-from ebbtide.fleet.runtime.digest import DigestPolicy
 from ebbtide.fleet.runtime.fleet import Fleet
+from ebbtide.fleet.runtime.shared import DigestPolicy, SharedResources
 from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.embedders import make_embedder
@@ -60,54 +58,54 @@ from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfers
 
 LANGUAGE_THREADS = 2
-"""Threads for the built-in model; more would only wait for the interpreter."""
+"""Threads for the built-in model; more would only wait for the interpreter lock."""
 
 EMBEDDING_THREADS = 2
-"""One for what is embedded in the background, one for questions, which must not wait behind it."""
+"""One for background embedding and one for queries, which must not wait behind it."""
 
 SWITCH_INTERVAL_S = 0.0001
-"""How soon a busy thread lets another one run. With Python's 5 ms a short read beside a busy thread takes 20 ms."""
+"""How soon a busy thread yields. With Python's default of 5 ms, a short read next to a busy thread takes 20 ms."""
 
 DESCRIPTORS_PER_AGENT = 4
 DESCRIPTORS_KEPT = 64
 CONNECTIONS_SHARE = 8
-"""File descriptors for an open agent, and for logs and listings; each port's connections get this part of the limit."""
+"""File descriptors per open agent and for logs and listings; each port's connections get this share of the limit."""
 
-MOST_DESCRIPTORS = 1 << 20
-"""What counts as the limit where there is none."""
+MAX_DESCRIPTORS = 1 << 20
+"""The limit to assume if there is none."""
 
-MOST_OPEN_BY_DEFAULT = 1000
+DEFAULT_MAX_OPEN = 1000
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
 
 def make_model(settings: Settings, builtin: BuiltinModel) -> LanguageModel:
-    """The language model that the settings name; the built-in one is given."""
+    """Return the language model that the settings name. `builtin` is the built-in one."""
     language = settings.language
     if language.model == "builtin":
         return builtin
-    # Only who has a model server pays for an HTTP client.
+    # Imported here, so that only daemons with a model server load an HTTP client.
     from ebbtide.language.served.server import server_model
 
     return server_model(language, builtin.texts)
 
 
 def refuse_insecure_bind(settings: Settings) -> None:
-    """INSECURE_BIND for an address beyond this machine, unless it was allowed explicitly."""
+    """Raise INSECURE_BIND for an address beyond this machine unless it was allowed explicitly."""
     host = settings.server.host
     if settings.server.allow_insecure or settings.access.authentication != "off":
         return
     if not is_loopback(host):
         raise Precondition(
-            f"listening on {host} would let anyone who reaches this machine read and erase every memory, "
-            "since nothing authenticates callers; listen on 127.0.0.1, set access.authentication to keys, "
-            "or set server.allow_insecure",
+            f"listening on {host} without authentication would let anyone in the network read and erase "
+            "every memory; listen on 127.0.0.1, set access.authentication to keys, or set "
+            "server.allow_insecure",
             reason="INSECURE_BIND",
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
+    """Whether an address can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -117,27 +115,27 @@ def is_loopback(host: str) -> bool:
 
 
 def _descriptor_limit() -> int:
-    """The limit of file descriptors, raised as far as this process may."""
+    """Raise the file descriptor limit as far as possible and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
-    return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
 def connection_limit(configured: int) -> int:
-    """Most connections of each port: as configured, but no more than their share of the descriptors."""
+    """Return the most connections of each port: as configured, but at most their share of the descriptors."""
     return max(1, min(configured, _descriptor_limit() // CONNECTIONS_SHARE))
 
 
 def open_agent_limit(configured: int, connections: int) -> int:
-    """Most agents open at once: as configured, else what descriptors are left beside the connections of both ports."""
+    """Return the most open agents: as configured, or as many as the remaining descriptors allow."""
     if configured:
         return configured
     limit = _descriptor_limit()
     kept = min(DESCRIPTORS_KEPT, limit // 4) + 2 * connections
-    return max(1, min(MOST_OPEN_BY_DEFAULT, (limit - kept) // DESCRIPTORS_PER_AGENT))
+    return max(1, min(DEFAULT_MAX_OPEN, (limit - kept) // DESCRIPTORS_PER_AGENT))
 
 
 @contextlib.asynccontextmanager
@@ -148,14 +146,14 @@ async def opened(
     make: ModelMaker = make_model,
     on_beat: Callable[[float], None] | None = None,
 ) -> AsyncIterator[Service]:
-    """The daemon without servers: every verb works on the service it yields.
+    """Open the daemon without servers. All verbs work on the service that it yields.
 
-    `on_beat` is called at each beat of the event loop with how late it is.
+    `on_beat` is called with the lag of the event loop at each measurement.
     """
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     configure_heap()
-    # Threads of BLAS that wait for each other on busy cores make a product take 15 times as long.
+    # BLAS threads that wait for each other on busy cores make a product take 15 times as long.
     threadpool_limits(1, user_api="blas")
     async with contextlib.AsyncExitStack() as life:
         tracing = start_tracing(settings.telemetry)
@@ -174,7 +172,7 @@ async def opened(
         job_pool = _pool(life, settings.fleet.job_threads, "job")
         language_pool = _pool(life, LANGUAGE_THREADS, "language")
         embedding_pool = _pool(life, EMBEDDING_THREADS, "embedding")
-        desk = _pool(life, 1, "desk")
+        offload_pool = _pool(life, 1, "offload")
         texts = TextWorkers(settings.limits.text_timeout_ms / 1000)
         life.callback(_careful("text workers", texts.close))
         priority = RequestPriority()
@@ -190,26 +188,28 @@ async def opened(
             life.push_async_callback(embedder.close)
         metrics = Metrics()
         gate = PriorityLimiter(settings.language.model_concurrency)
-        asking = ModelClient(model, gate, _patience(settings), metrics=metrics)
-        needs = _needs(settings, job_pool, data, asking, builtin, clock, priority, embedder)
-        fleet = _fleet(settings, needs)
+        model_client = ModelClient(model, gate, _patience(settings), metrics=metrics)
+        shared = _shared_resources(settings, job_pool, data, model_client, builtin, clock, priority, embedder)
+        fleet = _fleet(settings, shared)
         fleet.start()
         life.push_async_callback(fleet.stop)
         watching_loop = in_background(_watch_loop(metrics, on_beat))
         life.push_async_callback(_ended, watching_loop)
         entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
         life.push_async_callback(transfers.finish)
-        service = Service(fleet, asking, settings, clock, desk, entrance, transfers, metrics, texts)
+        service = Service(
+            fleet, model_client, settings, clock, offload_pool, entrance, transfers, metrics, texts
+        )
         try:
             yield service
         finally:
             service.is_accepting = False
 
 
-def _fleet(settings: Settings, needs: AgentNeeds) -> Fleet:
-    """The agents, within the limits of the settings."""
+def _fleet(settings: Settings, shared: SharedResources) -> Fleet:
+    """Return the fleet with the limits of the settings."""
     return Fleet(
-        needs,
+        shared,
         settings.memory,
         max_open=open_agent_limit(
             settings.fleet.max_open_agents, connection_limit(settings.server.max_connections)
@@ -221,7 +221,7 @@ def _fleet(settings: Settings, needs: AgentNeeds) -> Fleet:
 
 
 def _pool(life: contextlib.AsyncExitStack, thread_count: int, name: str) -> ThreadPoolExecutor:
-    """Threads that end with the daemon."""
+    """Return a thread pool that ends with the daemon."""
     pool = ThreadPoolExecutor(thread_count, name)
     life.callback(_careful(f"{name} threads", pool.shutdown))
     return pool
@@ -235,14 +235,16 @@ def _warn_of_open_key(settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIterator[Entrance]:
-    """Who may come in, following the file of keys. KEY_FILE_UNUSABLE when it cannot be used at a start."""
+    """Open authentication and follow the key file. Raise KEY_FILE_UNUSABLE if it cannot be used at start-up."""
     if settings.access.authentication == "off":
         yield Entrance(settings.access, None, clock)
         return
     keyring = Keyring(KeyFile(settings.store.data_dir))
     keyring.load()
     if not len(keyring):
-        get_log("access").warning("there is no key yet, so nobody may call; see ebbtide keys create")
+        get_log("access").warning(
+            "no API key exists, so every request is refused; create one with `ebbtide keys create`"
+        )
     following = in_background(keyring.follow(fleet.on_pool))
     try:
         yield Entrance(settings.access, keyring, clock)
@@ -254,7 +256,7 @@ async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIter
 
 @contextlib.asynccontextmanager
 async def _renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[None]:
-    """Follow the files of certificates, where there are any."""
+    """Follow the certificate files, if there are any."""
     if renewal is None:
         yield
         return
@@ -266,20 +268,20 @@ async def _renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[
         await _ended(following)
 
 
-def _needs(
+def _shared_resources(
     settings: Settings,
     pool: ThreadPoolExecutor,
     data: DataDirectory,
-    asking: ModelClient,
+    model_client: ModelClient,
     builtin: BuiltinModel,
     clock: Clock,
     priority: RequestPriority,
     embedder: Embedder | None,
-) -> AgentNeeds:
-    return AgentNeeds(
+) -> SharedResources:
+    return SharedResources(
         pool=pool,
         data=data,
-        asking=asking,
+        model_client=model_client,
         fallback=builtin,
         priority=priority,
         clock=clock,
@@ -292,14 +294,14 @@ def _needs(
         slice_s=settings.fleet.time_slice_ms / 1000,
         request_timeout_s=settings.server.request_timeout_ms / 1000,
         events_keep=settings.store.events_keep,
-        metrics=asking.metrics,
+        metrics=model_client.metrics,
         embedder=embedder,
         texts=builtin.texts,
     )
 
 
 async def _watch_loop(metrics: Metrics, on_beat: Callable[[float], None] | None) -> None:
-    """Measure again and again how late the event loop comes to a task."""
+    """Measure the lag of the event loop periodically."""
     loop = asyncio.get_running_loop()
     while True:
         due_s = loop.time() + BEAT_S
@@ -329,8 +331,8 @@ def _patience(settings: Settings) -> RetryPolicy:
     language = settings.language
     timeout_s = language.model_timeout_ms / 1000
     if language.model != "builtin":
-        # The client ends each request by itself, so that its breaker hears of it; this is the net below it,
-        # wide enough for the few requests that one call may take while the server's ways are found out.
+        # The client limits each request itself, so that its circuit breaker notices. This outer limit allows for the
+        # few requests that one call may take while the server's capabilities are probed.
         timeout_s = 3 * timeout_s + 5
     return RetryPolicy(
         timeout_s=timeout_s,
@@ -342,10 +344,10 @@ def _patience(settings: Settings) -> RetryPolicy:
 
 
 async def serve(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; everything is closed on return.
+    """Serve until SIGTERM or SIGINT. Everything is closed on return.
 
-    Raises Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND, KEY_FILE_UNUSABLE, TLS_UNUSABLE) and OSError when a port
-    cannot be had.
+    Raise Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND, KEY_FILE_UNUSABLE, TLS_UNUSABLE), and OSError when a port
+    cannot be bound.
     """
     refuse_insecure_bind(settings)
     renewal = Renewal(settings.access) if settings.access.tls_cert_file else None
@@ -353,7 +355,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
         get_log("access").warning(
             "API keys travel unencrypted: set access.tls_cert_file, or put TLS in front"
         )
-    # What was imported lives as long as the process: looking for garbage in it would hold everybody up for 0.1 s.
+    # Imported modules live as long as the process. Scanning them would pause the process for 0.1 s.
     gc.collect()
     gc.freeze()
     log = get_log("daemon")

@@ -1,8 +1,8 @@
-"""The parameters of one agent's memory: every name, default and bound in one place.
+"""The parameters of one agent's memory, with their defaults and bounds.
 
-An agent gets the daemon's defaults (settings section `memory`) and may override each of them (`PUT` and
-`PATCH /v1/agents/{id}`). The bounds are those of the memory model; a value outside is refused with its name,
-the value and the range. Deliberately not here: anything about processes, sockets or files (`settings.py`).
+An agent gets the daemon's defaults (settings section `memory`) and may override each of them (`PUT` and `PATCH
+/v1/agents/{id}`). A value out of bounds is refused with its name, the value and the allowed range. Settings of
+processes, sockets and files are in `settings.py`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_RESULTS_CEILING = 10_000
-"""What `max_search_results = 0` means: a recall never returns more memories than this."""
+"""The meaning of `max_search_results = 0`: a recall never returns more memories than this."""
 
 SLOT_HEADROOM = 100
-"""Under `slots` the memory must hold this many nodes beside a full focus, or new nodes find no victim."""
+"""Under `slots`, `max_nodes` must exceed `focus_limit` by this, or no node can be forgotten for a new one."""
 
 
 MAX_DAYS = 36_500
-"""The longest time texts can be kept for, beside for ever."""
+"""Longest limited retention in days."""
 
 _DAYS = re.compile(r"days:([1-9]\d{0,4})")
 
@@ -39,7 +39,7 @@ class AgentParameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     focus_limit: Annotated[int, Field(ge=1, le=64)] = Field(
-        5, description="Most nodes in focus at once; what is in focus is protected."
+        5, description="Most nodes in focus; nodes in focus are protected."
     )
     focus_policy: Literal["nodes"] = Field(
         "nodes", description="What moves into focus: the newest nodes of a batch."
@@ -51,13 +51,13 @@ class AgentParameters(BaseModel):
         0.5, description="Strength of the links between neighbours within a batch."
     )
     link_break_threshold: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.01, description="Below this strength a link is broken."
+        0.01, description="A link weaker than this is broken."
     )
     delete_threshold: Annotated[int, Field(ge=0, le=1000)] = Field(
         5, description="A memory that would shrink below this many characters is forgotten."
     )
     min_shrink: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.25, description="Content is rewritten only when it loses at least this share of its length."
+        0.25, description="Content is shortened only if it loses at least this share of its length."
     )
     strategy: Literal["scan", "slots"] = Field(
         "scan", description="scan: every due node in every pass; slots: a bounded number of nodes."
@@ -69,14 +69,14 @@ class AgentParameters(BaseModel):
         100, description="Nodes drawn for one pass under `slots`."
     )
     slot_sample_size: Annotated[int, Field(ge=1, le=1000)] = Field(
-        16, description="Nodes drawn to find the least important one when `slots` are full."
+        16, description="Nodes drawn to find the least important one when all `slots` are used."
     )
     long_term_factor: Annotated[float, Field(ge=0, le=1)] = Field(
         0.02,
         description="After k scans a node is due again 1 + floor(k x this) passes later; 0 = every pass.",
     )
     default_search_depth: Annotated[int, Field(ge=0, le=8)] = Field(
-        2, description="Hops a recall walks when it names no depth."
+        2, description="Hops of a recall that specifies no depth."
     )
     max_search_results: Annotated[int, Field(ge=0, le=MAX_RESULTS_CEILING)] = Field(
         100, description="Most memories in one answer; 0 means 10000."
@@ -85,34 +85,32 @@ class AgentParameters(BaseModel):
         "auto", description="Language of the wording; auto decides by the text."
     )
     speaker_prefix: Literal["auto", "always", "never"] = Field(
-        "auto", description="When a memory's content names who spoke."
+        "auto", description="When the content of a memory names the speaker."
     )
     digest_system: bool = Field(False, description="Whether system messages become memories.")
     max_queue_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        1000, description="Most batches in the inbox, waiting or parked; beyond it remember is refused."
+        1000, description="Most batches in the inbox, waiting or parked; beyond it, remember is refused."
     )
     max_owed_passes: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        100, description="Most compression passes an agent can owe; further ones are merged."
+        100, description="Most compression passes that an agent can owe; further ones are merged."
     )
     segment_max_chars: Annotated[int, Field(ge=20, le=2000)] = Field(
-        200, description="Advised longest segment, in characters."
+        200, description="Recommended longest segment, in characters."
     )
     retention: Annotated[str, AfterValidator(_checked_retention)] = Field(
         "keep",
-        description="How long what was said is kept once it is digested: keep (for ever), "
-        "days:N (N days from its acceptance), none. Memories made of it live on.",
+        description="How long texts are kept after their digest: keep (for ever), days:N (N days after "
+        "acceptance), none. Their memories stay.",
     )
     pii: Literal["off", "tag", "redact"] = Field(
         "off",
-        description="What becomes of personal data in what is remembered from now on: off (nobody looks), tag (stored, "
-        "and told where it stands), redact (replaced by its kind before anything is stored).",
+        description="What happens to personal data in new messages: off (no detection), tag (stored, with"
+        " its positions), redact (replaced by its kind before anything is stored).",
     )
     drop_recalled: bool = Field(
-        True, description="Whether what a recall has just told is left out when it comes back in a message."
+        True, description="Whether text of recent recalls is removed from new messages."
     )
-    collapse_repeats: bool = Field(
-        False, description="Whether a message that repeats an earlier one of its batch exactly is left out."
-    )
+    collapse_repeats: bool = Field(False, description="Whether exact repetitions within a batch are dropped.")
 
     @model_validator(mode="after")
     def _slots_need_headroom(self) -> Self:
@@ -126,11 +124,11 @@ class AgentParameters(BaseModel):
 
     @property
     def kept_days(self) -> int | None:
-        """Days for which texts are kept once they are digested; None for ever."""
+        """Days for which digested texts are kept; None for ever."""
         days = _DAYS.fullmatch(self.retention)
         return int(days[1]) if days else 0 if self.retention == "none" else None
 
     def limit_results(self, asked: int | None) -> int:
-        """The largest number of memories in one answer: what was asked, else what is set; 0 is the ceiling."""
+        """Return the most memories in one answer: the requested number or the parameter; 0 means the ceiling."""
         most = self.max_search_results if asked is None else asked
         return most or MAX_RESULTS_CEILING

@@ -1,9 +1,9 @@
-"""Courtesy: whoever works in the background lets a request pass.
+"""Priority of requests: background work yields to requests.
 
-Python's threads share one interpreter lock. A recall of a few milliseconds beside two threads at work gets a
-third of the interpreter, however soon they are switched. So background work asks between two small pieces of
-it whether a request's job is running anywhere in the daemon, and then rests until none is; not for long, so
-that it goes on, slower, under a load of requests that never ends.
+Python's threads share one interpreter lock. A recall of a few milliseconds next to two busy threads gets a third of the
+interpreter, however often threads are switched. Background work therefore checks between small pieces of work whether a
+request's job is running, and pauses until none is. The pause is short, so that background work continues, slower, under
+a permanent load of requests.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-LONGEST_REST_S = 0.002
-"""At worst, under requests without end, the background does about a fifth of what it would do alone."""
+MAX_YIELD_S = 0.002
+"""Under a permanent load of requests, background work runs at about a fifth of its speed."""
 
 
 class RequestPriority:
-    """Knows whether jobs of requests are running. For threads."""
+    """Knows whether jobs of requests are running. Used by threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,7 +28,7 @@ class RequestPriority:
 
     @contextmanager
     def for_a_request(self) -> Iterator[None]:
-        """A job of a request runs for the length of the block."""
+        """Count a request's job as running within the block."""
         with self._lock:
             self._running_count += 1
             self._nobody.clear()
@@ -44,11 +44,11 @@ class RequestPriority:
                     self._nobody.set()
 
     @property
-    def is_anybody_running(self) -> bool:
-        """Whether a job of a request is running."""
+    def is_request_running(self) -> bool:
+        """Whether a request's job is running."""
         return not self._nobody.is_set()
 
     def yield_to_requests(self) -> None:
-        """Rest while jobs of requests are running, 2 ms at most; in such a job, which would wait for itself, do not."""
-        if self.is_anybody_running and not getattr(self._own, "is_request", False):
-            self._nobody.wait(LONGEST_REST_S)
+        """Pause while requests' jobs run, for at most 2 ms. Within such a job, which would wait for itself, do
+        nothing.""" if self.is_request_running and not getattr(self._own, "is_request", False):
+        self._nobody.wait(MAX_YIELD_S)

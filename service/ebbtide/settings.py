@@ -1,8 +1,8 @@
-"""The settings of one daemon: a frozen tree, and the only reader of the environment.
+"""The settings of one daemon: an immutable tree, and the only module that reads the environment.
 
-Precedence: command-line flags, environment (`EBBTIDE_<SECTION>__<FIELD>`), TOML file, defaults. Every field
-has its unit in its name, a default, bounds and one line of help; docs/configuration.md is checked against
-this file by a test. Agents' own parameters are in `parameters.py`; here stand their defaults (`memory`).
+Precedence: command-line flags, environment (`EBBTIDE_<SECTION>__<FIELD>`), TOML file, defaults. Every field has its
+unit in its name, a default, bounds and one line of help. docs/configuration.md is generated from this file. Agents' own
+parameters are in `parameters.py`; their defaults are the section `memory`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DURATION = re.compile(r"-?\d{1,9}(?:ms|s|m|h)?")
 
 
 def default_data_dir() -> Path:
-    """`$XDG_DATA_HOME/ebbtide`, by default `~/.local/share/ebbtide`."""
+    """Return `$XDG_DATA_HOME/ebbtide`, by default `~/.local/share/ebbtide`."""
     home = os.environ.get("XDG_DATA_HOME")
     return (Path(home) if home else Path.home() / ".local" / "share") / "ebbtide"
 
@@ -42,7 +42,7 @@ class _Section(BaseModel):
 
 
 class _ModelServerSection(_Section):
-    """What holds for every section that names a model on a server."""
+    """Checks for every section that names a model on a server."""
 
     @field_validator("base_url", check_fields=False)
     @classmethod
@@ -69,7 +69,7 @@ class _ModelServerSection(_Section):
 
 
 class ServerSettings(_Section):
-    """Where the daemon listens, and to whom."""
+    """Addresses, timeouts and limits of the servers."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     rest_port: Annotated[int, Field(ge=0, le=65535)] = Field(
@@ -79,49 +79,49 @@ class ServerSettings(_Section):
         8421, description="Port of the gRPC interface; 0 takes a free one."
     )
     grpc_max_concurrent_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        1000, description="Most gRPC calls under way at once on one connection; further ones wait."
+        1000, description="Most concurrent gRPC calls on one connection; further ones wait."
     )
     allow_insecure: bool = Field(
-        False, description="Listen beyond this machine although `access.authentication` is off."
+        False, description="Allow listening beyond this machine while `access.authentication` is off."
     )
     allowed_hosts: tuple[str, ...] = Field(
-        (), description="Names allowed in `Host` beside loopback names and the bound address."
+        (), description="Names allowed in `Host` in addition to loopback names and the bound address."
     )
     cors_origins: tuple[str, ...] = Field(
         (), description="Origins of web pages that may call, such as http://localhost:3000."
     )
     request_timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
-        30_000, description="Longest a request waits for its agent's turn."
+        30_000, description="Longest time that a request waits for its agent."
     )
     header_timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
-        10_000, description="Longest time for a TLS handshake, and for the head of a request to arrive."
+        10_000, description="Timeout of a TLS handshake and of the header of a request."
     )
     send_timeout_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
         30_000,
-        description="Longest time a client may read nothing of its response; then its connection is closed.",
+        description="A connection is closed when its client reads nothing of a response for this long.",
     )
     max_connections: Annotated[int, Field(ge=4, le=100_000)] = Field(
         1000,
-        description="Most connections of each port, but no more than an eighth of the file-descriptor limit; "
+        description="Most connections of each port, limited to an eighth of the file-descriptor limit; "
         "beyond it: SERVER_BUSY.",
     )
     max_buffered_bytes: Annotated[int, Field(ge=MIB, le=1 << 40)] = Field(
         64 * MIB,
-        description="Bytes of requests and responses held for slow clients of each port; beyond it "
-        "connections that wait longest are closed.",
+        description="Bytes of requests and responses buffered for slow clients of each port; beyond it, "
+        "the connections that have waited longest are closed.",
     )
     shutdown_grace_s: Annotated[float, Field(ge=0, le=600)] = Field(
         30.0,
-        description="Longest a stop waits for requests in flight; at least 1 s. Closing may take half as long again, "
-        "at least 5 s; then the process is killed.",
+        description="Longest time that a stop waits for requests in flight; at least 1 s. Closing may "
+        "take half as long again, at least 5 s; then the process is killed.",
     )
 
 
 class AccessSettings(_Section):
-    """Who may call, how fast, and how much an agent may hold."""
+    """Authentication, rate limits and quotas."""
 
     authentication: Literal["off", "keys"] = Field(
-        "off", description="Whether callers must show an API key; keys are made with `ebbtide keys create`."
+        "off", description="Whether callers need an API key. `ebbtide keys create` creates keys."
     )
     tls_cert_file: str = Field(
         "", description="Certificate of the daemon with its chain (PEM), for both ports; empty: no TLS."
@@ -132,53 +132,53 @@ class AccessSettings(_Section):
         description="Authority of client certificates (PEM); when set, callers without one cannot connect.",
     )
     requests_per_s: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
-        0.0, description="Requests a second that each key gets, unless it has a rate of its own; 0: no limit."
+        0.0, description="Requests per second of each key without a rate limit of its own; 0: no limit."
     )
     agent_requests_per_s: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
-        0.0, description="Requests a second that each agent gets, whoever asks; 0: no limit."
+        0.0, description="Requests per second of each agent, for all callers together; 0: no limit."
     )
     failed_tries_per_s: Annotated[float, Field(ge=0, le=1_000_000)] = Field(
         10.0,
-        description="Requests a second without a valid key that are told so, of each remote address; 0: no limit.",
+        description="Requests per second with an invalid key that are answered, for each remote address; "
+        "0: no limit.",
     )
     burst_s: Annotated[float, Field(ge=0, le=3600)] = Field(
         2.0,
-        description="A key, an agent or an address may get so many seconds' worth of requests at once; "
-        "at least one request.",
+        description="Burst of a key, an agent or an address, in seconds of its rate; at least one request.",
     )
     max_agents_per_key: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
         0,
-        description="Most agents within a key's reach for it to bring in another one; "
-        "0: no limit. A key may have a bound of its own.",
+        description="Most agents within a key's reach; at this number the key cannot create another one. "
+        "0: no limit. A key may have a quota of its own.",
     )
     max_nodes_per_agent: Annotated[int, Field(ge=0, le=1 << 40)] = Field(
-        0, description="An agent with so many living memories takes no further batch; 0: no limit."
+        0, description="An agent with this many living memories accepts no further batch; 0: no limit."
     )
     max_bytes_per_agent: Annotated[int, Field(ge=0, le=1 << 44)] = Field(
-        0, description="An agent that uses so much of its store takes no further batch; 0: no limit."
+        0, description="An agent that uses this much of its store accepts no further batch; 0: no limit."
     )
 
     @model_validator(mode="after")
     def _tls_is_whole(self) -> Self:
         if bool(self.tls_cert_file) != bool(self.tls_key_file):
-            raise ValueError("tls_cert_file and tls_key_file belong together: set both, or none")
+            raise ValueError("tls_cert_file and tls_key_file must be set together")
         if self.tls_client_ca_file and not self.tls_cert_file:
             raise ValueError("tls_client_ca_file needs tls_cert_file and tls_key_file")
         return self
 
 
 class StoreSettings(_Section):
-    """Where agents live on disk."""
+    """Where agents are stored."""
 
     data_dir: Path = Field(default_factory=default_data_dir, description="The data directory.")
     initial_map_bytes: Annotated[int, Field(ge=1 << 18, le=1 << 40)] = Field(
-        MIB, description="First size of an agent's map; it doubles when it is full."
+        MIB, description="Initial size of an agent's map; it doubles when it is full."
     )
     max_map_bytes: Annotated[int, Field(ge=1 << 18, le=1 << 44)] = Field(
         16 << 30, description="Largest size of an agent's map; beyond it: STORE_FULL."
     )
     low_disk_bytes: Annotated[int, Field(ge=0, le=1 << 50)] = Field(
-        256 * MIB, description="With less free disk than this, readiness is degraded."
+        256 * MIB, description="Readiness is degraded when less disk space than this is free."
     )
     batch_status_keep: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         10_000, description="Statuses and receipts are kept for this many digested batches."
@@ -187,20 +187,20 @@ class StoreSettings(_Section):
         168, description="Statuses and receipts are kept for this many hours."
     )
     events_keep: Annotated[int, Field(ge=100, le=100_000_000)] = Field(
-        100_000, description="Events kept of each agent, so that a watcher that was away can go on."
+        100_000, description="Events kept per agent, from which a client can resume a stream."
     )
 
 
 class EncryptionSettings(_Section):
-    """The key under which what agents keep is encrypted on disk. Without one nothing is."""
+    """The key that encrypts agents on disk. Without a key nothing is encrypted."""
 
     master_key_file: str = Field(
         "",
-        description="File of the master key: 32 bytes as 64 hexadecimal digits or base64. "
-        "With one, new agents are encrypted.",
+        description="File of the master key: 32 bytes as 64 hexadecimal digits or base64. If it is set, "
+        "new agents are encrypted.",
     )
     master_key: SecretStr = Field(
-        SecretStr(""), description="The master key itself, instead of a file; never printed."
+        SecretStr(""), description="The master key itself instead of a file; never printed."
     )
 
     @model_validator(mode="after")
@@ -214,36 +214,36 @@ class FleetSettings(_Section):
     """How agents share one daemon."""
 
     max_open_agents: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
-        0, description="Most agents open at once; 0 derives it from the file-descriptor limit."
+        0, description="Most agents open at a time; 0 derives the number from the file-descriptor limit."
     )
     max_resident_bytes: Annotated[int, Field(ge=MIB, le=1 << 50)] = Field(
-        512 * MIB, description="Memory that open agents may hold together; beyond it idle ones are closed."
+        512 * MIB, description="Memory limit of all open agents together; beyond it, idle ones are closed."
     )
     mailbox_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        1000, description="Most requests waiting for one agent; beyond it: AGENT_BUSY."
+        1000, description="Most requests that wait for one agent; beyond it: AGENT_BUSY."
     )
-    job_threads: Annotated[int, Field(ge=1, le=64)] = Field(4, description="Threads that run agents' jobs.")
+    job_threads: Annotated[int, Field(ge=1, le=64)] = Field(4, description="Threads that run jobs of agents.")
     time_slice_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
-        30_000, description="Longest turn of one agent in the ring of compression passes."
+        30_000, description="Longest compression slice of one agent."
     )
     compression_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
         1, description="Compression slices at a time."
     )
     recall_patience_ms: Annotated[int, Field(ge=0, le=30_000)] = Field(
-        2000, description="Longest a recall waits for batches accepted before it."
+        2000, description="Longest time that a recall waits for batches accepted before it."
     )
     digest_lag_bound_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        300.0, description="When the oldest waiting batch is older, readiness is degraded."
+        300.0, description="Readiness is degraded when a waiting batch is older than this."
     )
 
 
 class LanguageSettings(_ModelServerSection):
-    """The language model beside the daemon."""
+    """The language model."""
 
     model: Literal["builtin", "ollama", "openai"] = Field(
         "builtin",
-        description="Which kind of language model: the built-in one needs no server; "
-        "`openai` is any server that is compatible with OpenAI's interface.",
+        description="Kind of language model: the built-in one needs no server; `openai` is any server "
+        "with an OpenAI-compatible API.",
     )
     base_url: str = Field(
         "",
@@ -253,44 +253,44 @@ class LanguageSettings(_ModelServerSection):
     model_name: str = Field("qwen2.5:7b", description="Name of the model on the server.")
     api_key: SecretStr = Field(SecretStr(""), description="Key of the model server; never printed.")
     num_ctx: Annotated[int, Field(ge=2048, le=131_072)] = Field(
-        8192, description="Largest context, in tokens, that is used on the server (and asked of Ollama)."
+        8192, description="Largest context in tokens that is used on the server, and requested from Ollama."
     )
     temperature: Annotated[float, Field(ge=0, le=2)] = Field(
-        0.0, description="Temperature of a first try; further tries of a question are warmer."
+        0.0, description="Temperature of the first attempt; retries use higher ones."
     )
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(0, description="Seed of a first try.")
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(0, description="Seed of the first attempt.")
     keep_alive: str = Field(
-        "30m", description="How long Ollama keeps the model loaded after a call; -1 for ever."
+        "30m", description="How long Ollama keeps the model loaded after a call; -1: for ever."
     )
     breaker_failures: Annotated[int, Field(ge=1, le=1000)] = Field(
-        5, description="Failures of the server in a row after which it is left alone for a while."
+        5, description="Consecutive server failures that open the circuit breaker."
     )
     breaker_open_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
-        5000, description="How long it is left alone at first; twice as long each time a probe fails."
+        5000, description="How long the circuit breaker first stays open; doubled each time a probe fails."
     )
     breaker_cap_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
-        60_000, description="Longest time it is left alone."
+        60_000, description="Longest time that the circuit breaker stays open."
     )
     model_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
-        300_000, description="Longest one model call may take."
+        300_000, description="Timeout of one model call."
     )
     model_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
-        1, description="Model calls at a time; waiting foreground calls go before background ones."
+        1, description="Concurrent model calls; foreground calls go before background ones."
     )
     max_retries: Annotated[int, Field(ge=0, le=1000)] = Field(
-        15, description="Transport failures of one model call before it counts as unavailable."
+        15, description="Transport failures of one model call before the model counts as unavailable."
     )
     max_bad_replies: Annotated[int, Field(ge=1, le=20)] = Field(
-        3, description="Unusable replies to one question that make a failed round."
+        3, description="Unusable replies to one prompt before the attempt counts as failed."
     )
     park_after_attempts: Annotated[int, Field(ge=1, le=1000)] = Field(
-        8, description="Failed rounds after which a batch is parked."
+        8, description="Failed attempts after which a batch is parked."
     )
     retry_base_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
-        1000, description="First back-off after a failure; it doubles each time."
+        1000, description="First backoff after a failure; doubled each time."
     )
     retry_cap_ms: Annotated[int, Field(ge=1, le=600_000)] = Field(
-        30_000, description="Longest back-off after a failure."
+        30_000, description="Longest backoff after a failure."
     )
 
     @field_validator("keep_alive")
@@ -302,12 +302,12 @@ class LanguageSettings(_ModelServerSection):
 
 
 class EmbeddingSettings(_ModelServerSection):
-    """The model that turns texts into vectors, for recall by meaning."""
+    """The model that computes vectors for semantic recall."""
 
     model: Literal["auto", "builtin", "ollama", "openai", "off"] = Field(
         "auto",
-        description="Which kind of embedder: `auto` is the built-in one (English) where the extra "
-        "`embeddings` is installed, else `off`; with `off` recall goes by words and links alone.",
+        description="Kind of embedder: `auto` is the built-in one (English) if the extra `embeddings` is "
+        "installed, else `off`; with `off`, recall uses words and links only.",
     )
     base_url: str = Field(
         "",
@@ -317,28 +317,29 @@ class EmbeddingSettings(_ModelServerSection):
     name: str = Field("bge-m3", description="Name of the embedding model on the server.")
     api_key: SecretStr = Field(SecretStr(""), description="Key of the embedding server; never printed.")
     timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
-        60_000, description="Longest one request of at most 64 texts may take."
+        60_000, description="Timeout of one request of at most 64 texts."
     )
     dimensions: Annotated[int, Field(ge=0, le=8192)] = Field(
         0,
-        description="Numbers in a vector, asked of servers that can shorten theirs; 0 takes the model's own.",
+        description="Dimension of the vectors, requested from servers that can shorten theirs; 0: the "
+        "model's own.",
     )
     query_timeout_ms: Annotated[int, Field(ge=1, le=60_000)] = Field(
-        2000, description="Longest a question waits for its own vector; then it is answered without."
+        2000, description="Longest time that a query waits for its vector; then it is answered without one."
     )
 
 
 class LimitSettings(_Section):
-    """Bounds on requests."""
+    """Limits on requests."""
 
     max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = Field(
         8 * MIB, description="Largest request body."
     )
     max_upload_bytes: Annotated[int, Field(ge=1024, le=1 << 44)] = Field(
-        16 << 30, description="Largest backup or export that is restored over the network."
+        16 << 30, description="Largest backup or export that can be restored over the network."
     )
     transfer_timeout_s: Annotated[float, Field(gt=0, le=604_800)] = Field(
-        21_600.0, description="Longest one backup, export or restore may take, its file's way included."
+        21_600.0, description="Timeout of one backup, export or restore, including the transfer of its file."
     )
     max_messages: Annotated[int, Field(ge=1, le=bounds.MAX_MESSAGES)] = Field(
         1000, description="Most messages in a batch."
@@ -350,7 +351,7 @@ class LimitSettings(_Section):
         200, description="Longest speaker, message id, conversation id and idempotency key."
     )
     max_metadata_bytes: Annotated[int, Field(ge=2, le=bounds.MAX_METADATA_BYTES)] = Field(
-        4096, description="Largest `metadata`, written as JSON."
+        4096, description="Largest `metadata` as JSON."
     )
     max_depth: Annotated[int, Field(ge=0, le=8)] = Field(8, description="Deepest recall, in hops.")
     max_keywords: Annotated[int, Field(ge=1, le=bounds.MAX_KEYWORDS)] = Field(
@@ -368,56 +369,60 @@ class LimitSettings(_Section):
     )
     text_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
         10_000,
-        description="Longest that a worker process may take for a text, for each 100 000 characters of it; "
-        "beyond it: TEXT_TOO_COMPLEX.",
+        description="Time limit of a worker process for a text, per 100 000 characters; beyond it: "
+        "TEXT_TOO_COMPLEX.",
     )
     max_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
-        600_000, description="Longest `timeout_ms` of a flush."
+        600_000, description="Largest `timeout_ms` of a flush."
     )
     max_page_size: Annotated[int, Field(ge=1, le=1000)] = Field(
         1000, description="Largest page of a listing."
     )
     max_event_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        100, description="Most event streams open at once."
+        100, description="Most concurrent event streams."
     )
 
 
 class LogSettings(_Section):
-    """What the log holds: ids, sizes and times, never what was said."""
+    """Logging: ids, sizes and times, never texts."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe level written."
+        "info", description="Lowest level that is logged."
     )
-    format: Literal["json", "console"] = Field("console", description="Lines for machines or people.")
+    format: Literal["json", "console"] = Field(
+        "console", description="json for machines or console for people."
+    )
     log_content: bool = Field(
-        False, description="Write texts of messages and memories to the log, for debugging only."
+        False, description="Log the texts of messages and memories. For debugging only."
     )
 
 
 class MetricsSettings(_Section):
-    """What /metrics tells."""
+    """What /metrics contains."""
 
     per_agent: bool = Field(
-        False, description="Tell open agents apart by their ids, which whoever reads the metrics then sees."
+        False,
+        description="Add metrics of single open agents, labelled with their ids, which every reader of "
+        "the metrics then sees.",
     )
     max_agents: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        100, description="Most agents told apart: those that lag most."
+        100, description="Most agents with metrics of their own: those with the largest digest lag."
     )
 
 
 class TelemetrySettings(_Section):
-    """Where traces go."""
+    """Where traces are sent."""
 
     otlp_endpoint: str = Field(
         "",
-        description="Where spans are sent by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; "
-        "empty: nowhere. Needs the extra `traces`.",
+        description="Address for spans by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; empty:"
+        " no traces. Needs the extra `traces`.",
     )
-    service_name: str = Field("ebbtide", description="Name under which the collector knows this daemon.")
+    service_name: str = Field("ebbtide", description="Service name of this daemon in traces.")
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
-        1.0, description="Share of requests traced that bring no decision of their own."
+        1.0, description="Share of requests that are traced if the caller has not decided."
     )
-    agent_ids: bool = Field(False, description="Tell agents' ids in spans.")
+    agent_ids: bool = Field(False, description="Include agent ids in spans.")
 
     @field_validator("otlp_endpoint")
     @classmethod
@@ -428,14 +433,14 @@ class TelemetrySettings(_Section):
 
 
 class MemorySettings(AgentParameters):
-    """Defaults of every agent's parameters."""
+    """Defaults of agent parameters."""
 
-    # Values from the environment arrive as text.
+    # Values from the environment are strings.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
 
 class Settings(BaseSettings):
-    """Everything that can be set."""
+    """All settings."""
 
     model_config = SettingsConfigDict(
         env_prefix="EBBTIDE_", env_nested_delimiter="__", extra="forbid", frozen=True
@@ -463,12 +468,12 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, environment, then the TOML file named by `_TOML_FILE`."""
+        """Read flags, the environment and then the TOML file."""
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
 
 
 def load_settings(flags: dict[str, Any] | None = None, config: Path | None = None) -> Settings:
-    """The settings in force. ValidationError names each bad field; a missing `config` file is an error."""
+    """Return the settings. Raise ValidationError for bad fields, FileNotFoundError for a missing `config`."""
     if config is not None and not config.is_file():
         raise FileNotFoundError(f"there is no settings file {config}")
 

@@ -1,9 +1,9 @@
-"""The log: one line an event, structured, without content. And the port of traces: spans, of which nobody need know.
+"""Structured logging without content, and the interface for traces.
 
-Lines carry ids, sizes and times, never what was said, unless `log.log_content` is set. Values are rendered
-escaped in both formats, so that no text can forge a line.
+Log lines contain ids, sizes and times, but no texts unless `log.log_content` is set. Values are escaped in both
+formats, so that no text can forge a line.
 
-`span` costs next to nothing while nobody traces. Who does, and with what, is in `tracing.py`; nothing else knows.
+`span` costs almost nothing without a tracer. `tracing.py` implements traces; no other module knows it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Content:
-    """Whether the log may hold what was said, and what takes out of it what it must not."""
+    """Whether the log may contain texts, and the function that redacts them."""
 
     is_logged: bool = False
     without_personal: Callable[[str], str] = str
@@ -37,8 +37,8 @@ class _Content:
 _content = _Content()
 
 
-def told(text: str) -> str:
-    """What the log may hold of a text: its length; with `log_content` the text, without what is personal in it."""
+def loggable(text: str) -> str:
+    """Return what the log may contain of a text: its length, or with `log_content` the redacted text."""
     return _content.without_personal(text) if _content.is_logged else f"({len(text)} characters)"
 
 
@@ -49,7 +49,7 @@ def configure_log(
     log_content: bool = False,
     without_personal: Callable[[str], str] = str,
 ) -> None:
-    """Set up the process's log: to standard error, as `json` or `console` lines, from a level on."""
+    """Configure the log of the process: to standard error, as `json` or `console` lines, from a level on."""
     _content.is_logged, _content.without_personal = log_content, without_personal
     level = logging.getLevelNamesMapping()[level_name.upper()]
     renderer: Any = structlog.processors.JSONRenderer(ensure_ascii=True)
@@ -73,7 +73,7 @@ def configure_log(
 
 
 class _Lenient:
-    """Standard error, on which a line may get lost: a log on a full disk must not fail a request."""
+    """Standard error without failures: a log on a full disk must not fail a request."""
 
     def write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -85,7 +85,7 @@ class _Lenient:
 
 
 class _Library(logging.Handler):
-    """Lines of libraries, without what their messages were filled with."""
+    """Log lines of libraries, without the arguments of their messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger().bind(part=record.name).log(
@@ -97,25 +97,25 @@ class _Library(logging.Handler):
 
 
 def _where_it_failed(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """An exception as its type and the places it came through: its message may quote what was said."""
+    """Replace an exception by its type and stack: its message may quote content."""
     error = event.pop("exc_info", None)
     if isinstance(error, BaseException):
         frames = traceback.extract_tb(error.__traceback__)
         event["error_type"] = type(error).__name__
         event["error_at"] = [f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[-12:]]
-        event["error_message"] = told(str(error))
+        event["error_message"] = loggable(str(error))
         if error.__cause__ is not None:
             event["cause_type"] = type(error.__cause__).__name__
     return event
 
 
 def get_log(name: str) -> Any:
-    """A logger whose lines carry the part of the daemon they come from."""
+    """Return a logger whose lines name a part of the daemon."""
     return structlog.get_logger().bind(part=name)
 
 
 def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task that outlives the request that happened to start it: its log lines carry no request id."""
+    """Start a task that outlives the request that started it. Its log lines carry no request id."""
     return asyncio.create_task(work, context=contextvars.Context())
 
 
@@ -123,7 +123,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 def request_id_from(given: str | None) -> str:
-    """The caller's id for a request where it is fit for a log line, else a new one."""
+    """Return the caller's request id if it is fit for a log line, else a new one."""
     return given if given and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
@@ -131,24 +131,24 @@ def request_id_from(given: str | None) -> str:
 
 
 class Span(Protocol):
-    """A stretch of work that is told of."""
+    """One traced piece of work."""
 
     def set(self, name: str, value: str | int | float | bool) -> None:
-        """Tell something more of it: an id, a number, a word; never content."""
+        """Add an attribute: an id, a number, a word; never content."""
 
 
 class Tracing(Protocol):
-    """Whoever keeps spans."""
+    """A tracer."""
 
     def span(self, name: str, parent: str, attributes: dict[str, Any]) -> AbstractContextManager[Span]:
-        """A span for the length of a block, below the one around it, or below a `traceparent`."""
+        """Return a span for a block, as a child of the current span or of a `traceparent`."""
 
     def origin(self) -> str:
-        """The `traceparent` of the span around; empty where there is none."""
+        """Return the `traceparent` of the current span; empty without one."""
 
 
 class _NoSpan:
-    """What a span is while nobody traces."""
+    """The span without a tracer."""
 
     def __enter__(self) -> _NoSpan:
         return self
@@ -165,23 +165,23 @@ _tracing: dict[str, Tracing | None] = {"by": None}
 
 
 def trace_with(tracing: Tracing | None) -> None:
-    """Let spans be kept from now on, or no more."""
+    """Set or remove the tracer."""
     _tracing["by"] = tracing
 
 
 def is_traced() -> bool:
-    """Whether spans are kept."""
+    """Whether there is a tracer."""
     return _tracing["by"] is not None
 
 
 def span(name: str, *, parent: str = "", **attributes: Any) -> AbstractContextManager[Span]:
-    """A span for the length of a block; `agent_id` among its attributes is told only where that was asked for."""
+    """Return a span for a block. An `agent_id` attribute is exported only if the settings allow it."""
     tracing = _tracing["by"]
     return _NOTHING if tracing is None else tracing.span(name, parent, attributes)
 
 
 def origin() -> str:
-    """The `traceparent` by which work in the background can be told as part of what asked for it."""
+    """Return the `traceparent` by which background work can be linked to the current request."""
     tracing = _tracing["by"]
     return "" if tracing is None else tracing.origin()
 
@@ -195,11 +195,11 @@ OPERATIONS = {
     "delete_nodes": "delete_memory",
     "erase": "delete_memory_store",
 }
-"""What the semantic conventions for generative models call a verb, where they have a name for it."""
+"""Names of verbs in the semantic conventions for generative models."""
 
 
 def verb_span(verb: str) -> AbstractContextManager[Span]:
-    """The span of a verb, over each transport alike."""
+    """Return the span of a verb, the same for each transport."""
     if not is_traced():
         return _NOTHING
     named = {"gen_ai.operation.name": OPERATIONS[verb]} if verb in OPERATIONS else {}

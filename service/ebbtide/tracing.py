@@ -1,11 +1,10 @@
-"""Traces by OpenTelemetry: the only module that imports it, and only when an endpoint is set.
+"""Traces with OpenTelemetry. This is the only module that imports it, and only if an endpoint is set.
 
-A request is a span, taking up the caller's `traceparent`; below it stand the verb, its jobs with the time they waited
-for the agent's turn, commits, calls of models. The digest of a batch is told below the request that brought it, as long
-as the daemon that accepted it runs. Attributes are ids, numbers and words, never content; agents' ids only where asked
-for.
+A request is a span that continues the caller's `traceparent`. Its children are the verb, its jobs with their waiting
+times, commits and model calls. The digest of a batch belongs to the request that brought it, until the daemon restarts.
+Attributes are ids, numbers and words, never content; agent ids only if the settings allow it.
 
-Spans are sent in the background, and those that find no collector are dropped.
+Spans are sent in the background. Without a collector they are dropped.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ MISSING = (
 
 
 class _Kept:
-    """A span of OpenTelemetry behind our port."""
+    """An OpenTelemetry span as our `Span`."""
 
     def __init__(self, kept: Any) -> None:
         self._kept = kept
 
     def set(self, name: str, value: str | int | float | bool) -> None:
-        """Tell something more of it."""
+        """Add an attribute."""
         self._kept.set_attribute(name, value)
 
 
 class OpenTelemetry:
-    """Keeps spans and sends them to a collector."""
+    """Records spans and sends them to a collector."""
 
     def __init__(self, settings: TelemetrySettings, exporter: Any = None) -> None:
-        """MISSING_EXTRA where the SDK is not installed. `exporter` takes spans at once, for tests."""
+        """Raise MISSING_EXTRA if the SDK is not installed. `exporter` receives spans immediately, for tests."""
         try:
             from opentelemetry import trace
             from opentelemetry.sdk.resources import Resource
@@ -53,7 +52,7 @@ class OpenTelemetry:
         except ImportError as error:
             raise Precondition(MISSING, reason="MISSING_EXTRA") from error
         resource = Resource.create({"service.name": settings.service_name, "service.version": __version__})
-        # Of our own, not the process's: two daemons in one process share nothing.
+        # Not the process-wide provider: two daemons in one process share nothing.
         self._provider = TracerProvider(
             resource=resource, sampler=ParentBasedTraceIdRatio(settings.sample_ratio), shutdown_on_exit=False
         )
@@ -70,7 +69,7 @@ class OpenTelemetry:
 
     @contextlib.contextmanager
     def span(self, name: str, parent: str, attributes: dict[str, Any]) -> Iterator[Span]:
-        """A span for the length of a block; an error that ends it is told by its type only."""
+        """Return a span for a block. An error that ends the block is recorded by its reason or type."""
         context = self._propagator.extract({"traceparent": parent}) if parent else None
         told = {key: value for key, value in attributes.items() if key != "agent_id" or self._agent_ids}
         with self._tracer.start_as_current_span(
@@ -79,24 +78,24 @@ class OpenTelemetry:
             try:
                 yield _Kept(kept)
             except BaseException as error:
-                # Its message may quote what was said.
+                # Its message may quote content.
                 kept.set_attribute("error.type", getattr(error, "reason", "") or type(error).__name__)
                 kept.set_status(self._trace.StatusCode.ERROR)
                 raise
 
     def origin(self) -> str:
-        """The `traceparent` of the span around."""
+        """Return the `traceparent` of the current span."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier)
         return carrier.get("traceparent", "")
 
     def close(self) -> None:
-        """Send what is left, for a moment."""
+        """Send the remaining spans, for a short time."""
         self._provider.shutdown()
 
 
 def start_tracing(settings: TelemetrySettings) -> OpenTelemetry | None:
-    """Trace from now on, if an endpoint is set."""
+    """Start tracing if an endpoint is set."""
     if not settings.otlp_endpoint:
         return None
     tracing = OpenTelemetry(settings)
@@ -105,6 +104,6 @@ def start_tracing(settings: TelemetrySettings) -> OpenTelemetry | None:
 
 
 def stop_tracing(tracing: OpenTelemetry) -> None:
-    """Trace no more."""
+    """Stop tracing."""
     trace_with(None)
     tracing.close()

@@ -31,7 +31,7 @@ def is_open(service: Service, agent: str) -> bool:
 
 def is_within(service: Service) -> bool:
     """Whether open agents hold no more than they may."""
-    return not service.fleet.footprint.is_exceeded
+    return not service.fleet.memory_budget.is_exceeded
 
 
 async def test_many_agents_stay_within_the_bound_and_nobody_notices(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ async def test_agents_that_grow_push_out_idle_ones(tmp_path: Path) -> None:
             await tell(service, agent, "The kettle is blue.")
             await settle(service, agent)
         await ask(service, "first", "kettle")
-        footprint = service.fleet.footprint
-        assert footprint.held_bytes > 4 * OPEN_AGENT_BYTES
-        footprint.most_bytes = footprint.held_bytes + 5000
+        memory_budget = service.fleet.memory_budget
+        assert memory_budget.held_bytes > 4 * OPEN_AGENT_BYTES
+        memory_budget.most_bytes = memory_budget.held_bytes + 5000
         await tell(
             service, "growing", *(f"Cup {number} is red and spoon {number} green." for number in range(60))
         )
@@ -88,7 +88,7 @@ async def test_agent_larger_than_the_bound_works(tmp_path: Path) -> None:
                 ]
                 await tell(service, "large", *texts)
             await settle(service, "large")
-            assert service.fleet.footprint.held_bytes > MIB
+            assert service.fleet.memory_budget.held_bytes > MIB
             found = (await ask(service, "large", depth=3)).text
             assert "cup 2399" in found
             [large] = service.fleet.open_agents
@@ -123,7 +123,7 @@ async def test_agents_in_use_or_at_work_are_never_closed(tmp_path: Path) -> None
             await settle(service, agent)
         model.always["process"] = wait
         await tell(service, "working", "The spoon is green.")
-        service.fleet.footprint.most_bytes = 2 * OPEN_AGENT_BYTES - 1
+        service.fleet.memory_budget.most_bytes = 2 * OPEN_AGENT_BYTES - 1
         async with service.fleet.using(AgentId("used")) as used:
             await ask(service, "idle", "kettle", patience_ms=0)
             await eventually(lambda: not is_open(service, "idle"))

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from ebbtide.actor import acting
 from ebbtide.errors import NotFound, Unavailable
 from ebbtide.ids import AgentId
 from ebbtide.store import layout
@@ -21,6 +20,7 @@ from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
 from ebbtide.verbs.moving import restore
+from tests.support.actors import acting
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.erased_log import records_of
 from tests.support.in_process import service_in, settle, tell
@@ -297,20 +297,18 @@ async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path
         # Where the proofs of the record should lie, nothing can be written.
         (tmp_path / "audit" / "1.proofs").mkdir(parents=True)
         with acting("key7"), pytest.raises(Unavailable):
-            await service.fleet.erase(AgentId("ann"))
+            await service.fleet.delete_agent(AgentId("ann"))
         (tmp_path / "audit" / "1.proofs").rmdir()
         assert [path.name for path in service.fleet.data.agents.iterdir()] == [".erasing-ann"]
         with pytest.raises(NotFound):
             async with service.fleet.using(AgentId("ann")):
                 pass
-        record = await service.fleet.erase(AgentId("ann"))
-        assert json.loads(record.text)["actor"] == "key7" and service.fleet.data.erased.held(1, [SAID]) == [
-            True
-        ]
+        record = await service.fleet.delete_agent(AgentId("ann"))
+        assert json.loads(record.text)["actor"] == "key7" and service.fleet.data.erased.holds(1, SAID)
         assert list(service.fleet.data.agents.iterdir()) == []
         assert len(list(records_of(service.fleet.data.erased))) == 1
         with pytest.raises(NotFound):
-            await service.fleet.erase(AgentId("ann"))
+            await service.fleet.delete_agent(AgentId("ann"))
 
 
 async def test_the_caller_is_named_where_one_is_known(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import zstandard
 
 from ebbtide.language.port import Segment
 from ebbtide.privacy.spans import redacted
-from ebbtide.telemetry import configure_log, told
+from ebbtide.telemetry import configure_log, loggable
 from tests.support.callers import CALLERS, Caller, CallerIn
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
@@ -250,7 +250,7 @@ async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in:
 @pytest.mark.usefixtures("talkative_log")
 def test_the_log_shows_content_without_what_is_personal() -> None:
     """With log_content a line holds what was said, but for what identifies somebody."""
-    assert told("Write to ann.miller@example.com.") == "Write to [email]."
+    assert loggable("Write to ann.miller@example.com.") == "Write to [email]."
 
 
 # --- tag, off ------------------------------------------------------------------------------------------------

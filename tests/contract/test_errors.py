@@ -231,7 +231,7 @@ async def test_no_room_for_another_agent(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TOO_MANY_AGENTS when every open agent has work in hand; it passes when one is idle again."""
-    monkeypatch.setattr("ebbtide.fleet.runtime.fleet.ROOM_PATIENCE_S", 0.05)
+    monkeypatch.setattr("ebbtide.fleet.runtime.fleet.ROOM_TIMEOUT_S", 0.05)
     model = ScriptedModel()
     model.always["segment"] = 60.0
     async with caller_in(tmp_path, model, fleet={"max_open_agents": 1}) as call:

@@ -300,7 +300,7 @@ async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
         stream.close()
         assert await told(call) is not None
         assert await call.refused("GET", EVENTS, params={"after": 99}) == "EVENTS_GONE"
-        assert call.service.fleet.watching.count == 0
+        assert call.service.fleet.event_streams.count == 0
 
 
 async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -308,8 +308,8 @@ async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: Caller
     first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
     async with caller_in(tmp_path, access=KEYS_ON, limits={"max_event_streams": 5}) as call:
         await tell(call.service, "ann", "One.")
-        watching = call.service.fleet.watching
-        held = [watching.admit(AgentId("ann"), id_of(first)) for _ in range(2)]
+        event_streams = call.service.fleet.event_streams
+        held = [event_streams.admit(AgentId("ann"), id_of(first)) for _ in range(2)]
 
         async def answered(key: str) -> tuple[int, Any]:
             call.show(key)
@@ -321,13 +321,13 @@ async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: Caller
         assert (error["metadata"]["limit"], error["metadata"]["most"]) == ("key", "2")
         assert "key" in error["message"]
         assert (await answered(second))[0] == 200
-        others = [watching.admit(AgentId("ann"), name) for name in ("a", "b", "c")]
+        others = [event_streams.admit(AgentId("ann"), name) for name in ("a", "b", "c")]
         status, error = await answered(second)
         assert (status, error["metadata"]["limit"]) == (429, "daemon")
-        for watch in (*held, *others):
-            watch.end()
+        for subscription in (*held, *others):
+            subscription.end()
         assert (await answered(first))[0] == 200
-        assert watching.count == 0
+        assert event_streams.count == 0
 
 
 # --- as it happens -----------------------------------------------------------------------------------------
@@ -399,8 +399,8 @@ async def test_a_follower_is_told_as_it_happens(tmp_path: Path, transport: str) 
             first = await up_to(events, "PassCompleted")
             await tell(service, "ann", "Two.")
             second = await up_to(events, "PassCompleted")
-            assert service.fleet.watching.count == 1
-        await eventually(lambda: service.fleet.watching.count == 0)
+            assert service.fleet.event_streams.count == 1
+        await eventually(lambda: service.fleet.event_streams.count == 0)
     numbers = [event["sequence"] for event in first + second]
     assert numbers == list(range(1, len(numbers) + 1))
     assert "BatchDigested" in kinds(second)
@@ -470,7 +470,7 @@ async def test_a_stop_ends_a_stream_that_is_just_awake(tmp_path: Path, transport
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             await up_to(events, "PassCompleted")
-            service.fleet.watching.beat(AgentId("ann"))
+            service.fleet.event_streams.notify(AgentId("ann"))
             await asyncio.sleep(verb.GATHERING_S / 4)
             service.is_accepting = False
             service.fleet.wake_waiters()
@@ -496,7 +496,7 @@ async def test_a_stop_ends_a_stream_whose_agent_is_busy(
 
             with monkeypatch.context() as closing:
                 closing.setattr(Agent, "run", refusing)
-                service.fleet.watching.beat(AgentId("ann"))
+                service.fleet.event_streams.notify(AgentId("ann"))
                 await asked.wait()
                 service.is_accepting = False
                 service.fleet.wake_waiters()
@@ -547,7 +547,7 @@ async def test_a_stream_ends_when_its_key_no_longer_allows_it(
             assert "key" in error["message"]
             await tell(service, "ann", "Two.")
             await up_to(lasting, "PassCompleted")
-            await eventually(lambda: service.fleet.watching.count == 1)
+            await eventually(lambda: service.fleet.event_streams.count == 1)
 
 
 @pytest.mark.parametrize("transport", FOLLOWED)
@@ -614,7 +614,7 @@ async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Pat
         await tell(service, "ann", "One.")
         await settle(service, "ann")
         async with followed_over_rest(service, after=-1) as events:
-            await service.fleet.erase(AgentId("ann"))
+            await service.fleet.delete_agent(AgentId("ann"))
             async with asyncio.timeout(10):
                 last = [event async for event in events]
     assert [event["error"]["reason"] for event in last] == ["AGENT_NOT_FOUND"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ebbtide.fleet.deletion.erasure import Erasure
-from ebbtide.fleet.deletion.selection import Look, Selection
+from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply, Segment
 from tests.support.callers import CALLERS, Caller, CallerIn
@@ -646,7 +646,7 @@ async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:
         service_in(tmp_path, embedding={"model": "off"}) as service,
         service.fleet.using(AgentId("ann")) as agent,
     ):
-        look, store = Look(Selection(messages=frozenset({1}))), agent.workspace.store
+        look, store = SelectionSearch(Selection(messages=frozenset({1}))), agent.workspace.store
         while not look.is_done:
             await agent.run(lambda: store.read(lambda txn: look.step(txn, lambda: False)))
         await agent.erase(Erasure.of(look), "-")

@@ -73,9 +73,9 @@ async def test_long_texts_are_remembered_and_found(caller_in: CallerIn, tmp_path
 async def test_batch_that_takes_too_long_is_parked(tmp_path: Path, hurried: TextWorkers) -> None:
     """The digest parks it at once and goes on with the next one; retried with more time, it becomes memories."""
     async with service_in(tmp_path / "data") as service:
-        rules = service.fleet.needs.fallback
-        assert isinstance(rules, BuiltinModel)
-        patient, rules.texts = rules.texts, hurried
+        builtin_model = service.fleet.shared.fallback
+        assert isinstance(builtin_model, BuiltinModel)
+        patient, builtin_model.texts = builtin_model.texts, hurried
         await tell(service, "ann", LINES)
         await tell(service, "ann", "The kettle is blue.")
         await settle(service, "ann")
@@ -83,7 +83,7 @@ async def test_batch_that_takes_too_long_is_parked(tmp_path: Path, hurried: Text
         assert (parked.state, parked.attempts) == ("parked", 1)
         assert parked.last_error.startswith("TEXT_TOO_COMPLEX: ")
         assert (await ask(service, "ann")).text == "[Memory] The kettle is blue."
-        rules.texts = patient
+        builtin_model.texts = patient
         await retry_batch(service, "ann", "b1")
         await settle(service, "ann", passes=False)
         assert (await looking.batch(service, "ann", "b1")).state == "digested"
@@ -98,14 +98,14 @@ async def test_correction_and_erasure_that_take_too_long_are_refused(
         await tell(service, "ann", LINES)
         await settle(service, "ann", passes=False)
         [agent] = service.fleet.open_agents
-        rules, patient = agent.rules, agent.workspace.texts
-        assert isinstance(rules, BuiltinModel)
-        agent.workspace.texts = rules.texts = hurried
+        builtin_model, patient = agent.builtin_model, agent.workspace.texts
+        assert isinstance(builtin_model, BuiltinModel)
+        agent.workspace.texts = builtin_model.texts = hurried
         with pytest.raises(InvalidRequest) as corrected:
             await update_node(service, "ann", "n1", UpdateNodeCommand(content=LINES))
         with pytest.raises(InvalidRequest) as erased:
             await forget(service, "ann", ForgetCommand(topic="kettle 777"))
         assert (corrected.value.reason, erased.value.reason) == ("TEXT_TOO_COMPLEX", "TEXT_TOO_COMPLEX")
-        agent.workspace.texts = rules.texts = patient
+        agent.workspace.texts = builtin_model.texts = patient
         assert (await ask(service, "ann", "blue.")).text
         assert (await forget(service, "ann", ForgetCommand(topic="kettle 777"))).partly == ["m2"]

@@ -183,7 +183,7 @@ async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -
             await erase(service, "ann")
         else:
             await restore(service, "ann", in_pieces(bytes(saved)), replace=True, rename=False)
-        await eventually(lambda: not service.fleet.damage.reasons)
+        await eventually(lambda: not service.fleet.damaged)
         assert (await get_readiness(service)).status == "ready"
 
 

@@ -590,10 +590,10 @@ async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
     """A model that does not answer, or a full disk, is degraded (200); a stopping daemon is unavailable (503)."""
     model = ScriptedModel()
     async with rest_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
-        call.service.asking.under_way[0] = -1e6
+        call.service.model_client.under_way[0] = -1e6
         reasons = (await call("GET", "/readyz")).json()["reasons"]
         assert any("a model call has been under way" in reason for reason in reasons)
-        call.service.asking.under_way.clear()
+        call.service.model_client.under_way.clear()
         model.available = False
         response = await call("GET", "/readyz")
         assert (response.status_code, response.json()["status"]) == (200, "degraded")

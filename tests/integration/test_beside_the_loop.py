@@ -65,9 +65,9 @@ def offloaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def at_desk(names: list[str]) -> set[bool]:
-    """Whether things were done at the desk, and not on the event loop."""
-    return {name.startswith("desk") for name in names}
+def in_thread(names: list[str]) -> set[bool]:
+    """Whether things were done on the offload thread, and not on the event loop."""
+    return {name.startswith("offload") for name in names}
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ async def test_large_body_is_read_in_a_worker_process(
     preparing = threads_of("ebbtide.verbs.remember", "text_key")
     async with rest_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", body)).status_code == 202
-        assert at_desk(decoding) == decoded_by
-        assert at_desk(preparing) == prepared_by
+        assert in_thread(decoding) == decoded_by
+        assert in_thread(preparing) == prepared_by
         assert offloaded[: len(sent)] == sent
 
 
@@ -120,7 +120,7 @@ async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_l
     async with grpc_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", LARGE)).status_code == 202
         assert offloaded[0] == "fields_of"
-        assert (reading, at_desk(writing)) == ([], {False})
+        assert (reading, in_thread(writing)) == ([], {False})
         lines = {"messages": [{"role": "user", "content": f"Fact number {n} is known."} for n in range(300)]}
         assert (await call("POST", f"{AGENT}/remember", lines)).status_code == 202
         assert (await call("POST", f"{AGENT}/flush", {})).status_code == 200
@@ -128,19 +128,19 @@ async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_l
         writing.clear()
         nodes = (await call("GET", f"{AGENT}/nodes", params={"page_size": 1000})).json()["nodes"]
         assert len(nodes) >= 150
-        assert (at_desk(reading), at_desk(writing)) == ({False}, {True})
+        assert (in_thread(reading), in_thread(writing)) == ({False}, {True})
 
 
 async def test_openapi_document_is_made_once_beside_the_loop(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
-    """Making it takes long, so it is made at the desk, at the first request for it."""
+    """Making it takes long, so it is made on the offload thread, at the first request for it."""
     making = threads_of("ebbtide.rest.documents", "get_openapi")
     async with rest_in(tmp_path) as call:
         first, second = [await call("GET", "/openapi.json") for _ in range(2)]
         assert first.content == second.content
         assert first.headers["content-type"] == "application/json"
-        assert at_desk(making) == {True}
+        assert in_thread(making) == {True}
         assert len(making) == 1
 
 

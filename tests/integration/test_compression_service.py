@@ -286,7 +286,7 @@ async def test_model_that_hangs_on_one_text_does_not_stop_a_memory_from_forgetti
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut off a second time, a node keeps its content for this pass, its scan counts, and the pass goes on."""
-    monkeypatch.setattr(slices, "LEAST_MODEL_TIME_S", 0.1)
+    monkeypatch.setattr(slices, "MIN_MODEL_TIME_S", 0.1)
     model = ScriptedModel()
     only_shortening(model, lambda text, target: asyncio.sleep(FOR_EVER) if text == KETTLE else "x" * target)
     async with service_in(tmp_path / "data", model, fleet={"time_slice_ms": 100}) as service:
@@ -303,7 +303,7 @@ async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The slice's deadline is the model call's; the node cut off opens the next slice, uncounted till then."""
-    monkeypatch.setattr(slices, "LEAST_MODEL_TIME_S", 0.2)
+    monkeypatch.setattr(slices, "MIN_MODEL_TIME_S", 0.2)
     model = ScriptedModel()
     counts_at_cut: list[int] = []
 
@@ -332,7 +332,7 @@ async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
 
 async def test_model_call_gets_five_seconds_however_short_the_slice(tmp_path: Path) -> None:
     """A slow but answering model is not cut off by a slice that is nearly over."""
-    assert slices.LEAST_MODEL_TIME_S == 5.0
+    assert slices.MIN_MODEL_TIME_S == 5.0
     model = ScriptedModel()
 
     async def slowly(text: str, target: int) -> str:
@@ -439,9 +439,9 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
         ben = looking.opened_agent(service, "ben")
         await ben.run(lambda: move_focus_on(ben))
         await compress(service, "ben", CompressCommand(passes=1))
-        await eventually(lambda: len(service.asking.gate._waiting) == 1)
+        await eventually(lambda: len(service.model_client.gate._waiting) == 1)
         await tell(service, "cat", "A first word.")
-        await eventually(lambda: len(service.asking.gate._waiting) == 2)
+        await eventually(lambda: len(service.model_client.gate._waiting) == 2)
         model.log.clear()
         gate_is_shut.set()
         for agent in ("cat", "ann", "ben"):

@@ -182,7 +182,7 @@ async def test_call_is_repeated_with_patience_before_the_batch_waits(tmp_path: P
         await tell(service, "ann", "The kettle is blue.")
         await settle(service, "ann")
         assert model.calls["segment"] == 4
-        assert service.asking.tallies["segment"].unavailable == 3
+        assert service.model_client.tallies["segment"].unavailable == 3
 
 
 async def test_answers_given_before_an_outage_are_not_asked_for_again(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ async def test_timeout_of_a_call_is_an_outage_not_a_bad_reply(tmp_path: Path) ->
         await tell(service, "ann", "The kettle is blue.")
         assert (await settle(service, "ann")).digested
         assert (await looking.batch(service, "ann", "b1")).attempts == 0
-        assert service.asking.tallies["segment"].unavailable == 1
+        assert service.model_client.tallies["segment"].unavailable == 1
 
 
 # --- replies that cannot be used ---------------------------------------------------------------------

@@ -149,7 +149,7 @@ async def test_real_context_is_known_and_kept(server: str, tmp_path: Path) -> No
     text = " ".join(f"On day {n} we reached village {n}." for n in range(1, 13))
     async with service_in(tmp_path / "data", None, language=beside(server, num_ctx=32768)) as service:
         await tell(service, "ann", text)
-        chat = service.asking.model.chat  # type: ignore[attr-defined]
+        chat = service.model_client.model.chat  # type: ignore[attr-defined]
         assert (await settle(service, "ann", passes=False, timeout_ms=500_000)).digested
         assert await chat.window() <= CONTEXT
         sources = [source for node in await looking.nodes(service, "ann") for source in node.sources]

@@ -105,7 +105,7 @@ def test_slow_model_costs_nobody_their_time(ollama: FakeOllama, tmp_path: Path) 
 
 @pytest.mark.alone
 def test_slow_shortening_leaves_recall_alone(ollama: FakeOllama, tmp_path: Path) -> None:
-    """While compression waits for a slow model, remember and recall of the same agent do not."""
+    """While compression paused for a slow model, remember and recall of the same agent do not."""
     ollama.for_task["shorten"] = SLOW
     with running_daemon(tmp_path / "data", beside(ollama)) as daemon:
         assert daemon.client.put("/v1/agents/ann", json=QUICKLY).status_code == 201
@@ -234,7 +234,9 @@ def test_key_of_the_server_is_not_in_the_log(tmp_path: Path) -> None:
         server.api_key = "sk-right"
         with running_daemon(tmp_path / "data", beside(server, api_key="sk-very-secret")) as daemon:
             daemon.remember("ann", "The kettle is blue.")
-            wait_until(lambda: "digest waits" in daemon.log or daemon.client.get("/readyz").json()["reasons"])
+            wait_until(
+                lambda: "digest paused" in daemon.log or daemon.client.get("/readyz").json()["reasons"]
+            )
             assert "refuses the API key" in daemon.client.get("/readyz").json()["reasons"][0]
             daemon.stop()
             assert "settings in force" in daemon.log

@@ -1,7 +1,7 @@
-"""Hypothesis profiles: `ci` (default: stable, the whole folder under 90 s on one core) and `thorough`.
+"""Hypothesis profiles: `ci` (default: reproducible, the whole folder in 90 s on one core) and `thorough`.
 
-`HYPOTHESIS_PROFILE=thorough` runs ten times the examples with fresh randomness. How many examples a test
-gets is said at the test, in `ci` measure (`histories.examples(40)`), so that both profiles scale together.
+`HYPOTHESIS_PROFILE=thorough` runs ten times as many examples with fresh randomness. Each test states its number of
+examples for `ci` (`histories.examples(40)`), so that both profiles scale together.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ebbtide.fleet.compression import visits
-from ebbtide.memory import association, link_table, network, slots, texts
+from ebbtide.fleet.compression import passes
+from ebbtide.memory import association, columns, link_table, network, texts
 
 COMMON = {
     "deadline": None,
@@ -27,21 +27,21 @@ settings.register_profile("thorough", max_examples=1000, database=None, **COMMON
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 SMALL_BOUNDS = (
-    (link_table, "FEWEST_UNSORTED", 7),
-    (network, "LEAST_DEAD", 3),
-    (slots, "MANY", 5),
-    (texts, "LEAST_WASTE", 8),
+    (link_table, "MIN_UNSORTED", 7),
+    (network, "MIN_DEAD", 3),
+    (columns, "MANY", 5),
+    (texts, "MIN_WASTE", 8),
     (texts, "STRETCH", 12),
-    (texts, "BYTES_A_NODE", 12),
+    (texts, "BYTES_PER_NODE", 12),
     (association, "FIRST_TRY", 1),
-    (visits, "FEWEST_VISITS", 2),
+    (passes, "MIN_VISITS_PER_GROUP", 2),
 )
-"""The engine does some things only when there is much; here they happen in memories of a dozen nodes."""
+"""Some code runs only in large memories; with these bounds it runs in memories of a dozen nodes."""
 
 
 @pytest.fixture(autouse=True, scope="package")
 def small_bounds() -> Iterator[None]:
-    """Merging, tidying and looking through begin early, so that every way through the arrays is taken."""
+    """Lower the bounds, so that every path through the arrays is taken."""
     shipped = [(module, name, getattr(module, name)) for module, name, _ in SMALL_BOUNDS]
     for module, name, value in SMALL_BOUNDS:
         setattr(module, name, value)
@@ -51,11 +51,11 @@ def small_bounds() -> Iterator[None]:
 
 
 LONGEST_TEST_S = 1800
-"""Time-out of one test here: a thorough run, and shrinking after a failure, take minutes."""
+"""Timeout of one test: a thorough run, and shrinking after a failure, take minutes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests of this folder the time that they need."""
+    """Give the tests of this folder a longer timeout."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(LONGEST_TEST_S))

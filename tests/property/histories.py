@@ -1,9 +1,8 @@
-"""What can happen to a memory: strategies shared by the property tests.
+"""Events in the life of a memory: strategies shared by the property tests.
 
-Contents are built from a few words, scripts and kinds of white space, so that keywords hit, case folding
-matters and lengths land on every side of the thresholds; now and then any text at all. Parameters are drawn
-with their extremes. `small` makes `max_nodes` far smaller than a daemon would accept (the bound
-`focus_limit + 100` only keeps room for victims): small numbers find more.
+Contents consist of a few words, scripts and kinds of white space, so that keywords match, case folding matters and
+lengths fall on every side of the thresholds; some are arbitrary. Parameters include extreme values. `small` makes
+`max_nodes` far smaller than a daemon would accept, because small numbers find more errors.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ ORACLE_FIELDS = [field.name for field in fields(OracleParameters)]
 
 
 def examples(count: int, *, steps: int | None = None) -> settings:
-    """So many examples under `ci`, ten times as many under `thorough`."""
+    """Return settings with this many examples under `ci` and ten times as many under `thorough`."""
     factor = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
     more = {} if steps is None else {"stateful_step_count": steps}
     return settings(max_examples=count * factor, **more)
@@ -49,7 +48,7 @@ def _content(seed: int) -> str:
 
 
 def batch_from(seed: int) -> list[tuple[str, list[str]]]:
-    """A batch that a single number stands for: what a history is mostly made of."""
+    """Return the batch that a number determines; histories consist mostly of these."""
     dice = Random(seed)
     return [
         (_content(dice.randrange(10**6)), dice.sample(WORDS, dice.randrange(4)))
@@ -57,7 +56,7 @@ def batch_from(seed: int) -> list[tuple[str, list[str]]]:
     ]
 
 
-# Unassigned code points are left out: whether one counts as Han is nobody's promise.
+# Unassigned code points are left out: whether one counts as Han is undefined.
 texts = st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=80)
 contents = st.one_of(
     st.integers(0, 10**6).map(_content),
@@ -71,7 +70,7 @@ keywords = st.lists(st.sampled_from([*WORDS, "", "te", "SS", "喜欢", " "]), ma
 segments = st.lists(st.tuples(contents, keywords), max_size=8)
 many_batches = st.lists(st.integers(0, 10**6).map(batch_from), min_size=1, max_size=6)
 
-# Relation names are one line: whoever names them sees to that before they reach the memory.
+# Relation names are one line, which the callers of the memory ensure.
 single_line = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp", "Zs"]), max_size=8)
 relation_names = st.lists(st.one_of(st.sampled_from(NAMES), single_line), min_size=1, max_size=7)
 
@@ -103,7 +102,7 @@ VALUES: dict[str, list] = {
     "locale": ["auto", "zh", "en"],
     "max_owed_passes": [1, 2, 6, 100],
 }
-"""For every parameter that the memory model reads, values worth trying: extremes and those near a default."""
+"""Values for every parameter that the memory model reads: extremes and values near the default."""
 
 RANGES = {
     "focus_limit": st.integers(1, 64),
@@ -117,7 +116,7 @@ RANGES = {
 
 
 def parameter_values(*, small: bool) -> dict[str, st.SearchStrategy]:
-    """A strategy for every parameter that the memory model reads."""
+    """Return a strategy for every parameter that the memory model reads."""
     values = {
         name: st.one_of(st.sampled_from(known), RANGES.get(name, st.sampled_from(known)))
         for name, known in VALUES.items()
@@ -126,19 +125,19 @@ def parameter_values(*, small: bool) -> dict[str, st.SearchStrategy]:
 
 
 def changes(*, small: bool = True) -> st.SearchStrategy[dict]:
-    """Some parameters with new values."""
+    """Return some parameters with new values."""
     values = parameter_values(small=small)
     names = st.lists(st.sampled_from(sorted(values)), min_size=1, max_size=4, unique=True)
     return names.flatmap(lambda chosen: st.fixed_dictionaries({name: values[name] for name in chosen}))
 
 
 def changes_from(dice: Random) -> dict[str, object]:
-    """The same, drawn with a generator: for long histories."""
+    """Like `changes`, drawn with a generator, for long histories."""
     return {name: dice.choice(VALUES[name]) for name in dice.sample(sorted(VALUES), dice.randint(1, 3))}
 
 
 def cue_from(dice: Random) -> dict[str, object]:
-    """A cue, drawn with a generator."""
+    """Return a cue drawn with a generator."""
     return {
         "keywords": dice.sample(["tea", "ß", "猫", "E", "x", "湖", ""], dice.choice([0, 0, 1, 2])),
         "relations": dice.sample(NAMES[1:], dice.choice([0, 0, 1, 3])),
@@ -148,7 +147,7 @@ def cue_from(dice: Random) -> dict[str, object]:
 
 
 def starting_changes(*, small: bool = True) -> st.SearchStrategy[dict]:
-    """Parameters of a new agent. Mostly a memory that forgets soon, so that short histories see it all."""
+    """Return the parameters of a new agent, mostly with fast forgetting, so that short histories cover everything."""
     gentle = st.fixed_dictionaries({})
     brisk = st.fixed_dictionaries(
         {
@@ -163,17 +162,17 @@ def starting_changes(*, small: bool = True) -> st.SearchStrategy[dict]:
 
 
 def unbounded(parameters: AgentParameters, **updates: object) -> AgentParameters:
-    """The parameters with these values, whatever the bounds say."""
+    """Return the parameters with these values, ignoring the bounds."""
     return parameters.model_copy(update=updates)
 
 
 def for_oracle(parameters: AgentParameters) -> OracleParameters:
-    """The same values for the oracle."""
+    """Return the same values for the oracle."""
     return OracleParameters(**{name: getattr(parameters, name) for name in ORACLE_FIELDS})
 
 
 def shorten(text: str, target: int, salt: int = 0) -> str | None:
-    """At most `target` characters of a text: from either end, sometimes fewer; None where no server answered."""
+    """Return at most `target` characters from either end of a text; None simulates an unavailable server."""
     mood = (len(text) * 7 + target * 3 + salt) % 11
     if salt and mood == 0:
         return None
@@ -182,5 +181,5 @@ def shorten(text: str, target: int, salt: int = 0) -> str | None:
 
 
 def keywords_for(content: str) -> list[str]:
-    """The keywords that come with a rewrite."""
+    """Return the keywords of a shortened content."""
     return [content[:2], content[-3:].upper()]

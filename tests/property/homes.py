@@ -1,10 +1,8 @@
-"""A workspace on a real LMDB store in a temporary directory, its jobs called one after the other.
+"""A workspace on a real LMDB store in a temporary directory, with its jobs called one after the other.
 
-`Home` is what the fleet is to a workspace: it accepts, digests and compresses, closes the store and opens it
-again, and can make the next commit fail. The bound on max_nodes is lifted while a home lives: small memories
-find more.
-
-Deliberately not here: the oracle, any rule of the memory model, threads.
+`Home` takes the place of the fleet: it accepts, digests and compresses, reopens the store, and can make the next commit
+fail. It lifts the bound on max_nodes, because small memories find more errors. It knows neither the oracle nor any rule
+of the memory model, and uses no threads.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from typing import Any
 
 from ebbtide import parameters as bounds
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.compression.visits import PassStep, Shortened, ShorteningTask
-from ebbtide.fleet.ingest.admission import Accepted, Arrival
-from ebbtide.fleet.ingest.inbox import DigestTask, Draftable, Retention
-from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, told_messages, utterances
+from ebbtide.fleet.compression.passes import PassStep, Shortened, ShorteningTask
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
+from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft, StatusRetention
+from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
 from ebbtide.memory.network import Network
@@ -32,17 +30,18 @@ from ebbtide.records import Batch, Identity, MessageRecord, Node
 from ebbtide.store import layout
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.property.histories import keywords_for
+from tests.support.networks import all_links
 
 SEED = 7
 FAST_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
-KEEP_ALL = Retention(keep=10**6, older_than_ms=0)
+KEEP_ALL = StatusRetention(keep=10**6, older_than_ms=0)
 
 Shorten = Callable[[str, int], str | None]
 
 
 class FailingStore:
-    """A store whose next commit can be made to fail, after everything was written."""
+    """A store whose next commit can be made to fail after everything was written."""
 
     def __init__(self, store: LmdbStore) -> None:
         self.store = store
@@ -67,7 +66,7 @@ class FailingStore:
 
 
 def told(segments: Sequence[tuple[str, list[str]]]) -> tuple[list[str], list[Segment]]:
-    """Messages in which the segments stand, and where; every fourth segment stands in none (rephrased)."""
+    """Return messages that contain the segments, and their positions; every fourth segment is rephrased."""
     texts: list[str] = []
     placed: list[Segment] = []
     for index, (content, _) in enumerate(segments):
@@ -81,7 +80,7 @@ def told(segments: Sequence[tuple[str, list[str]]]) -> tuple[list[str], list[Seg
 
 
 class Home:
-    """One agent's workspace, reopened at will. `close` it."""
+    """One agent's workspace, which can be reopened. `close` it."""
 
     def __init__(self, defaults: Mapping[str, object]) -> None:
         self._headroom, bounds.SLOT_HEADROOM = bounds.SLOT_HEADROOM, -(10**6)
@@ -98,7 +97,7 @@ class Home:
         shutil.rmtree(self.path)
 
     def reopen(self, defaults: Mapping[str, object] | None = None) -> None:
-        """Close the store and open it again, perhaps with other defaults of the daemon."""
+        """Close the store and open it again, possibly with other defaults."""
         self.store.close()
         self.store = FailingStore(LmdbStore.open(self.path, **MAPS))
         if defaults is not None:
@@ -108,17 +107,17 @@ class Home:
     # --- what is kept ------------------------------------------------------------------------------
 
     def nodes(self) -> dict[int, Node]:
-        """Every node on disk."""
+        """Return every node on disk."""
         found: dict[int, Node] = self.store.read(lambda txn: {node.id: node for node in txn.nodes.all()})
         return found
 
     def counters(self) -> tuple[int, int]:
-        """(passes finished, passes owed)."""
+        """Return (finished passes, owed passes)."""
         found: tuple[int, int] = self.store.read(lambda txn: (txn.meta.finished_passes, txn.meta.owed_passes))
         return found
 
     def faults(self) -> list[Any]:
-        """What the consistency checker finds, where there is one."""
+        """Return the findings of the consistency checker."""
         if importlib.util.find_spec("ebbtide.store.integrity.check") is None:
             return []
         checker = importlib.import_module("ebbtide.store.integrity.check")
@@ -135,21 +134,23 @@ class Home:
             MessageRecord(0, 0, index, role, speaker, "", None, 5, "", layout.text_key(text))
             for index, (text, role, speaker) in enumerate(spoken)
         ]
-        [outcome] = self.workspace.inbox.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"")])
+        [outcome] = self.workspace.inbox.accept(
+            [IncomingBatch(Batch(0, 5, 0, len(texts)), records, texts, b"")]
+        )
         assert isinstance(outcome, Accepted)
         return outcome.batch
 
     def task(self) -> DigestTask:
-        """The batch to digest now."""
+        """Return the batch to digest now."""
         task = self.workspace.inbox.next_task(10)
         assert isinstance(task, DigestTask)
         return task
 
     def drafts(
         self, task: DigestTask, placed: Sequence[Segment], keywords: Sequence[Sequence[str]]
-    ) -> list[Draftable]:
-        """The memories that segments of a task become, word for word."""
-        indices = told_messages(task, self.workspace.parameters)
+    ) -> list[MemoryDraft]:
+        """Return the memories of a task's segments, verbatim."""
+        indices = digestible_messages(task, self.workspace.parameters)
         heard = utterances(task, indices, self.workspace.parameters)
         records = [task.records[i] for i in indices]
         return [
@@ -158,16 +159,16 @@ class Home:
         ]
 
     def digest(
-        self, task: DigestTask, drafts: Sequence[Draftable], names: Mapping[tuple[int, int], str]
+        self, task: DigestTask, drafts: Sequence[MemoryDraft], names: Mapping[tuple[int, int], str]
     ) -> None:
-        """Commit what a batch became."""
+        """Commit the memories of a batch."""
         focus = [node_id for node_id, _ in self.workspace.inbox.focus_texts()]
         assert self.workspace.inbox.digest(task.batch, drafts, names, focus, 10, KEEP_ALL)
 
     def remember(
         self, segments: Sequence[tuple[str, list[str]]], names: Mapping[tuple[int, int], str]
     ) -> Batch:
-        """Accept a batch made of these segments and digest it."""
+        """Accept a batch of these segments and digest it."""
         texts, placed = told(segments)
         self.accept(texts)
         task = self.task()
@@ -179,7 +180,7 @@ class Home:
     def step(
         self, finished: Collection[Shortened] = (), times_up: Iterable[bool] = (), most_tasks: int = 1
     ) -> PassStep:
-        """One step of compression, ended early where `times_up` says so."""
+        """Run one step of compression, which ends early when `times_up` says so."""
         clock = iter(times_up)
         step = self.workspace.passes.compress(finished, lambda: next(clock, False), most_tasks)
         assert len(step.tasks) <= most_tasks
@@ -188,7 +189,7 @@ class Home:
     def compress(
         self, shorten: Shorten, times_up: Sequence[bool] = (), reopen_at: Sequence[int] = ()
     ) -> None:
-        """One pass that is owed, in steps; before the steps named by `reopen_at` the store is opened anew."""
+        """Run one owed pass in steps. Before the steps in `reopen_at` the store is reopened."""
         done, owed = self.counters()
         assert owed > 0
         clock = iter(times_up)
@@ -197,7 +198,7 @@ class Home:
         while self.counters()[0] == done:
             if number in reopen_at:
                 self.reopen()
-            # Now one text is asked for at a time and now several, and not all of them are answered.
+            # One or several texts are requested at a time, and not all of them are answered.
             step = self.step(finished, clock, 1 + number % 4)
             assert not step.is_idle
             finished = [shortened(task, shorten) for task in step.tasks[: 1 + number % 3]]
@@ -206,20 +207,20 @@ class Home:
 
 
 def shortened(task: ShorteningTask, shorten: Shorten) -> Shortened:
-    """How a shortening went."""
+    """Return the result of a shortening."""
     content = shorten(task.text, task.shortening.target)
     processed = None if content is None else Processed(content, "", tuple(keywords_for(content)))
     return Shortened(task, processed, "test")
 
 
 def snapshot(network: Network) -> dict[str, object]:
-    """All that is derived, as plain values that can be compared."""
+    """Return all derived data as plain values for comparison."""
     ids = network.node_ids()
     return {
         "nodes": {node_id: network.node(node_id) for node_id in ids},
         "links": {
             (link.source, link.target, link.relation): (link.strength, link.anchor, strength)
-            for link, strength in network.all_links()
+            for link, strength in all_links(network)
         },
         "arriving": {(source, n, name) for n in ids for source, name, _ in network.links_to(n)},
         "dangling": {node_id: network.dangling(node_id) for node_id in ids},

@@ -1,11 +1,8 @@
-"""The pure engine and the oracle, driven side by side and compared after every step.
+"""The pure engine and the oracle, driven in lockstep and compared after every step.
 
-`PureEngine` is the smallest home the engine can have: what a store would keep stands in plain dictionaries
-(`Ground`), changes are applied to these first and to the network afterwards, and the network can be built
-anew from them at any moment. It knows nothing of the oracle. `assert_same_memory` and `assert_same_recall`
-compare whatever holds a network (this engine, or a workspace) with the oracle.
-
-Deliberately not here: any rule of the memory model.
+`PureEngine` is the engine with plain dictionaries (`Ground`) in place of a store. A change is applied to them first and
+then to the network, which can be rebuilt from them at any time. It does not know the oracle. `assert_same_memory` and
+`assert_same_recall` compare anything that has a network with the oracle.
 """
 
 from __future__ import annotations
@@ -30,6 +27,7 @@ from ebbtide.memory.wording import word_answer
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue, Link, LinkColumns, Node, PassState, Rewrite, ScanColumns, ScanState
 from tests.property.histories import for_oracle, keywords_for
+from tests.support.networks import all_links
 from tests.support.oracle import Oracle, has_han, round12
 
 Segments = Sequence[tuple[str, list[str]]]
@@ -37,7 +35,7 @@ Shorten = Callable[[str, int], str | None]
 
 
 class Ground:
-    """What a store would keep of one agent, as plain dictionaries."""
+    """The stored data of one agent, as plain dictionaries."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, Node] = {}
@@ -51,7 +49,7 @@ class Ground:
         self.pass_state: PassState | None = None
 
     def apply(self, change: Change) -> None:
-        """Follow a change, in the order its docstring promises."""
+        """Apply a change in the documented order."""
         for node in change.nodes:
             self.first.setdefault(node.id, node.content)
             self.nodes[node.id] = node
@@ -71,20 +69,20 @@ class Ground:
         self.pass_state = None if change.pass_ended else change.pass_state or self.pass_state
 
     def network(self, parameters: AgentParameters) -> Network:
-        """The network as it is built when an agent opens."""
+        """Return the network as it is built when an agent opens."""
         nodes = [self.nodes[node_id] for node_id in sorted(self.nodes)]
         links = link_columns(self.links.values())
         return load_network(parameters, nodes, scan_columns(self.scans), links, self.focus, self.next_node_id)
 
 
 def scan_columns(scans: Mapping[int, ScanState]) -> ScanColumns:
-    """Scan states as the store hands them over."""
+    """Return scan states in the form in which the store returns them."""
     states = [(node_id, scan.count, scan.last_pass) for node_id, scan in sorted(scans.items())]
     return ScanColumns(*np.array(states, dtype=np.int64).reshape(-1, 3).T)
 
 
 def link_columns(links: Collection[Link]) -> LinkColumns:
-    """Links as the store hands them over."""
+    """Return links in the form in which the store returns them."""
     ordered = sorted(links, key=lambda link: (link.source, link.target, link.relation))
     names = sorted({link.relation for link in ordered})
     return LinkColumns(
@@ -98,7 +96,7 @@ def link_columns(links: Collection[Link]) -> LinkColumns:
 
 
 class PureEngine:
-    """The engine without store, model or threads."""
+    """The engine without store, model and threads."""
 
     def __init__(self, parameters: AgentParameters) -> None:
         self.ground = Ground()
@@ -110,11 +108,11 @@ class PureEngine:
         self.network.apply(change)
 
     def reopen(self) -> None:
-        """Forget what is derived and build it from the ground state."""
+        """Discard the derived data and rebuild it."""
         self.network = self.ground.network(self.network.parameters)
 
     def patch(self, changes: Mapping[str, object]) -> None:
-        """Change parameters, re-anchoring first where the decay rate is another one."""
+        """Change parameters, re-anchoring links first if the decay rate changes."""
         parameters = self.network.parameters.model_copy(update=dict(changes))
         if parameters.decay_rate != self.network.parameters.decay_rate:
             self.commit(Change(links=self.network.reanchored()))
@@ -124,11 +122,11 @@ class PureEngine:
         """Digest one batch."""
         memories = [NewMemory(content, "", tuple(keywords), 0) for content, keywords in segments]
         self.commit(
-            digestion.digest(self.network, memories, names, batch=1, owed_passes=self.ground.owed, dice=dice)
+            digestion.digest(self.network, memories, names, batch=1, owed_passes=self.ground.owed, rng=dice)
         )
 
     def compress(self, shorten: Shorten, dice: Random, stops: Collection[int] = ()) -> None:
-        """One pass; after the visits named by `stops` (counted from 1) all but the ground state is lost."""
+        """Run one pass. After the visits in `stops` (counted from 1) all derived data is lost."""
         self.commit(compression.begin_pass(self.network, self.ground.finished + 1, dice))
         visited = 0
         stops = set(stops)
@@ -163,10 +161,14 @@ class PureEngine:
 
     def erase(self, node_id: int) -> None:
         """Erase a node for good."""
-        self.commit(compression.erase(self.network, node_id))
+        draft = Draft(self.network)
+        draft.forget(node_id)
+        if node_id in draft.focus:
+            draft.set_focus(tuple(n for n in draft.focus if n != node_id))
+        self.commit(draft.change)
 
     def recall(self, cue: Cue) -> Answer:
-        """What a cue brings back."""
+        """Return the result of a recall."""
 
         def content_of(node_id: int) -> str:
             return self.ground.nodes[node_id].content
@@ -175,14 +177,14 @@ class PureEngine:
 
 
 def oracle_for(parameters: AgentParameters) -> Oracle:
-    """An oracle with the same parameters."""
+    """Return an oracle with the same parameters."""
     return Oracle(for_oracle(parameters))
 
 
 def oracle_remembers(
     oracle: Oracle, segments: Segments, names: Callable[[int, int], str], dice: Random
 ) -> list[int]:
-    """The oracle's batch; the neighbour names are those of the batch's language (section 4, step 3)."""
+    """Let the oracle digest a batch; neighbour names follow the batch's language (section 4, step 3)."""
     locale = oracle.parameters.locale
     chinese = locale == "zh" or (locale == "auto" and any(has_han(text) for text, _ in segments))
     neighbours = ("下文", "上文") if chinese else ("next", "previous")
@@ -190,14 +192,14 @@ def oracle_remembers(
 
 
 def names_by_rule(names: Sequence[str]) -> Callable[[int, int], str]:
-    """A relation name for every (new node, position in focus)."""
+    """Return a relation name for every (new node, position in focus)."""
     return lambda i, j: names[(i * 5 + j * 3) % len(names)]
 
 
 def names_as_mapping(
     rule: Callable[[int, int], str], count: int, focus_limit: int
 ) -> dict[tuple[int, int], str]:
-    """The same names as the digest hands them over; an empty one is absent."""
+    """Return the same names as the digest provides them; an empty one is absent."""
     pairs = ((i, j) for i in range(count) for j in range(focus_limit))
     return {pair: name for pair in pairs if (name := rule(*pair))}
 
@@ -205,7 +207,7 @@ def names_as_mapping(
 def assert_same_memory(
     network: Network, nodes: Mapping[int, Node], counters: tuple[int, int], oracle: Oracle
 ) -> None:
-    """Ids, focus, scans, contents, links with strengths, importance, pass number, passes owed: all equal."""
+    """Ids, focus, scans, contents, links with strengths, importance, pass number and owed passes are equal."""
     assert set(network.node_ids()) == set(nodes) == set(oracle.nodes)
     assert network.node_count == len(nodes)
     assert list(network.focus) == oracle.focus
@@ -223,10 +225,8 @@ def assert_same_memory(
 
 
 def assert_same_links(network: Network, oracle: Oracle) -> None:
-    """The same links, broken and dangling ones too, each with the same strength, seen from both ends."""
-    strengths = {
-        (link.source, link.target, link.relation): strength for link, strength in network.all_links()
-    }
+    """The links, including broken and dangling ones, have equal strengths and are found from both ends."""
+    strengths = {(link.source, link.target, link.relation): strength for link, strength in all_links(network)}
     expected = oracle.links()
     assert set(strengths) == set(expected)
     assert network.link_count == len(expected)
@@ -243,13 +243,13 @@ def assert_same_links(network: Network, oracle: Oracle) -> None:
 
 
 def is_ambiguous(oracle: Oracle, relations: Sequence[str], depth: int) -> bool:
-    """Whether a path strength lies so near the edge of its 12th digit that order is a matter of one ulp."""
+    """Whether a path strength is so close to the edge of its 12th digit that rounding decides the order."""
     reached = oracle.recall([], relations, depth, 0).results
     return any(round12(v * (1 - 4e-15)) != round12(v * (1 + 4e-15)) for _, v in reached if v)
 
 
 def assert_same_recall(recall: Callable[[Cue], Answer], locale: str, cue: dict, oracle: Oracle) -> None:
-    """The same memories in the same order, equally strong, and the same text byte for byte."""
+    """The memories are the same in the same order, with equal strengths and the same text."""
     most = oracle.parameters.max_search_results if cue["max_results"] is None else cue["max_results"]
     asked = Cue(cue["keywords"], cue["relations"], cue["depth"], most or 10_000)
     expected = oracle.recall(**cue)
@@ -266,10 +266,10 @@ def assert_same_recall(recall: Callable[[Cue], Answer], locale: str, cue: dict, 
 
 
 def rewrites_of(oracle: Oracle, node_id: int) -> list[tuple[int, int, int]]:
-    """(pass, length before, length after) of the oracle's recorded rewrites."""
+    """Return (pass, length before, length after) of the oracle's rewrites."""
     return [(r.pass_number, r.length_before, r.length_after) for r in oracle.nodes[node_id].rewrites]
 
 
 def recorded(rewrites: Sequence[Rewrite]) -> list[tuple[int, int, int]]:
-    """The same of a stored node."""
+    """Return the same of a stored node."""
     return [(r.pass_number, r.length_before, r.length_after) for r in rewrites]

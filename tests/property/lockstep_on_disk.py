@@ -1,7 +1,4 @@
-"""A home and the oracle, told the same and compared: lockstep with everything on disk.
-
-Deliberately not here: what happens to them (test_workspace_against_oracle.py, test_long_lives_on_disk.py).
-"""
+"""A home and the oracle in lockstep, with everything on disk."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from tests.property.lockstep import (
 
 
 class HomePair:
-    """A home and an oracle, told the same. `close` it."""
+    """A home and an oracle with the same history. `close` it."""
 
     def __init__(self, defaults: dict) -> None:
         self.home = Home(defaults)
@@ -33,7 +30,7 @@ class HomePair:
         self.overrides: dict[str, object] = {}
 
     def close(self) -> None:
-        """Hold the store against its own checker, then remove it."""
+        """Run the consistency checker on the store, then remove it."""
         try:
             assert self.home.faults() == []
         finally:
@@ -71,7 +68,7 @@ class HomePair:
         self.resolve()
 
     def resolve(self) -> None:
-        """Tell the oracle the parameters now in force: the agent's own before the daemon's."""
+        """Give the oracle the parameters in force: the agent's own before the daemon's."""
         own = {name: value for name, value in self.overrides.items() if name in histories.ORACLE_FIELDS}
         defaults = {k: v for k, v in self.home.defaults.items() if k in histories.ORACLE_FIELDS}
         fresh = histories.for_oracle(AgentParameters())

@@ -1,4 +1,4 @@
-"""The arrays under the network against the plainest form of the same: lists, dictionaries, `in`."""
+"""The arrays of the network, compared with lists, dictionaries and `in`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ebbtide.memory.columns import places_in
 from ebbtide.memory.link_table import LinkTable
-from ebbtide.memory.slots import places_in
 from ebbtide.memory.strength import (
     DecayTable,
     rank_of,
@@ -35,7 +35,7 @@ strengths = st.one_of(
 @given(st.lists(strengths, min_size=1, max_size=40))
 @example([0.9999999999995, 0.99999999999949, 1.0, 0.0, 5e-324, 1e-5])
 def test_ranks_order_as_twelve_digits_do(values: list[float]) -> None:
-    """Ranks of many are those of each, and two strengths compare by rank as they do rounded to 12 digits."""
+    """`ranks_of` equals `rank_of`, and ranks compare like strengths rounded to 12 digits."""
     ranks = ranks_of(np.array(values)).tolist()
     assert ranks == [rank_of(value) for value in values]
     rounded = [round_strength(value) for value in values]
@@ -48,13 +48,13 @@ def test_ranks_order_as_twelve_digits_do(values: list[float]) -> None:
 
 @given(rate=st.floats(0.01, 1), ages=st.lists(st.integers(0, 3000), max_size=20))
 def test_decay_factors_are_those_of_the_scalar_power(rate: float, ages: list[int]) -> None:
-    """To the last bit: strengths must not depend on whether they were worked out one by one."""
+    """Factors equal the scalar power to the last bit, so that strengths do not depend on batching."""
     assert DecayTable(rate).factors(np.array(ages, dtype=np.int64)).tolist() == [rate**age for age in ages]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 3)), max_size=30))
 def test_target_lengths_are_those_of_each(pairs: list[tuple[int, float]]) -> None:
-    """The lengths memories may keep, worked out for many, are those worked out for each."""
+    """`target_lengths` equals `target_length`."""
     lengths, importances = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
     assert target_lengths(lengths, importances).tolist() == [target_length(n, i) for n, i in pairs]
 
@@ -64,7 +64,7 @@ def test_target_lengths_are_those_of_each(pairs: list[tuple[int, float]]) -> Non
     wanted=st.lists(st.integers(0, 70), max_size=12),
 )
 def test_ids_are_found_where_they_stand(ids: list[int], wanted: list[int]) -> None:
-    """With gaps and without, few and many: each id is found at its place or not at all."""
+    """Each id is found at its index or not at all, with and without gaps, in few and many lookups."""
     ids.sort()
     places, known = places_in(np.array(ids, dtype=np.int64), np.array(wanted, dtype=np.int64))
     found = [ids[p] if k else None for p, k in zip(places.tolist(), known.tolist(), strict=True)]
@@ -89,7 +89,7 @@ def test_links_are_found_from_both_ends(
     asked: list[int],
     merge: bool,
 ) -> None:
-    """Sorted or not yet, of one node or of many: the rows of a node are its links, each once."""
+    """The rows of a node are its links, each once, sorted or not, for one node and for many."""
     table = LinkTable()
     count = len(before)
     zeros = np.zeros(count)
@@ -142,7 +142,7 @@ def test_texts_match_as_strings_do(
     wanted: list[str],
     kept: set[int],
 ) -> None:
-    """Rewritten, dropped, moved: a node matches when a word occurs, casefolded, in one of its texts."""
+    """A node matches when a word occurs, casefolded, in one of its texts, also after rewriting, dropping and moving."""
     texts = FoldedTexts()
     plain: dict[int, tuple[str, list[str]] | None] = dict(enumerate(said))
     for slot, (content, keywords) in enumerate(said):
@@ -166,15 +166,15 @@ def test_texts_match_as_strings_do(
         for slot, text in plain.items()
         if text is not None
     }
-    through = texts.saying(needles, len(plain))
-    each = texts.each_saying(np.array(living, dtype=np.int64), needles)
+    through = texts.matches_all(needles, len(plain))
+    each = texts.matches_each(np.array(living, dtype=np.int64), needles)
     assert {slot: bool(through[slot]) for slot in living} == expected
     assert dict(zip(living, each.tolist(), strict=True)) == expected
     assert not any(through[slot] for slot in plain if slot not in expected)
 
 
 def test_what_is_forgotten_leaves_the_buffer() -> None:
-    """A text that was dropped or rewritten is wiped at once, not when the buffer is tidied some day."""
+    """A dropped or rewritten text is wiped at once, not at the next clean-up."""
     texts = FoldedTexts()
     texts.put(0, piece_of("the secret word", ["secret"]))
     texts.put(1, piece_of("something else", []))
@@ -182,4 +182,4 @@ def test_what_is_forgotten_leaves_the_buffer() -> None:
     texts.drop(0)
     assert b"secret" not in bytes(texts._buffer)
     assert b"something" not in bytes(texts._buffer)
-    assert not texts.saying([b"secret", b"something"], 2).any()
+    assert not texts.matches_all([b"secret", b"something"], 2).any()

@@ -1,11 +1,8 @@
-"""The pure engine against the plain-dictionary oracle: whatever happens, both remember the same.
+"""The pure engine compared with the oracle of plain dictionaries: both remember the same after any history.
 
-The oracle was written from the memory model page by someone who never saw the engine. Both are handed equal
-random generators and the same deterministic shortener. In `Lockstep` max_nodes may be far below what a daemon
-accepts; `test_with_real_bounds` keeps to them.
-
-Deliberately not here: changes in the middle of a pass (test_interleavings.py) and the store
-(test_workspace_against_oracle.py).
+The oracle was written from the memory model page without knowledge of the engine. Both get equal random generators and
+the same deterministic shortener. `Lockstep` allows max_nodes below the daemon's minimum; `test_with_real_bounds` does
+not. Changes within a pass are in test_interleavings.py, the store in test_workspace_against_oracle.py.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ seeds = st.integers(0, 1000)
 
 
 class Pair:
-    """Engine and oracle, told the same."""
+    """Engine and oracle with the same history."""
 
     def __init__(self, changes: dict) -> None:
         parameters = histories.unbounded(AgentParameters(), **changes)
@@ -69,7 +66,7 @@ class Pair:
 
 
 class Lockstep(RuleBasedStateMachine):
-    """After any sequence of batches, passes, recalls, erasures and parameter changes engine and oracle agree."""
+    """After any sequence of batches, passes, recalls, erasures and parameter changes, engine and oracle agree."""
 
     @initialize(changes=histories.starting_changes())
     def start(self, changes: dict) -> None:
@@ -129,7 +126,7 @@ TestLockstep.settings = histories.examples(250, steps=16)
 
 
 def happen(pair: Pair, event_seed: int) -> None:
-    """One event of a long history, all of it decided by one number."""
+    """Apply one event of a long history, determined by a number."""
     dice = Random(event_seed)
     roll = dice.random()
     if roll < 0.45:
@@ -183,7 +180,7 @@ def test_long_histories_are_remembered_and_fade_alike(
     cue=histories.cues,
 )
 def test_with_real_bounds(changes: dict, batches: list, cue: dict) -> None:
-    """With max_nodes as large as a daemon demands, a full memory of slots still matches the oracle."""
+    """With the daemon's minimum of max_nodes, a full memory under slots matches the oracle."""
     largest = changes.get("focus_limit", 5) + 100
     bounds = {**changes, "strategy": "slots", "max_nodes": largest, "compression_batch_size": 40}
     AgentParameters.model_validate(bounds)
@@ -197,7 +194,7 @@ def test_with_real_bounds(changes: dict, batches: list, cue: dict) -> None:
 
 
 def test_long_life_with_defaults() -> None:
-    """With default parameters and one pass a batch, contents shrink and go at the same pass in both."""
+    """With default parameters and one pass per batch, contents shrink and end at the same pass in both."""
     pair = Pair({"decay_rate": 0.9})
     for number in range(75):
         words = [f"batch {number} says thing {i}, at some length, about tea" for i in range(3)]
@@ -211,6 +208,6 @@ def test_long_life_with_defaults() -> None:
 
 
 def test_both_know_a_han_character() -> None:
-    """Engine and oracle choose the language by the same characters, of all that Unicode has assigned."""
+    """Engine and oracle recognise the same Han characters among all assigned code points."""
     assigned = (chr(c) for c in range(0x110000) if category(chr(c)) not in ("Cn", "Cs"))
     assert [hex(ord(c)) for c in assigned if contains_han(c) != has_han(c)] == []

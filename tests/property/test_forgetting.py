@@ -1,4 +1,4 @@
-"""Whatever is selected of whatever was said is gone from store and answers; all else is there, and holds together."""
+"""Any selection of any history is erased from store and answers; everything else stays consistent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.fleet.deletion.erasure import Erasure, Tally
-from ebbtide.fleet.deletion.selection import Look, Selection
+from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.language.port import Segment
 from ebbtide.memory.digestion import partners
@@ -28,7 +28,7 @@ WORDS = (
     "violin",
     "market",
 )
-"""Each sentence is about one of them, and bears a number that no other has."""
+"""Each sentence is about one of these and contains a unique number."""
 
 
 def sentence(dice: Random, number: int) -> str:
@@ -39,7 +39,7 @@ def sentence(dice: Random, number: int) -> str:
 
 
 def tell(home: Home, texts: list[str]) -> None:
-    """Remember messages; each sentence becomes a memory, linked to those before it."""
+    """Remember messages. Each sentence becomes a memory, linked to those before it."""
     home.accept(texts)
     task = home.task()
     placed = []
@@ -55,7 +55,7 @@ def tell(home: Home, texts: list[str]) -> None:
 
 
 def selection(dice: Random, home: Home) -> Selection:
-    """Something of each kind, now and then of several."""
+    """Return a selection with criteria of one or several kinds."""
     nodes, messages = home.store.read(
         lambda txn: ([node.id for node in txn.nodes.all()], [record.number for record in txn.messages.all()])
     )
@@ -72,12 +72,12 @@ def selection(dice: Random, home: Home) -> Selection:
     return Selection(topic=Topic(dice.choice(WORDS)), nodes=frozenset(dice.sample(nodes, min(2, len(nodes)))))
 
 
-def erased(home: Home, wanted: Selection) -> Look:
-    """Forget it, one thing a step, and compact; what the look foretold is what goes."""
-    look = Look(wanted)
+def erased(home: Home, wanted: Selection) -> SelectionSearch:
+    """Erase the selection in single steps and compact; the search predicts what is erased."""
+    look = SelectionSearch(wanted)
     while not look.is_done:
         home.store.read(lambda txn: look.step(txn, lambda: True))
-    links, _ = home.workspace.telling_links(look)
+    links, _ = home.workspace.links_to_scrub(look)
     erasure = Erasure.of(look, links)
     tally = Tally()
     while not erasure.is_done:
@@ -89,7 +89,7 @@ def erased(home: Home, wanted: Selection) -> Look:
 
 
 def numbers_left(home: Home) -> set[str]:
-    """The numbers that some text or memory still bears."""
+    """Return the numbers that any text or memory still contains."""
 
     def read(txn: Any) -> str:
         texts = [txn.messages.text(record) or "" for record in txn.messages.all()]
@@ -105,7 +105,7 @@ def found(home: Home, number: str) -> bool:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_selected_goes_and_nothing_else(seed: int) -> None:
-    """What no store text bears any more nobody finds; what is left is found; files hold what is left and no more."""
+    """Erased text is not found, all other text is, and files contain nothing else."""
     dice, home, said = Random(seed), Home({}), 0
     try:
         for _ in range(6):

@@ -1,9 +1,7 @@
-"""Engine and oracle on any graph at all, also ones that histories reach once in a lifetime.
+"""Engine and oracle on arbitrary graphs, including ones that histories almost never reach.
 
-Nodes, links of any strength, focus and scan counts are put straight into both; then they recall, compress and
-recall again. Here sums land on the edge of 1, paths tie in every way and links dangle in every order.
-
-Deliberately not here: how a memory comes to look like that (test_engine_against_oracle.py).
+Nodes, links of any strength, focus and scan counts are put directly into both. Then both recall, compress and recall
+again. Sums lie at the edge of 1, paths tie, and links dangle in every order.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ MOST_NODES = 8
 
 @dataclass(frozen=True)
 class Graph:
-    """A memory as plain values. Ids from `len(contents) + 1` on are forgotten ones."""
+    """A memory as plain values. Ids from `len(contents) + 1` on are forgotten nodes."""
 
     contents: list[str]
     scans: list[tuple[int, int]]
@@ -82,7 +80,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 def engine_of(graph: Graph, parameters: AgentParameters) -> PureEngine:
-    """An engine that holds the graph."""
+    """Return an engine with this graph."""
     engine = PureEngine(parameters)
     ground = engine.ground
     for node_id, content in enumerate(graph.contents, start=1):
@@ -98,7 +96,7 @@ def engine_of(graph: Graph, parameters: AgentParameters) -> PureEngine:
 
 
 def oracle_of(graph: Graph, parameters: AgentParameters) -> Oracle:
-    """An oracle that holds the graph."""
+    """Return an oracle with this graph."""
     oracle = oracle_for(parameters)
     for node_id, content in enumerate(graph.contents, start=1):
         count, last_pass = graph.scans[node_id - 1]
@@ -142,7 +140,7 @@ NEVER = (0, 0)
 def test_any_graph_is_recalled_and_compressed_alike(
     graph: Graph, changes: dict, cues: list[dict], passes: int, batch: list
 ) -> None:
-    """Whatever a memory looks like, both recall the same from it; a pass and a batch leave the same of it."""
+    """On any graph, both recall the same; a pass and a batch have the same result."""
     parameters = histories.unbounded(AgentParameters(), **changes)
     engine, oracle = engine_of(graph, parameters), oracle_of(graph, parameters)
 
@@ -167,7 +165,7 @@ def test_any_graph_is_recalled_and_compressed_alike(
 @histories.examples(300)
 @given(graph=graphs(), cues=st.lists(histories.cues, min_size=1, max_size=4), limit=st.floats(0, 1))
 def test_ties_on_any_graph(graph: Graph, cues: list[dict], limit: float) -> None:
-    """Where many paths are equally strong, the newest focus and the newest node still come first in both."""
+    """Among equally strong paths, the newest focus and the newest node come first in both."""
     flat = {
         key: (1.0 if strength > limit else 0.5, anchor) for key, (strength, anchor) in graph.links.items()
     }

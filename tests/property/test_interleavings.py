@@ -1,10 +1,8 @@
-"""A pass that others interrupt: batches digested, parameters changed and restarts between two of its steps.
+"""A pass with batches, parameter changes and restarts between its steps.
 
-The oracle knows whole passes only, so here the invariants are held instead: whatever comes in between, nothing
-is scanned twice in a pass, nothing grows, nothing half-lives, and the pass ends. A text being shortened while
-the world moves on is part of it.
-
-Deliberately not here: the fleet's tasks and threads; one job runs at a time, as the mailbox promises.
+The oracle knows only whole passes, so these tests check invariants: nothing is scanned twice in a pass, nothing grows,
+links have living sources, and the pass ends. A text may be in the middle of its shortening meanwhile. One job runs at a
+time, as the mailbox guarantees.
 """
 
 from __future__ import annotations
@@ -15,17 +13,18 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ebbtide.fleet.compression.visits import Shortened
+from ebbtide.fleet.compression.passes import Shortened
 from ebbtide.records import PassState, ScanState
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot
 from tests.property.lockstep import names_as_mapping, names_by_rule
+from tests.support.networks import all_links
 
 BRISK = {"decay_rate": 0.7, "focus_limit": 2, "delete_threshold": 2, "max_nodes": 12}
 
 
 class Interleaved(RuleBasedStateMachine):
-    """Whatever happens between two steps of a pass, the invariants of the memory model hold after each of them."""
+    """The invariants of the memory model hold after each step of a pass, whatever happens in between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,13 +32,13 @@ class Interleaved(RuleBasedStateMachine):
         self.finished: list[Shortened] = []
         self.salt = 0
         self.focus_bound = 0
-        """Most nodes in focus: the largest limit since a batch or the start of a pass applied one."""
+        """Largest focus: the highest limit since a batch or the start of a pass applied one."""
         self.lengths: dict[int, int] = {}
         self.scans: dict[int, ScanState] = {}
         self.newest = 0
         self.counters = (0, 0)
         self.protected: set[int] = set()
-        """In focus whenever looked at since the pass under way began."""
+        """Nodes seen in focus throughout the current pass."""
         self.pass_number = 0
 
     def teardown(self) -> None:
@@ -85,7 +84,7 @@ class Interleaved(RuleBasedStateMachine):
         salt=st.integers(0, 50),
     )
     def step(self, visits: int, keep_waiting: bool, salt: int) -> None:
-        """One step of so many visits; a text to be shortened may stay under way while other things happen."""
+        """Run one step of this many visits; a text may stay in the middle of its shortening."""
         begins = self.pass_state() is None and self.home.counters()[1] > 0
         before = self.home.counters()
         step = self.home.step(self.finished, [False] * (visits - 1) + [True], most_tasks=1 + salt % 4)
@@ -102,7 +101,7 @@ class Interleaved(RuleBasedStateMachine):
 
     @rule(is_lost=st.booleans())
     def reopen(self, is_lost: bool) -> None:
-        """A restart; a shortening under way is lost with it, or (a slice that outlived it) is not."""
+        """Restart. A shortening in progress is lost, or not (a slice that outlived the restart)."""
         before = snapshot(self.home.workspace.network)
         if self.pass_state() is not None:
             event("a restart in the middle of a pass")
@@ -112,12 +111,12 @@ class Interleaved(RuleBasedStateMachine):
 
     @rule()
     def cut_off(self) -> None:
-        """A slice ends while its text is being shortened: the node is first next time."""
+        """End a slice during a shortening: the node is first next time."""
         self.finished = []
 
     @rule()
     def run_to_the_end(self) -> None:
-        """A pass under way, however it was disturbed, ends: within one step and one shortening for each node."""
+        """A disturbed pass ends within one step and one shortening per node."""
         if self.pass_state() is None:
             return
         done = self.home.counters()[0]
@@ -131,7 +130,7 @@ class Interleaved(RuleBasedStateMachine):
         raise AssertionError("the pass does not end")
 
     def pass_state(self) -> PassState | None:
-        """The pass under way."""
+        """The current pass."""
         state: PassState | None = self.home.store.read(lambda txn: txn.meta.pass_state)
         return state
 
@@ -144,13 +143,15 @@ class Interleaved(RuleBasedStateMachine):
         self.passes_count_up()
 
     def network_is_sound(self) -> None:
-        """Links have living sources and strengths in [0, 1]; the focus lives, once each, within its limit."""
+        """Links have living sources and strengths in [0, 1]; the focus contains living nodes once each, within its
+        limit.
+        """
         network = self.home.workspace.network
         living = set(network.node_ids())
         assert set(self.home.nodes()) == living
         on_disk = self.home.store.read(lambda txn: list(txn.links.all()))
         assert {link.source for link in on_disk} <= living
-        for link, strength in network.all_links():
+        for link, strength in all_links(network):
             assert link.source in living
             assert 0.0 <= strength <= 1.0
         focus = network.focus
@@ -158,7 +159,7 @@ class Interleaved(RuleBasedStateMachine):
         assert len(set(focus)) == len(focus) <= self.focus_bound
 
     def contents_only_shrink(self) -> None:
-        """No content grows, none is longer than it was at first, and ids are never used again."""
+        """No content grows or exceeds its original length, and ids are not reused."""
         nodes = self.home.nodes()
         for node_id, node in nodes.items():
             assert len(node.content) <= self.lengths.get(node_id, node.original_length)
@@ -168,7 +169,9 @@ class Interleaved(RuleBasedStateMachine):
         self.newest = max(self.newest, self.home.workspace.network.next_node_id - 1)
 
     def passes_count_up(self) -> None:
-        """At most one scan a pass, none of what stays in focus, none of nodes made since; numbers go up by one."""
+        """At most one scan per pass, none of nodes that stay in focus, none of
+        newer nodes; pass numbers rise by one.
+        """
         network, state = self.home.workspace.network, self.pass_state()
         done = self.home.counters()[0]
         assert done - self.counters[0] in (0, 1)
@@ -200,7 +203,7 @@ TestInterleaved.settings = histories.examples(150, steps=25)
     events=st.lists(st.integers(0, 2**32), min_size=20, max_size=60),
 )
 def test_long_disturbed_lives(changes: dict, brisk: bool, events: list[int]) -> None:
-    """A long life in which hardly a pass goes undisturbed keeps every invariant at every moment."""
+    """A long life with few undisturbed passes keeps every invariant at every moment."""
     machine = Interleaved()
     machine.start(changes=changes, brisk=brisk, batches=[histories.batch_from(1)])
     machine.holds()

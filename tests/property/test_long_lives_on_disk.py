@@ -1,7 +1,4 @@
-"""Long lives of a workspace on a real store: against the oracle, and against a twin that is never restarted.
-
-Deliberately not here: short histories of every kind (test_workspace_against_oracle.py).
-"""
+"""Long lives of a workspace on a real store, compared with the oracle and with a twin that is never restarted."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.compression import visits
-from ebbtide.fleet.compression.visits import Shortened
+from ebbtide.fleet.compression import passes
+from ebbtide.fleet.compression.passes import Shortened
 from tests.property import histories
 from tests.property.homes import Home, shortened, snapshot
 from tests.property.lockstep import names_as_mapping, names_by_rule
@@ -27,7 +24,7 @@ from tests.property.lockstep_on_disk import HomePair
     cue=histories.cues,
 )
 def test_long_lives_on_disk(defaults: dict, events: list[int], cue: dict) -> None:
-    """A long life with restarts, also between two steps of a pass, ends as the oracle's."""
+    """A long life with restarts, also within a pass, ends like the oracle's."""
     pair = HomePair(defaults)
     try:
         for event_seed in events:
@@ -52,7 +49,7 @@ def test_long_lives_on_disk(defaults: dict, events: list[int], cue: dict) -> Non
 
 
 def test_a_slow_fading_is_recorded_to_the_end() -> None:
-    """A memory that is rewritten many times keeps its first content and the latest 16 rewrites, as the oracle's."""
+    """A memory that is shortened many times keeps its first content and the latest 16 rewrites, like the oracle's."""
     pair = HomePair({"min_shrink": 0.0, "focus_limit": 1, "long_term_factor": 0.0, "delete_threshold": 1})
     try:
         for number in range(3):
@@ -70,7 +67,7 @@ def test_a_slow_fading_is_recorded_to_the_end() -> None:
 
 
 def test_a_full_disk_in_the_middle_of_a_pass_costs_nothing() -> None:
-    """Whichever commit of a pass fails, the pass goes on where it stood and ends as without the failure."""
+    """If any commit of a pass fails, the pass resumes and ends as without the failure."""
 
     def run(fail_at: int) -> dict[str, object]:
         home = Home({"decay_rate": 0.4, "focus_limit": 1, "delete_threshold": 1})
@@ -98,7 +95,7 @@ def test_a_full_disk_in_the_middle_of_a_pass_costs_nothing() -> None:
 
 
 SCAN = {"strategy": "scan", "max_nodes": 10_000}
-"""Under `slots` a batch takes nodes out of a pass under way; then equal steps are no longer equal visits."""
+"""Under `slots` a batch removes nodes from the current pass, so that equal steps are not equal visits."""
 
 
 class Twin:
@@ -110,7 +107,7 @@ class Twin:
         self.finished: list[Shortened] = []
 
     def happen(self, event_seed: int) -> None:
-        """One event, all of it decided by one number."""
+        """Apply one event, determined by a number."""
         dice = Random(event_seed)
         roll = dice.random()
         if roll < 0.3:
@@ -129,7 +126,7 @@ class Twin:
             self.home.workspace.change_parameters({**histories.changes_from(dice), **SCAN})
 
     def seen(self) -> tuple:
-        """Everything that can be compared."""
+        """Return everything that can be compared."""
         return snapshot(self.home.workspace.network), self.home.nodes(), self.home.counters()
 
 
@@ -139,10 +136,10 @@ class Twin:
     events=st.lists(st.integers(0, 2**32), min_size=20, max_size=60),
 )
 def test_restarts_change_nothing(changes: dict, events: list[int]) -> None:
-    """A pass resumed from what is on disk does what it would have done, also when batches and patches come between."""
-    # How many nodes a step judges together grows while it is undisturbed; here equal steps must be equal visits.
+    """A resumed pass has the same result, also with batches and parameter changes in between."""
+    # The group size of a step grows while it is undisturbed; here equal steps must be equal visits.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(visits, "MOST_JUDGED", visits.FEWEST_VISITS)
+        patch.setattr(passes, "MAX_VISITS_PER_GROUP", passes.MIN_VISITS_PER_GROUP)
         _live_as_twins(changes, events)
 
 

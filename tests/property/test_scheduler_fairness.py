@@ -1,9 +1,7 @@
-"""The ring is fair and keeps nobody twice; the scheduler on top of it never loses a turn.
+"""The ring is fair and contains each key once; the scheduler never loses a turn.
 
-`Walk` drives a `Ring` with any number of turns at once and checks, at every moment, who stands where. The
-second half runs a real `Scheduler` on an event loop, with slices that end when the test says so.
-
-Deliberately not here: what a slice does.
+`Walk` drives a `Ring` with any number of concurrent turns and checks the order at every moment. The second half runs a
+real `Scheduler` on an event loop, with slices that end when the test says so.
 """
 
 from __future__ import annotations
@@ -23,17 +21,17 @@ keys = st.sampled_from("abcdef")
 
 
 class Walk(RuleBasedStateMachine):
-    """Join, leave, take and put back in any order: nobody is lost, doubled or overtaken."""
+    """In any order of join, leave, take and put_back no key is lost, duplicated or overtaken."""
 
     def __init__(self) -> None:
         super().__init__()
         self.ring = Ring()
         self.owed: set[str] = set()
-        """Who must be in the ring or come back to it after the turn in progress."""
+        """Keys that must be in the ring or return to it after their turn."""
         self.left: set[str] = set()
-        """Who left during the turn it still has."""
+        """Keys that left during their current turn."""
         self.ahead: dict[str, set[str]] = {}
-        """For each key that waits: who stood before it when it came, and has had no turn since."""
+        """For each waiting key, the keys that were ahead of it and have had no turn since."""
 
     def came(self, key: str) -> None:
         self.owed.add(key)
@@ -72,7 +70,7 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.ring.running)
     @rule(place=st.integers(0, 5), owes_more=st.booleans())
     def put_back(self, place: int, owes_more: bool) -> None:
-        """A turn ends; one that was told to leave meanwhile says that it owes no more (else: see below)."""
+        """End a turn; a key that left meanwhile owes no more (the other case is tested below)."""
         running = sorted(self.ring.running)
         key = running[place % len(running)]
         asked_again = key in self.owed
@@ -130,7 +128,7 @@ def test_between_two_turns_everyone_else_has_one(
 
 @given(joins=st.booleans(), owes_more=st.booleans())
 def test_a_turn_in_progress_is_the_last_one_of_who_left(joins: bool, owes_more: bool) -> None:
-    """Whoever leaves during its turn has had its last one, whatever that turn says, unless it joins again."""
+    """A key that leaves during its turn gets no further one unless it joins again, whatever the turn returns."""
     ring = Ring()
     ring.join("a")
     ring.take()
@@ -142,7 +140,7 @@ def test_a_turn_in_progress_is_the_last_one_of_who_left(joins: bool, owes_more: 
 
 
 class Slices:
-    """Slices that end when told to; what ran, and what ran at once."""
+    """Slices controlled by the test, with a record of what ran, and what ran concurrently."""
 
     def __init__(self) -> None:
         self.ends: dict[str, asyncio.Future[bool]] = {}
@@ -186,7 +184,7 @@ actions = st.one_of(
 @example(concurrency=1, story=[("ask", "a"), ("withdraw", "a")])
 @example(concurrency=1, story=[("ask", "a"), ("pause", "a"), ("withdraw and go on", "a"), ("ask", "b")])
 def test_the_scheduler_serves_whoever_asks(concurrency: int, story: list[tuple[str, str]]) -> None:
-    """After any story of asking, withdrawing and failing slices the scheduler still serves everyone who asks."""
+    """After any sequence of enqueuing, removing and failing slices the scheduler still serves every queued agent."""
 
     async def play() -> None:
         slices = Slices()
@@ -195,13 +193,13 @@ def test_the_scheduler_serves_whoever_asks(concurrency: int, story: list[tuple[s
         going: list[asyncio.Task[None]] = []
         for what, key in story:
             if what == "ask":
-                scheduler.ask(key)
+                scheduler.enqueue(key)
             elif what == "withdraw":
-                await scheduler.withdraw(key)
+                await scheduler.remove(key)
                 assert key not in slices.ends, "a slice in progress has ended"
                 assert key not in (*scheduler.ring.waiting, *scheduler.ring.running)
             elif what == "withdraw and go on":
-                going.append(asyncio.create_task(scheduler.withdraw(key)))
+                going.append(asyncio.create_task(scheduler.remove(key)))
                 await asyncio.sleep(0)
             elif what == "pause":
                 await asyncio.sleep(0)
@@ -209,7 +207,7 @@ def test_the_scheduler_serves_whoever_asks(concurrency: int, story: list[tuple[s
                 slices.end(key, what)
         await asyncio.gather(*going)
         await settle()
-        scheduler.ask("last")
+        scheduler.enqueue("last")
         for _ in range(20):
             await settle()
             for key in list(slices.ends):

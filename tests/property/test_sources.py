@@ -1,9 +1,8 @@
-"""Where memories come from: labels, sources in UTF-8 bytes, first contents.
+"""The origin of memories: labels, sources in UTF-8 bytes, first contents.
 
-Batches of random messages go through a workspace on disk, cut either at random places by a model that
-sometimes rephrases, or by the built-in one. What a node cites is then read back from the messages themselves.
-
-Deliberately not here: how well a model segments.
+Batches of random messages pass through a workspace on disk. They are segmented at random by a model that sometimes
+rephrases, or by the built-in model. The citations of each node are then compared with the messages. The quality of the
+segmentation is not tested here.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from random import Random
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from ebbtide.fleet.ingest.inbox import DigestTask, Draftable
-from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, told_messages, utterances
+from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft
+from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment as cut_by_builtin
 from ebbtide.language.port import Processed, Segment, Utterance
@@ -30,7 +29,7 @@ ROLES["en"] = {role: f"{role}: " for role in ROLES["zh"]}
 
 @dataclass(frozen=True)
 class Said:
-    """A message as the test says it."""
+    """A message of the test."""
 
     role: str
     speaker: str
@@ -54,7 +53,7 @@ settings = st.fixed_dictionaries(
 
 
 def told_labels(messages: list[Said], chosen: dict) -> list[str]:
-    """Section 4, `speaker_prefix`: the speaker, else the role where the batch mixes roles."""
+    """Return labels by section 4, `speaker_prefix`: the speaker, or the role if the batch mixes roles."""
     labels = []
     for message in messages:
         speaker = " ".join(message.speaker.split())
@@ -74,7 +73,7 @@ def told_labels(messages: list[Said], chosen: dict) -> list[str]:
 
 
 def cut_at_random(heard: list[Utterance], dice: Random) -> list[tuple[Segment, str | None]]:
-    """Segments of a model that knows where it cut, or not, or rephrases; and what its content says, if changed."""
+    """Return random segments, with or without positions, or rephrased, and the content if it differs."""
     found: list[tuple[Segment, str | None]] = []
     for index, utterance in enumerate(heard):
         text = utterance.text
@@ -94,10 +93,10 @@ def cut_at_random(heard: list[Utterance], dice: Random) -> list[tuple[Segment, s
     return found
 
 
-def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[Segment, Draftable]]:
-    """The memories of a batch; cut by the built-in model where there are no dice."""
+def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[Segment, MemoryDraft]]:
+    """Return the memories of a batch; without a generator the built-in model segments it."""
     parameters = home.workspace.parameters
-    indices = told_messages(task, parameters)
+    indices = digestible_messages(task, parameters)
     heard = utterances(task, indices, parameters)
     records = [task.records[i] for i in indices]
     cut = cut_at_random(heard, dice) if dice else [(s, None) for s in cut_by_builtin(heard, 40)]
@@ -113,7 +112,7 @@ def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[S
 
 
 def cited(home: Home, node: Node) -> list[str]:
-    """The text of every slice a node cites, read from the messages."""
+    """Return the text of every slice that a node cites, read from the messages."""
 
     def read(txn) -> list[str]:
         texts = []
@@ -133,7 +132,7 @@ def first_content(home: Home, node: Node) -> str | None:
 def digest_all(
     home: Home, conversation: list[list[Said]], chosen: dict, dice: Random | None
 ) -> dict[int, str]:
-    """Digest every batch, checking what each node cites; the content of each node at creation."""
+    """Digest every batch and check the citations of each node. Return the content of each node at its creation."""
     contents: dict[int, str] = {}
     for messages in conversation:
         home.accept(
@@ -157,7 +156,7 @@ def digest_all(
 def assert_cites(
     home: Home, node: Node, segment: Segment, heard: list[Said], labels: list[str], numbers: list[int]
 ) -> None:
-    """A node cites the very words where they stand in one message, else the whole of every message named."""
+    """A node cites the exact slice if it occurs in one message, else the whole of every message named."""
     texts = cited(home, node)
     assert first_content(home, node) == node.content
     own = {labels[i] for i in segment.messages}
@@ -185,7 +184,7 @@ def assert_cites(
 @histories.examples(250)
 @given(conversation=batches, chosen=settings, seed=st.integers(0, 10**6))
 def test_nodes_cite_what_was_said(conversation: list[list[Said]], chosen: dict, seed: int) -> None:
-    """However a model cuts or rephrases, every node cites true slices and keeps its first content, to the end."""
+    """However a model segments or rephrases, every node cites correct slices and keeps its first content."""
     home = Home({**chosen, "decay_rate": 0.5, "focus_limit": 1, "delete_threshold": 1})
     try:
         contents = digest_all(home, conversation, chosen, Random(seed))
@@ -201,7 +200,7 @@ def test_nodes_cite_what_was_said(conversation: list[list[Said]], chosen: dict, 
 @histories.examples(120)
 @given(conversation=batches, chosen=settings)
 def test_the_built_in_model_cites_word_for_word(conversation: list[list[Said]], chosen: dict) -> None:
-    """A node of the built-in model is the speaker's label and a slice of one message, and stores no text again."""
+    """A node of the built-in model is a speaker's label and a slice of one message, and stores no further text."""
     home = Home(chosen)
     try:
         digest_all(home, conversation, chosen, None)

@@ -1,10 +1,8 @@
-"""A workspace on a real store against the oracle: what is committed is what the page says, also after restarts.
+"""A workspace on a real store compared with the oracle, also after restarts.
 
-The store is closed and opened again at any point, in the middle of passes too; commits fail at any point and
-are tried again. After every history the store passes its own consistency check.
-
-Deliberately not here: erasure of single nodes (the workspace has none yet), changes in the middle of a pass
-(test_interleavings.py), long lives (test_long_lives_on_disk.py).
+The store is reopened at any point, also within passes. Commits fail at any point and are retried. After every history
+the consistency checker finds nothing. Changes within a pass are in test_interleavings.py, long lives in
+test_long_lives_on_disk.py.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ places = st.lists(st.integers(0, 12), max_size=3)
 
 
 class WorkspaceLockstep(RuleBasedStateMachine):
-    """After any sequence of batches, passes, recalls, parameter changes, restarts and full disks both agree."""
+    """After any sequence of batches, passes, recalls, parameter changes, restarts and full disks, both agree."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +78,7 @@ class WorkspaceLockstep(RuleBasedStateMachine):
 
     @rule(what=st.sampled_from(["accept", "compress", "patch"]))
     def the_disk_is_full(self, what: str) -> None:
-        """A commit that fails leaves nothing behind, on disk or in memory."""
+        """A failed commit leaves nothing behind, on disk or in memory."""
         home = self.pair.home
         attempts: dict[str, Callable[[], object]] = {
             "accept": lambda: home.accept(["lost words"]),
@@ -93,7 +91,7 @@ class WorkspaceLockstep(RuleBasedStateMachine):
 
     @rule(segments=histories.segments, names=histories.relation_names)
     def the_disk_is_full_at_a_digest(self, segments: list, names: list[str]) -> None:
-        """A digest that cannot be committed leaves its batch at the head; tried again it is digested as usual."""
+        """A digest that cannot be committed leaves its batch at the head; the retry digests it as usual."""
         home = self.pair.home
         texts, placed = told(segments)
         home.accept(texts)

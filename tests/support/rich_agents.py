@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ebbtide.fleet.compression import visits
+from ebbtide.fleet.compression import passes
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
@@ -57,7 +57,7 @@ async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple
             store = data.open_store(AgentId(name))
             workspace = Workspace(store, AgentParameters())
             workspace.passes.owe(2)
-            with patch.object(visits, "FEWEST_VISITS", 2):
+            with patch.object(passes, "MIN_VISITS_PER_GROUP", 2):
                 workspace.passes.compress([], lambda: True)
             assert store.read(lambda txn: txn.meta.pass_state) is not None, "a pass is under way"
             assert check_store(store) == []

@@ -18,10 +18,10 @@ from ebbtide.cli.files.foreign import read_foreign
 from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
+from ebbtide.fleet.deletion.deletion import text_bytes, without
 from ebbtide.fleet.deletion.selection import words_in
-from ebbtide.fleet.deletion.withdrawal import said_bytes, without
 from ebbtide.fleet.ingest.segments import ByteOffsets, label_of, memory_of, placed_start
-from ebbtide.fleet.state.recall_filter import Echoes
+from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
@@ -42,9 +42,8 @@ from ebbtide.language.served import openai_compatible, parsing, portions, questi
 from ebbtide.language.served.served import Overflow
 from ebbtide.language.served.wire import Refused, retry_after_s
 from ebbtide.language.tokens import estimate
-from ebbtide.memory.speaker import speaker_labels
 from ebbtide.memory.texts import piece_of
-from ebbtide.memory.wording import word_answer, word_dangling, word_memory
+from ebbtide.memory.wording import speaker_labels, word_answer, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
 from ebbtide.privacy import spans
 from ebbtide.records import MessageRecord
@@ -119,9 +118,9 @@ def _completed(text: str) -> Any:
 
 
 def _echoes(text: str) -> Any:
-    echoes = Echoes()
-    echoes.note([text[: len(text) // 2]])
-    return echoes.without(text, "assistant")
+    recall_filter = RecallFilter()
+    recall_filter.note([text[: len(text) // 2]])
+    return recall_filter.without(text, "assistant")
 
 
 def _memories(text: str) -> Any:
@@ -140,7 +139,7 @@ def _rephrased(text: str) -> Any:
 
 def _withdrawn(text: str) -> Any:
     clean = _no_half_pairs(text)
-    return without(clean, topic.Topic("a").stretches(clean)), said_bytes(clean)
+    return without(clean, topic.Topic("a").stretches(clean)), text_bytes(clean)
 
 
 def _shortened(text: str) -> Any:

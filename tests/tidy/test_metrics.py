@@ -38,7 +38,7 @@ def families() -> dict[str, tuple[str, str, str]]:
 
 def test_the_page_has_every_metric() -> None:
     """Each metric stands on the page with its type, its labels and its meaning, and no other does."""
-    table = rows(read("docs/metrics.md"), "## Ours")
+    table = rows(read("docs/metrics.md"), "## Metrics of Ebbtide")
     told = {name.strip("`"): (kind, labels, meaning) for name, kind, labels, meaning in table}
     assert told == families()
 

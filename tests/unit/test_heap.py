@@ -1,4 +1,4 @@
-"""What the C library is told about its heap is what it then does."""
+"""The settings of the C library's heap have the intended effect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.heap import configure_heap, fresh_pages, give_back
+from ebbtide.heap import configure_heap, fresh_pages, trim_heap
 
 MIB = 1 << 20
 
@@ -32,14 +32,14 @@ class Tally(ctypes.Structure):
 
 
 def pieces_from_the_system() -> int:
-    """How many allocations come straight from the operating system."""
+    """Return how many allocations come directly from the operating system."""
     LIBRARY.mallinfo2.restype = Tally
     count: int = LIBRARY.mallinfo2().hblks
     return count
 
 
 def allocate(size: int) -> int:
-    """So many bytes, all of them written to."""
+    """Allocate this many bytes and write to all of them."""
     LIBRARY.malloc.restype = ctypes.c_void_p
     address: int = LIBRARY.malloc(ctypes.c_size_t(size))
     ctypes.memset(address, 1, size)
@@ -47,25 +47,25 @@ def allocate(size: int) -> int:
 
 
 def free(address: int) -> None:
-    """Let go of an allocation."""
+    """Free an allocation."""
     LIBRARY.free(ctypes.c_void_p(address))
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is no page of a file."""
+    """Return the anonymous memory of this process."""
     found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{os.getpid()}/status").read_text())
     assert found is not None
     return int(found[1]) * 1024
 
 
 def in_a_fresh_process(check: Callable[[], None]) -> None:
-    """Run a check where no heap was used before: free memory that is there already is taken in any case."""
+    """Run a check in a process with an unused heap, because existing free memory would be used first."""
     code = f"from tests.unit import test_heap; test_heap.{check.__name__}()"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def large_is_fresh() -> None:
-    """What the test of `fresh_pages` checks."""
+    """The check of the test of `fresh_pages`."""
     configure_heap()
     free(allocate(2 * MIB))
     before = pieces_from_the_system()
@@ -85,7 +85,7 @@ def large_is_fresh() -> None:
 
 
 def large_is_fresh_beside_free_pieces() -> None:
-    """What the test with free pieces checks."""
+    """The check of the test with free blocks."""
     configure_heap()
     pieces = [allocate(MIB // 2) for _ in range(16)]
     kept = allocate(1000)
@@ -102,27 +102,27 @@ def large_is_fresh_beside_free_pieces() -> None:
 
 
 def free_goes_back() -> None:
-    """What the test of `give_back` checks."""
+    """The check of the test of `trim_heap`."""
     configure_heap()
     pieces = [allocate(MIB) for _ in range(64)]
     for piece in pieces[:-1]:
         free(piece)
     held = resident_bytes()
-    give_back()
+    trim_heap()
     assert resident_bytes() < held - 50 * MIB
     free(pieces[-1])
 
 
 def test_what_is_large_is_fresh_within_the_block_only() -> None:
-    """Within `fresh_pages`, also after an inner block has ended, 2 MB come from the operating system; else not."""
+    """Within `fresh_pages`, even after an inner block, 2 MB come from the operating system; otherwise they do not."""
     in_a_fresh_process(large_is_fresh)
 
 
 def test_what_is_large_is_fresh_though_there_were_room_in_the_heap() -> None:
-    """Within `fresh_pages`, 2 MB come from the operating system though 8 MB are free; afterwards these are used."""
+    """Within `fresh_pages`, 2 MB come from the operating system though 8 MB are free; afterwards those are used."""
     in_a_fresh_process(large_is_fresh_beside_free_pieces)
 
 
 def test_what_is_free_goes_back_when_asked_for() -> None:
-    """Free memory between pieces in use stays with the process until `give_back`."""
+    """Free memory between used blocks stays with the process until `trim_heap`."""
     in_a_fresh_process(free_goes_back)

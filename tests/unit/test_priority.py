@@ -1,4 +1,4 @@
-"""Courtesy: background work rests while a request's job runs, and never for long."""
+"""Background work yields while a request's job runs, but never for long."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ebbtide.priority import RequestPriority
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> RequestPriority:
-    """A courtesy that rests until it is woken: half a minute stands for "as long as it takes"."""
-    monkeypatch.setattr(module, "LONGEST_REST_S", 30.0)
+    """A priority that yields until it is woken: half a minute stands for "as long as necessary"."""
+    monkeypatch.setattr(module, "MAX_YIELD_S", 30.0)
     return RequestPriority()
 
 
 def test_background_rests_until_the_last_request_is_through(patient: RequestPriority) -> None:
-    """Of two requests that overlap the first to end wakes nobody, the second does."""
+    """Of two overlapping requests, only the end of the second one wakes background work."""
     went_on = threading.Event()
 
     def background() -> None:
@@ -40,7 +40,7 @@ def test_background_rests_until_the_last_request_is_through(patient: RequestPrio
 
 
 def test_nobody_rests_when_no_request_runs(patient: RequestPriority) -> None:
-    """Also after requests that failed, work goes on at once: this would take half a minute otherwise."""
+    """Without requests, and after failed ones, work continues at once; otherwise this test would take half a minute."""
     with pytest.raises(ZeroDivisionError), patient.for_a_request():
         raise ZeroDivisionError
     begun_s = time.monotonic()
@@ -49,7 +49,7 @@ def test_nobody_rests_when_no_request_runs(patient: RequestPriority) -> None:
 
 
 def test_the_job_of_a_request_does_not_wait_for_itself(patient: RequestPriority) -> None:
-    """Nor for the request that it is part of: this would take a minute otherwise."""
+    """A job does not wait for its own request; otherwise this test would take a minute."""
     begun_s = time.monotonic()
     with patient.for_a_request():
         patient.yield_to_requests()
@@ -60,7 +60,7 @@ def test_the_job_of_a_request_does_not_wait_for_itself(patient: RequestPriority)
 
 
 def test_a_rest_ends_although_requests_never_do() -> None:
-    """Under requests without end the background goes on, slower."""
+    """Under a permanent load of requests, background work continues, slower."""
     priority = RequestPriority()
     with priority.for_a_request():
         for _ in range(10):
@@ -75,7 +75,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 async def test_the_builtin_model_gives_way_between_texts(pool: ThreadPoolExecutor) -> None:
-    """Before each text, each question and each message: what is done in one go is never longer than one of them."""
+    """The built-in model yields before each text, prompt and message."""
     asked: list[None] = []
     model = BuiltinModel(pool, lambda: asked.append(None))
     await model.process_many([("The roof leaks.", "", None)] * 5)

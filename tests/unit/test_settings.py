@@ -1,4 +1,4 @@
-"""Settings and parameters: precedence, bounds, and what start refuses."""
+"""Settings and parameters: precedence, bounds, and what is refused at start-up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ebbtide.settings import load_settings
 def test_flags_beat_environment_beats_file_beats_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each source wins over the next, field by field."""
+    """Each source overrides the next, field by field."""
     config = tmp_path / "ebbtide.toml"
     config.write_text(
         "[server]\nrest_port = 1\nhost = '127.0.0.2'\nrequest_timeout_ms = 500\n[memory]\nlocale = 'zh'\n"
@@ -35,7 +35,7 @@ def test_flags_beat_environment_beats_file_beats_defaults(
 
 
 def test_bad_settings_name_the_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A value out of range, or an unknown name, is refused with its path; a missing file too."""
+    """A value out of range, an unknown name and a missing file are refused with their path."""
     with pytest.raises(ValidationError, match=r"server\.rest_port"):
         load_settings({"server": {"rest_port": 70000}})
     monkeypatch.setenv("EBBTIDE_FLEET__TIME_SLICE_MS", "5")
@@ -51,13 +51,13 @@ def test_bad_settings_name_the_field(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_loopback_needs_no_permission(host: str) -> None:
-    """This machine's own addresses are fine."""
+    """Loopback addresses are always allowed."""
     refuse_insecure_bind(load_settings({"server": {"host": host}}))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com"])
 def test_listening_beyond_this_machine_must_be_allowed(host: str) -> None:
-    """Without authentication anything else is INSECURE_BIND, unless allowed explicitly."""
+    """Without authentication any other address is INSECURE_BIND unless it is allowed explicitly."""
     with pytest.raises(Precondition) as caught:
         refuse_insecure_bind(load_settings({"server": {"host": host}}))
     assert caught.value.reason == "INSECURE_BIND"
@@ -78,7 +78,7 @@ def test_listening_beyond_this_machine_must_be_allowed(host: str) -> None:
 def test_connections_and_agents_share_the_descriptors(
     descriptors: int, connections: int, agents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connections of both ports and open agents fit the limit of descriptors together, with some to spare."""
+    """The connections of both ports and the open agents together stay within the descriptor limit."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
     assert connection_limit(1000) == connections
     assert open_agent_limit(0, connections) == agents
@@ -88,7 +88,7 @@ def test_connections_and_agents_share_the_descriptors(
 
 
 def test_the_descriptor_limit_is_raised() -> None:
-    """The soft limit follows the hard one, which is what counts."""
+    """The soft limit is raised to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
@@ -99,7 +99,7 @@ def test_the_descriptor_limit_is_raised() -> None:
 
 
 def test_every_reason_belongs_to_a_family() -> None:
-    """The table names families that exist; an error cannot carry a reason of another family."""
+    """The table names existing families; an error cannot carry a reason of another family."""
     for name, reason in REASONS.items():
         error = FAMILIES[reason.family]("text", reason=name)
         assert isinstance(error, EbbtideError)
@@ -110,7 +110,7 @@ def test_every_reason_belongs_to_a_family() -> None:
 
 
 def test_slots_need_room_beside_the_focus() -> None:
-    """max_nodes of at least focus_limit + 100 under slots; anything goes under scan."""
+    """Under slots, max_nodes is at least focus_limit + 100; under scan it is not restricted."""
     AgentParameters(max_nodes=5)
     AgentParameters(strategy="slots", max_nodes=105)
     with pytest.raises(ValidationError, match="focus_limit"):
@@ -118,7 +118,7 @@ def test_slots_need_room_beside_the_focus() -> None:
 
 
 def test_zero_results_means_the_ceiling() -> None:
-    """0 stands for 10000, as a parameter and in a request."""
+    """0 means 10000, as a parameter and in a request."""
     assert AgentParameters(max_search_results=0).limit_results(None) == 10_000
     assert AgentParameters().limit_results(None) == 100
     assert AgentParameters().limit_results(0) == 10_000
@@ -126,7 +126,7 @@ def test_zero_results_means_the_ceiling() -> None:
 
 
 def test_the_master_key_is_said_once_and_never_shown() -> None:
-    """A file and a key together are refused; neither the refusal nor the settings in force quote the key."""
+    """A file and a key together are refused; neither the refusal nor the printed settings quote the key."""
     key = "6d" * 32
     with pytest.raises(ValidationError, match="not both") as caught:
         load_settings({"encryption": {"master_key": key, "master_key_file": "k"}})

@@ -105,7 +105,7 @@ _NO_META = "its meta.json cannot be read, so nobody knows whose it is; a request
 
 @dataclass(frozen=True, slots=True)
 class _NoDigest:
-    in_hand: int | None = None
+    current_batch: int | None = None
 
 
 class RestingAgent:

@@ -1,18 +1,18 @@
-"""Association: from the focus outward along the strongest paths (memory model, section 6).
+"""Association: search from the focus outward along the strongest paths (memory model, section 6).
 
-A path is worth the product of its links' strengths; a node is worth its strongest path **of at most `depth`
-hops**. So this is not Dijkstra: a stronger but longer path must not hide what a weaker, shorter one could
-still reach. Bellman-Ford by hops (R. Bellman, "On a routing problem", 1958): hop h extends only what became
-better with exactly h - 1 hops; anything else is dominated by a path that is no weaker and no longer.
+The strength of a path is the product of its links' strengths. A node's strength is that of its strongest path **of at
+most `depth` hops**. This is not Dijkstra's problem: a stronger but longer path must not hide nodes that only a weaker,
+shorter path can still reach. The search is Bellman-Ford by hops (R. Bellman, "On a routing problem", 1958): hop h
+extends only nodes that improved with exactly h - 1 hops. Any other path is dominated by one that is no weaker and no
+longer.
 
-Of equally strong paths the one from the newest focus counts, so a path is compared by (strength rounded to
-12 significant digits, newness of its focus). Both stand in one integer, a node's *label*: 0 = not reached,
-greater = better. Of paths with equal labels the one of fewest hops counts, then the one of greatest unrounded
-worth.
+Among equally strong paths the one from the newest focus counts. Paths are compared by (strength rounded to 12
+significant digits, newness of the focus), packed into one integer, the node's *label*: 0 = not reached, greater =
+better. Among equal labels, fewer hops and then the greater unrounded strength count.
 
-A hop is a handful of operations on arrays over the links that leave the frontier. Nothing here is changed, and
-no more is looked at than what is reached: texts are matched in the order of worth until enough are found, and
-only where that takes too long in one look through everything the agent knows.
+A hop is a few array operations on the links that leave the frontier. Nothing is changed. Only reached nodes are
+examined: texts are matched in order of strength until enough match; if that would take too long, all texts are searched
+at once.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ebbtide.ids import NodeId
-from ebbtide.memory.columns import Array
+from ebbtide.memory.columns import Array, Scratch
 from ebbtide.memory.network import Network
-from ebbtide.memory.slots import Scratch
 from ebbtide.memory.strength import ranks_of, round_strength
 from ebbtide.memory.texts import folded
 from ebbtide.memory.wording import MEMORIES_OF_LOSS, word_dangling
 from ebbtide.records import Cue
 
 NEIGHBOUR_SYNONYMS = {"previous": "上文", "next": "下文"}
-"""Names that mean the same in both languages, folded to one."""
+"""Names with the same meaning in both languages."""
 
 POSITION_BITS = 6
 """Bits of a label for the newness of the focus: `focus_limit` is at most 64."""
@@ -40,18 +39,18 @@ POSITION_BITS = 6
 NEWEST = (1 << POSITION_BITS) - 1
 
 NEARLY = 1 - 2e-11
-"""Worths further apart than this cannot be equal in 12 significant digits."""
+"""Strengths further apart than this factor differ within 12 significant digits."""
 
 FIRST_TRY = 4
-"""How many times the results wanted are matched at first: common words are found there."""
+"""How many times the requested results are matched first; that suffices for common words."""
 
 GROWTH = 4
-"""How many times as many are matched when these did not do."""
+"""Growth of that number when too few match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A node within reach: the worth of its strongest path, and the newest focus such a path starts from."""
+    """A reached node: the strength of its strongest path, and the newest focus at which such a path starts."""
 
     node_id: NodeId
     strength: float
@@ -60,7 +59,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a recall found: memories in order, and sentences about what was forgotten."""
+    """The result of a recall: memories in order, and sentences about forgotten nodes."""
 
     memories: tuple[tuple[Reached, str], ...] = ()
     once_known: tuple[str, ...] = ()
@@ -68,20 +67,20 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Slots within reach, each with its label and the unrounded worth of its path."""
+    """The reached slots with their labels and unrounded strengths."""
 
     slots: Array
     labels: Array
     worths: Array
 
     def in_order(self, chosen: Array) -> Array:
-        """Places chosen from the reach, by label and then id descending."""
+        """Return the chosen positions sorted by label and then id, both descending."""
         newest_first = chosen[np.argsort(-self.slots[chosen], kind="stable")]
         ordered: Array = newest_first[np.argsort(-self.labels[newest_first], kind="stable")]
         return ordered
 
     def first(self, chosen: Array, most: int) -> Array:
-        """The first `most` of the places chosen, in order."""
+        """Return the first `most` of the chosen positions in order."""
         if len(chosen) > 2 * most > 0:
             labels = self.labels[chosen]
             chosen = chosen[labels >= np.partition(labels, len(labels) - most)[len(labels) - most]]
@@ -89,47 +88,37 @@ class Reach:
 
 
 def fold_relation(name: str) -> str:
-    """A relation name as it is compared."""
+    """Return a relation name in the form in which names are compared."""
     name = name.casefold()
     return NEIGHBOUR_SYNONYMS.get(name, name)
 
 
-def reach(network: Network, relations: Sequence[str], depth: int) -> list[Reached]:
-    """Every node within `depth` hops of the focus, strongest path first.
-
-    Order: path strength (12 significant digits) descending, position of the newest focus among its strongest
-    paths, id descending. With `relations`, only links of these names are followed.
-    """
-    found = _walk(network, _followed(network, relations), depth)
-    return [_reached(network, found, place) for place in found.in_order(np.arange(len(found.slots))).tolist()]
-
-
 @dataclass(frozen=True, slots=True)
 class Association:
-    """Nodes within reach as arrays, in no order: ids, and the worth of the strongest path to each."""
+    """Reached nodes as unordered arrays: ids and the strength of the strongest path to each."""
 
     node_ids: Array
     worths: Array
 
 
 def associate(network: Network, depth: int, start: Sequence[NodeId] | None = None) -> Association:
-    """What is within `depth` hops of the focus, or of other nodes to start from, by any link."""
+    """Return the nodes within `depth` hops of the focus, or of the `start` nodes, by any link."""
     slots = None if start is None else network.slots_of([n for n in start if n in network])
     found = _walk(network, None, depth, slots)
     return Association(network.slots["id"][found.slots], found.worths)
 
 
 def recall(network: Network, cue: Cue, content_of: Callable[[NodeId], str], locale: str) -> Answer:
-    """The memories that match a cue, and what is told of forgotten ones.
+    """Return the memories that match a cue, and sentences about forgotten ones.
 
-    `content_of` gives a node's content. Empty keywords match everything; with relations, focus nodes are where
-    the walk starts but no results themselves.
+    `content_of` returns a node's content. Empty keywords match every node. With relations, focus nodes are only
+    starting points and no results.
     """
     followed = _followed(network, cue.relations)
     found = _walk(network, followed, cue.depth)
     matcher = _Matcher(network, found, cue.keywords)
-    left_out = network.focus_slots() if cue.relations else np.zeros(0, dtype=np.int64)
-    results = matcher.first(cue.max_results, left_out)
+    excluded = network.focus_slots() if cue.relations else np.zeros(0, dtype=np.int64)
+    results = matcher.first(cue.max_results, excluded)
     memories = tuple(
         (reached, content_of(reached.node_id))
         for reached in (_reached(network, found, place) for place in results.tolist())
@@ -147,11 +136,11 @@ def _reached(network: Network, found: Reach, place: int) -> Reached:
 
 
 def _followed(network: Network, relations: Sequence[str]) -> Array | None:
-    """Which relations are followed, by number; None for all."""
+    """Return which relation numbers are followed; None for all."""
     if not relations:
         return None
-    wanted = {fold_relation(name) for name in relations}
-    return np.array([fold_relation(name) in wanted for name in network.relations], dtype=np.bool_)
+    names = {fold_relation(name) for name in relations}
+    return np.array([fold_relation(name) in names for name in network.relations], dtype=np.bool_)
 
 
 def _walk(network: Network, followed: Array | None, depth: int, start: Array | None = None) -> Reach:
@@ -183,21 +172,21 @@ def _labels(worths: Array, newness: Array) -> Array:
 def _hop(
     network: Network, scratch: Scratch, frontier: Array, followed: Array | None, reached: list[Array]
 ) -> Array:
-    """One hop from the frontier; the nodes that became better by it, new ones added to `reached`."""
+    """Run one hop from the frontier. Return the nodes that it improved; append new ones to `reached`."""
     sources, targets, worths = _steps(network, scratch, frontier, followed)
     best, top = scratch.best, scratch.top
-    # 1. Only what comes within rounding of the greatest worth of its target can win or tie.
+    # 1. Only paths within rounding of the greatest strength at their target can win or tie.
     np.maximum.at(top, targets, worths)
     near = np.flatnonzero(worths >= top[targets] * NEARLY)
     top[targets] = 0.0
     sources, targets, worths = sources[near], targets[near], worths[near]
-    # 2. The greatest label of each target, where it beats the one it has.
+    # 2. Take the greatest label of each target if it improves the target.
     labels = _labels(worths, scratch.label[sources] & NEWEST)
     np.maximum.at(best, targets, labels)
-    won = np.flatnonzero((labels == best[targets]) & (labels > scratch.label[targets]))
+    improved = np.flatnonzero((labels == best[targets]) & (labels > scratch.label[targets]))
     best[targets] = 0
-    targets, worths, labels = targets[won], worths[won], labels[won]
-    # 3. Of equal labels the greatest worth.
+    targets, worths, labels = targets[improved], worths[improved], labels[improved]
+    # 3. Among equal labels, take the greatest strength.
     np.maximum.at(top, targets, worths)
     new = targets[scratch.label[targets] == 0]
     scratch.label[targets] = labels
@@ -210,7 +199,7 @@ def _hop(
 def _steps(
     network: Network, scratch: Scratch, frontier: Array, followed: Array | None
 ) -> tuple[Array, Array, Array]:
-    """(source, target, worth) of every step out of the frontier that may better its target."""
+    """Return (source, target, strength) of every step from the frontier that may improve its target."""
     table = network.links.rows
     member = scratch.member
     member[frontier] = True
@@ -221,17 +210,17 @@ def _steps(
     member[frontier] = False
     sources, targets, strengths = sources[rows], targets[rows], strengths[rows]
     worths = scratch.worth[sources] * strengths
-    may = strengths >= network.parameters.link_break_threshold
-    may &= network.slots["alive"][targets]
-    may &= worths >= scratch.worth[targets] * NEARLY
+    is_step = strengths >= network.parameters.link_break_threshold
+    is_step &= network.slots["alive"][targets]
+    is_step &= worths >= scratch.worth[targets] * NEARLY
     if followed is not None:
-        may &= followed[table["relation"][rows]]
-    kept = np.flatnonzero(may)
+        is_step &= followed[table["relation"][rows]]
+    kept = np.flatnonzero(is_step)
     return sources[kept], targets[kept], worths[kept]
 
 
 def _once_each(scratch: Scratch, slots: Array) -> Array:
-    """The slots, each once: the last writer of a slot's rank is the one that stays."""
+    """Return the distinct slots. For duplicates, the last writer of a slot's rank stays."""
     places = np.arange(len(slots), dtype=np.int32)
     scratch.rank[slots] = places
     kept: Array = slots[scratch.rank[slots] == places]
@@ -239,32 +228,32 @@ def _once_each(scratch: Scratch, slots: Array) -> Array:
     return kept
 
 
-# --- what matches ------------------------------------------------------------------------------------------
+# --- matching ----------------------------------------------------------------------------------------------
 
 
 class _Matcher:
-    """Which of the nodes reached match the keywords, found out no further than needed."""
+    """Matches reached nodes against keywords, no more of them than necessary."""
 
     def __init__(self, network: Network, found: Reach, keywords: Sequence[str]) -> None:
         self._network = network
         self._found = found
-        self._wanted = [folded(keyword) for keyword in keywords]
+        self._keywords = [folded(keyword) for keyword in keywords]
         self._matching: Array | None = None
-        """By slot, once everything was looked through."""
+        """Matches by slot, after all texts were searched."""
         self._any: bool | None = True if not keywords and len(found.slots) else None
 
-    def first(self, most: int, left_out: Array) -> Array:
-        """The first `most` matching places in order, but for the slots left out."""
+    def first(self, most: int, excluded: Array) -> Array:
+        """Return the first `most` matching positions in order, without the slots in `excluded`."""
         found = self._found
         places = np.arange(len(found.slots))
-        if len(left_out):
-            places = places[~np.isin(found.slots, left_out)]
-        if not self._wanted:
+        if len(excluded):
+            places = places[~np.isin(found.slots, excluded)]
+        if not self._keywords:
             return found.first(places, most)
         matching, tries = places[:0], FIRST_TRY * most
         while len(matching) < most:
             tried = found.first(places, tries) if self._is_worth(tries, len(places)) else places
-            matching = tried[self.says(tried)]
+            matching = tried[self.matches(tried)]
             if len(tried) == len(places):
                 matching = found.first(matching, most)
                 break
@@ -274,48 +263,48 @@ class _Matcher:
         return matching[:most]
 
     def _is_worth(self, tries: int, most: int) -> bool:
-        """Whether the best so many may be tried before all: sorting and matching them must cost less."""
-        return tries < most and self._network.texts.are_few(GROWTH * tries * len(self._wanted))
+        """Whether matching the best `tries` nodes one by one costs less than searching all texts."""
+        return tries < most and self._network.texts.are_few(GROWTH * tries * len(self._keywords))
 
-    def says(self, places: Array) -> Array:
-        """Whether each of these places matches."""
-        if not self._wanted:
+    def matches(self, places: Array) -> Array:
+        """Return which of these positions match."""
+        if not self._keywords:
             return np.ones(len(places), dtype=np.bool_)
         network = self._network
         slots = self._found.slots[places]
         if self._matching is None:
-            if network.texts.are_few(len(places) * len(self._wanted)):
-                return network.texts.each_saying(slots, self._wanted)
-            self._matching = network.texts.saying(self._wanted, network.slots.count)
+            if network.texts.are_few(len(places) * len(self._keywords)):
+                return network.texts.matches_each(slots, self._keywords)
+            self._matching = network.texts.matches_all(self._keywords, network.slots.count)
         matching: Array = self._matching[slots]
         return matching
 
     def matches_any(self) -> bool:
-        """Whether any node reached matches."""
+        """Whether any reached node matches."""
         if self._any is None:
-            self._any = bool(self.says(np.arange(len(self._found.slots))).any())
+            self._any = bool(self.matches(np.arange(len(self._found.slots))).any())
         return self._any
 
 
-# --- what was once known -----------------------------------------------------------------------------------
+# --- forgotten memories ------------------------------------------------------------------------------------
 
 
 def _once_known(
     network: Network, found: Reach, matcher: _Matcher, followed: Array | None, locale: str
 ) -> tuple[str, ...]:
-    """At most three different sentences about links to forgotten nodes, in the order of who has them.
+    """Return at most three distinct sentences about links to forgotten nodes, in the order of their sources.
 
-    Told by matching nodes; by all others reached when nothing matches.
+    The sources are the matching nodes, or all reached nodes if none matches.
     """
-    having = np.flatnonzero(network.slots["dangling_count"][found.slots] > 0)
-    if not len(having):
+    with_dangling = np.flatnonzero(network.slots["dangling_count"][found.slots] > 0)
+    if not len(with_dangling):
         return ()
-    all_tell = not matcher.matches_any()
+    use_all = not matcher.matches_any()
     sentences: dict[str, None] = {}
-    told: set[tuple[int, bool]] = set()
-    for places in _stretches(found.in_order(having)):
-        tellers = places if all_tell else places[matcher.says(places)]
-        for relation, has_han in _first_of_each(network, found.slots[tellers], followed, told):
+    seen: set[tuple[int, bool]] = set()
+    for places in _stretches(found.in_order(with_dangling)):
+        sources_with_links = places if use_all else places[matcher.matches(places)]
+        for relation, has_han in _first_of_each(network, found.slots[sources_with_links], followed, seen):
             sentences.setdefault(word_dangling(network.relations[relation], _LIKE[has_han], locale))
             if len(sentences) == MEMORIES_OF_LOSS:
                 return tuple(sentences)
@@ -323,11 +312,11 @@ def _once_known(
 
 
 _LIKE = {True: "忆", False: "a"}
-"""Stands for a content of which only matters whether it holds a Han character."""
+"""Stand-ins for a content, of which only the script matters."""
 
 
 def _stretches(places: Array) -> Iterator[Array]:
-    """Longer and longer stretches: mostly the first few tell all there is to tell."""
+    """Yield growing ranges: usually the first few nodes suffice."""
     begin, size = 0, 16
     while begin < len(places):
         yield places[begin : begin + size]
@@ -335,9 +324,9 @@ def _stretches(places: Array) -> Iterator[Array]:
 
 
 def _first_of_each(
-    network: Network, slots: Array, followed: Array | None, told: set[tuple[int, bool]]
+    network: Network, slots: Array, followed: Array | None, seen: set[tuple[int, bool]]
 ) -> Iterator[tuple[int, bool]]:
-    """(relation, whether its teller holds Han) of the slots' dangling links, each once, in order; adds to `told`."""
+    """Yield each (relation, whether its source contains Han) of dangling links once, in order, and add it to `seen`."""
     rank = np.zeros(network.slots.count, dtype=np.int32)
     rank[slots] = np.arange(1, len(slots) + 1)
     rows = network.links.of_sources(slots, rank > 0)
@@ -350,13 +339,13 @@ def _first_of_each(
         rows = rows[followed[table["relation"][rows]]]
     ranks = rank[table["source"][rows]]
     kinds = table["relation"][rows].astype(np.int64) * 2 + network.slots["has_han"][table["source"][rows]]
-    # Of each kind, who tells it first; only within one teller strength, newness and name decide.
+    # Find the first source of each kind. Within one source, strength, newness and name decide.
     by_rank = np.argsort(ranks, kind="stable")
-    tellers = np.unique(ranks[by_rank[np.unique(kinds[by_rank], return_index=True)[1]]]) - 1
-    for slot in slots[tellers].tolist():
+    sources_with_links = np.unique(ranks[by_rank[np.unique(kinds[by_rank], return_index=True)[1]]]) - 1
+    for slot in slots[sources_with_links].tolist():
         has_han = bool(network.slots["has_han"][slot])
         for _, name in network.dangling(int(network.slots["id"][slot])):
             kind = (network.relation_number(name), has_han)
-            if kind not in told and (followed is None or followed[kind[0]]):
-                told.add(kind)
+            if kind not in seen and (followed is None or followed[kind[0]]):
+                seen.add(kind)
                 yield kind

@@ -1,16 +1,14 @@
 """Compression: what a pass does to a node (memory model, section 5).
 
-A pass visits every due node once. What decides is the importance at the moment the node is reached: sources
-already visited in this pass count decayed, nodes forgotten in it count nothing (`Draft`). A visit ends in one
-of four ways: skipped (in focus), forgotten, kept, or to be shortened. Only the last one needs a text and a
-language model, so it is handed back to the caller as a `Shortening`, and the visit ends when the caller
-says how it went.
+A pass visits every due node once. The importance at the moment of the visit decides: links of sources visited earlier
+in the pass count decayed, and those of forgotten nodes do not count (`Draft`). A visit ends in one of four ways: the
+node is skipped (in focus), forgotten, kept, or must be shortened. Shortening needs a language model, so the caller gets
+a `Shortening` and continues the visit with the result.
 
-**Every visit that does not forget counts a scan**, also of protected nodes: protection saves the content, not
-the links; otherwise a dense batch would live for ever.
+**Every visit that does not forget the node counts as a scan**, also for protected nodes. Protection preserves the
+content, not the links; otherwise a densely linked batch would live for ever.
 
-**Long-term memory**: under `scan`, after its k-th scan a node is due again `1 + floor(k * long_term_factor)`
-passes later. What was scanned often is scanned rarely.
+**Long-term memory**: under `scan`, a node is due again `1 + floor(k * long_term_factor)` passes after its k-th scan.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from ebbtide.memory.focus import trim_focus
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import WHOLE, round_strength, target_length, target_lengths
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import PassState, ScanState
+from ebbtide.records import PassState
 
 
 class Verdict(Enum):
@@ -45,40 +43,35 @@ class Verdict(Enum):
 
 _BY_CODE = (Verdict.SKIP, Verdict.KEEP, Verdict.FORGET, Verdict.SHORTEN)
 _CODES = {verdict: code for code, verdict in enumerate(_BY_CODE)}
-"""Verdicts as numbers; those from FORGET on are more than a scan."""
+"""Verdicts as numbers. From FORGET on, a visit is more than a scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortening:
-    """A node whose content must be brought down to `target` characters."""
+    """A node whose content must be shortened to `target` characters."""
 
     node_id: NodeId
     importance: float
     target: int
 
 
-def begin_pass(network: Network, number: int, dice: Random) -> Change:
-    """Start pass `number`: apply limits lowered meanwhile and, under `slots`, draw the nodes to visit."""
+def begin_pass(network: Network, number: int, rng: Random) -> Change:
+    """Begin pass `number`: apply limits that were lowered and, under `slots`, draw the nodes to visit."""
     parameters = network.parameters
     draft = Draft(network)
     trim_focus(draft, parameters.focus_limit)
     drawn: tuple[NodeId, ...] = ()
     if parameters.strategy == "slots":
-        make_room(draft, parameters, parameters.max_nodes, dice)
-        drawn = _draw(draft, parameters, dice)
+        make_room(draft, parameters, parameters.max_nodes, rng)
+        drawn = _draw(draft, parameters, rng)
     draft.change.pass_state = PassState(number, parameters.strategy, network.next_node_id, drawn=drawn)
     return draft.change
 
 
-def _draw(draft: Draft, parameters: AgentParameters, dice: Random) -> tuple[NodeId, ...]:
+def _draw(draft: Draft, parameters: AgentParameters, rng: Random) -> tuple[NodeId, ...]:
     candidates = draft.living(outside_focus=True)
-    drawn = dice.sample(candidates, min(parameters.compression_batch_size, len(candidates)))
+    drawn = rng.sample(candidates, min(parameters.compression_batch_size, len(candidates)))
     return tuple(sorted(drawn, key=lambda n: (round_strength(draft.importance(n)), n)))
-
-
-def is_due(scan: ScanState, pass_number: int, long_term_factor: float) -> bool:
-    """Whether a node is due in this pass (5.1)."""
-    return bool(_are_due(np.array([scan.count]), np.array([scan.last_pass]), pass_number, long_term_factor))
 
 
 def _are_due(counts: Array, last_passes: Array, pass_number: int, long_term_factor: float) -> Array:
@@ -88,7 +81,7 @@ def _are_due(counts: Array, last_passes: Array, pass_number: int, long_term_fact
 
 
 def nodes_to_visit(network: Network, state: PassState) -> Array:
-    """Ids of the nodes a pass still has to visit, in order. Derived: made anew when a pass resumes."""
+    """Return the ids of the nodes that a pass still has to visit, in order. Computed again when a pass resumes."""
     if state.strategy == "slots":
         visited = 0 if state.after is None else state.drawn.index(state.after[1]) + 1
         left = np.array(state.drawn[visited:], dtype=np.int64)
@@ -101,16 +94,9 @@ def nodes_to_visit(network: Network, state: PassState) -> Array:
         count, node_id = state.after
         due &= (counts > count) | ((counts == count) & (ids > node_id))
     places = np.flatnonzero(due)
-    # Slots ascend with ids, so a stable sort by count alone gives the order by (count, id).
+    # Slots ascend with ids, so a stable sort by count yields the order (count, id).
     order: Array = ids[places[np.argsort(counts[places], kind="stable")]]
     return order
-
-
-def judge(draft: Draft, node_id: NodeId) -> tuple[Verdict, Shortening | None]:
-    """Steps 1 to 4 for one node: what is to become of it, given everything visited before."""
-    visits = _Visits(draft, [node_id])
-    verdict = visits.verdict(0)
-    return verdict, visits.shortening(0) if verdict is Verdict.SHORTEN else None
 
 
 def visit(
@@ -119,10 +105,10 @@ def visit(
     state: PassState,
     is_settled: Callable[[Shortening], bool] = lambda shortening: False,
 ) -> tuple[int, Shortening | None]:
-    """Visit nodes in this order up to one that must be shortened; how many were visited, and what to shorten.
+    """Visit nodes in order up to one that must be shortened. Return the number of visits and that shortening.
 
-    A node to be shortened is left untouched and handed back, unless `is_settled` says that its new text is in
-    the draft, or that the old one is to stay. Nodes that are gone meanwhile are passed over.
+    `is_settled` returns whether a node's new text is already in the draft, or its old text is to stay. Nodes that no
+    longer live are skipped.
     """
     places = draft.places_of_living(order)
     living = np.asarray(order, dtype=np.int64)[places]
@@ -146,20 +132,20 @@ def visit(
 
 
 def _end_visits(draft: Draft, node_ids: Array, state: PassState) -> None:
-    """Step 5 for nodes that keep what they say, and step 1 for those in focus among them."""
+    """Scan these nodes, except those in focus, which are skipped."""
     if not len(node_ids):
         return
-    # Skipping moves the pass on too: whoever resumes it must not come by the same foci again.
+    # Skipped nodes advance the pass too, so that a resumed pass does not visit them again.
     last = int(node_ids[-1])
     draft.change.pass_state = passed(state, last, draft.scan_count(last))
     draft.scan(node_ids[~np.isin(node_ids, draft.focus)], state.number)
 
 
 class _Visits:
-    """Verdicts for nodes about to be visited, worked out at once as if none of them were forgotten.
+    """Verdicts for the next visits, computed together as if none of the nodes were forgotten.
 
-    Importance is taken when a node is reached, so each verdict counts the scans of those before it in this
-    order. When one is forgotten, the verdicts of the nodes it supported are worked out again.
+    Importance counts at the moment of the visit, so each verdict includes the scans of earlier nodes in the order. When
+    a node is forgotten, the verdicts of the nodes that it supported are computed again.
     """
 
     def __init__(self, draft: Draft, order: Sequence[NodeId] | Array) -> None:
@@ -170,10 +156,10 @@ class _Visits:
         self._rank[self._slots] = np.arange(1, len(order) + 1)
         self._importances = np.zeros(len(order))
         self._verdicts = np.zeros(len(order), dtype=np.int8)
-        self._behind = 0
-        self._judge(np.arange(len(order)))
+        self._visited_count = 0
+        self._evaluate(np.arange(len(order)))
 
-    def _judge(self, places: Array) -> None:
+    def _evaluate(self, places: Array) -> None:
         if not len(places):
             return
         network, parameters = self._draft.network, self._draft.network.parameters
@@ -197,19 +183,18 @@ class _Visits:
         )
 
     def next_event(self, begin: int = 0) -> tuple[int, Verdict]:
-        """The next place from `begin` on whose visit is more than a scan, and its verdict; else the end, KEEP."""
+        """Return the next position from `begin` on whose visit is more than a scan, and its verdict.
+
+        If there is none, return the end and KEEP.
+        """
         events = self._verdicts[begin:] >= _CODES[Verdict.FORGET]
         place = begin + int(events.argmax()) if events.any() else len(self._verdicts)
         if place == len(self._verdicts):
             return place, Verdict.KEEP
         return place, _BY_CODE[int(self._verdicts[place])]
 
-    def verdict(self, place: int) -> Verdict:
-        """What is to become of the node at this place."""
-        return _BY_CODE[int(self._verdicts[place])]
-
     def shortening(self, place: int) -> Shortening:
-        """What the node at this place is to be shortened to."""
+        """Return how the node at this position is to be shortened."""
         network = self._draft.network
         slot = int(self._slots[place])
         importance = float(self._importances[place])
@@ -217,24 +202,24 @@ class _Visits:
         return Shortening(int(network.slots["id"][slot]), importance, target_length(length, importance))
 
     def keep(self, place: int) -> None:
-        """The node at this place has its new text: what is left of its visit is the scan."""
+        """Note that the node at this position has its new text, so that its visit ends with a scan."""
         self._verdicts[place] = _CODES[Verdict.KEEP]
 
     def forget(self, place: int) -> None:
-        """Forget the node at this place; whom it supported is judged again."""
+        """Forget the node at this position and compute the verdicts of the nodes that it supported again."""
         network = self._draft.network
         slot = int(self._slots[place])
         supported = network.links.rows["target"][network.links.of_source(slot)]
         self._draft.forget(int(network.slots["id"][slot]))
-        # Those before this place were scanned in the draft by now; their ranks would count them twice.
-        self._rank[self._slots[self._behind : place + 1]] = 0
-        self._behind = place + 1
+        # Earlier nodes were scanned in the draft already; their ranks would count those scans twice.
+        self._rank[self._slots[self._visited_count : place + 1]] = 0
+        self._visited_count = place + 1
         later = np.unique(self._rank[supported])
-        self._judge(later[later > 0] - 1)
+        self._evaluate(later[later > 0] - 1)
 
 
 def passed(state: PassState, node_id: NodeId, scan_count: int) -> PassState:
-    """The pass once `node_id`, scanned `scan_count` times before this visit, lies behind it."""
+    """Return the state of the pass after visiting a node that had been scanned `scan_count` times."""
     return PassState(
         state.number,
         state.strategy,
@@ -245,17 +230,8 @@ def passed(state: PassState, node_id: NodeId, scan_count: int) -> PassState:
 
 
 def end_pass(draft: Draft, state: PassState, owed_passes: int) -> None:
-    """The pass is through: one fewer is owed."""
+    """Complete the pass: one fewer is owed."""
     draft.change.pass_state = None
     draft.change.pass_ended = True
     draft.change.finished_passes = state.number
     draft.change.owed_passes = max(0, owed_passes - 1)
-
-
-def erase(network: Network, node_id: NodeId) -> Change:
-    """The change that erases one node for good, in focus or not; links that point at it dangle."""
-    draft = Draft(network)
-    draft.forget(node_id)
-    if node_id in draft.focus:
-        draft.set_focus(tuple(n for n in draft.focus if n != node_id))
-    return draft.change

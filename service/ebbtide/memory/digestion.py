@@ -1,11 +1,10 @@
 """Digestion: what a batch becomes (memory model, section 4, steps 3 to 6).
 
-New nodes, a chain of links between neighbours, links to what was in focus before, the focus moved, one more
-compression pass owed: all in one `Change`. Segmenting, wording and naming relations are done before, by a
-language model; the names arrive here as plain text.
+One `Change` contains the new nodes, links between neighbours, links to the previous focus, the new focus, and one more
+owed pass. The language model has already segmented the batch and named the relations.
 
-An agent's first batch finds no focus. The nodes it is about to put in focus stand in for it towards the other
-nodes of the batch, or the first conversation would be the first to be forgotten.
+An agent's first batch finds an empty focus. The nodes that it puts into focus then take the place of the focus for the
+other nodes of the batch; otherwise the first conversation would be forgotten first.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.records import Link, Node, Source
 
 NEIGHBOUR_NAMES = {"zh": ("下文", "上文"), "en": ("next", "previous")}
-"""Names of the links from an earlier to a later neighbour and back, by the batch's locale."""
+"""Names of the links to the next and to the previous neighbour, by locale."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A processed segment on its way to become a node. `first_key` as in `Node`."""
+    """A processed segment that becomes a node. `first_key` as in `Node`."""
 
     content: str
     phrase: str
@@ -44,9 +43,9 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """Whom a new node is linked with: a node in focus, or a node of the same batch standing in for one.
+    """A node with which a new node is linked: one in focus, or one of the same batch in its place.
 
-    `position` counts in the focus, 0 = newest. `index` is the place in the batch, None for an old node.
+    `position` counts within the focus, 0 = newest. `index` is the position in the batch; None for an existing node.
     """
 
     position: int
@@ -55,18 +54,18 @@ class Partner:
 
 
 def batch_locale(contents: Sequence[str], setting: str) -> Literal["zh", "en"]:
-    """The language of a batch's own links: as set, else Chinese where any Han character stands in it."""
+    """Return the language of a batch's neighbour links: the setting, or Chinese if any Han character occurs."""
     if setting == "auto":
         return "zh" if any(contains_han(content) for content in contents) else "en"
     return "zh" if setting == "zh" else "en"
 
 
 def partners(focus: Sequence[NodeId], count: int, focus_limit: int) -> list[list[Partner]]:
-    """For each of `count` new nodes, whom it is linked with, newest focus first (step 4)."""
+    """Return the partners of each of `count` new nodes, newest focus first (step 4)."""
     kept = focus[:focus_limit]
     if kept:
-        everyone = [Partner(position, node_id=node_id) for position, node_id in enumerate(kept)]
-        return [everyone] * count
+        all_partners = [Partner(position, node_id=node_id) for position, node_id in enumerate(kept)]
+        return [all_partners] * count
     first_in_focus = max(0, count - focus_limit)
     stand_ins = [
         Partner(position, index=index)
@@ -82,12 +81,12 @@ def digest(
     *,
     batch: int,
     owed_passes: int,
-    dice: Random,
+    rng: Random,
 ) -> Change:
-    """The change that a batch makes.
+    """Return the change for a batch.
 
-    `relation_names` maps (index of the new node, position of its partner in focus) to a name; what is absent
-    is empty. `owed_passes` is what the agent owes so far. `dice` is drawn from under `slots` only.
+    `relation_names` maps (index of the new node, position of its partner in focus) to a name, by default empty.
+    `owed_passes` is the current number. `rng` is used only under `slots`.
     """
     parameters = network.parameters
     draft = Draft(network)
@@ -95,26 +94,26 @@ def digest(
         return draft.change
     trim_focus(draft, parameters.focus_limit)
     old_focus = draft.focus
-    ids = _create_nodes(draft, memories, batch, dice)
+    ids = _create_nodes(draft, memories, batch, rng)
     names = NEIGHBOUR_NAMES[batch_locale([m.content for m in memories], parameters.locale)]
     links = _neighbour_links(ids, names, parameters.link_initial_strength)
     links += _focus_links(draft, ids, old_focus, relation_names)
     draft.set_focus(moved_focus(old_focus, ids, parameters.focus_limit))
     change = draft.change
-    # The links of nodes that leave focus are written as 1.0 already; the new ones come after them, so that
-    # a pair linked twice keeps what this batch says.
+    # Nodes that leave focus have their links at 1.0 already. The new links follow, so that they win for a pair that is
+    # linked twice.
     change.links = _latest_of_each(change.links + links)
     change.next_node_id = ids[-1] + 1
     change.owed_passes = min(owed_passes + 1, max(owed_passes, parameters.max_owed_passes))
     return change
 
 
-def _create_nodes(draft: Draft, memories: Sequence[NewMemory], batch: int, dice: Random) -> list[NodeId]:
+def _create_nodes(draft: Draft, memories: Sequence[NewMemory], batch: int, rng: Random) -> list[NodeId]:
     parameters = draft.network.parameters
     ids: list[NodeId] = []
     for node_id, memory in enumerate(memories, start=draft.network.next_node_id):
         if parameters.strategy == "slots":
-            make_room(draft, parameters, parameters.max_nodes - 1, dice)
+            make_room(draft, parameters, parameters.max_nodes - 1, rng)
         draft.change.nodes.append(
             Node(
                 id=node_id,
@@ -133,17 +132,17 @@ def _create_nodes(draft: Draft, memories: Sequence[NewMemory], batch: int, dice:
     return ids
 
 
-def make_room(draft: Draft, parameters: AgentParameters, most: int, dice: Random) -> None:
-    """Forget nodes, each the least important of a random few, until at most `most` live (5.1, slots).
+def make_room(draft: Draft, parameters: AgentParameters, most: int, rng: Random) -> None:
+    """Forget nodes until at most `most` live, each the least important of a random sample (5.1, slots).
 
-    Nodes in focus and nodes of the batch in hand are never drawn. Where no other is left the memory goes
-    over its limit for the moment; the next batch or pass brings it down.
+    Nodes in focus and new nodes are never drawn. If no others are left, the limit is exceeded until the next batch or
+    pass.
     """
     if draft.node_count <= most:
         return
     candidates = draft.living(outside_focus=True)
     while draft.node_count > most and candidates:
-        drawn = dice.sample(candidates, min(parameters.slot_sample_size, len(candidates)))
+        drawn = rng.sample(candidates, min(parameters.slot_sample_size, len(candidates)))
         victim = min(drawn, key=lambda n: (draft.importance(n), n))
         draft.forget(victim)
         candidates.remove(victim)
@@ -179,5 +178,5 @@ def _focus_links(
 
 
 def _latest_of_each(links: Sequence[Link]) -> list[Link]:
-    """At most one link for each (source, target, relation): the one written last."""
+    """Return at most one link for each (source, target, relation): the last one."""
     return list({(link.source, link.target, link.relation): link for link in links}.values())

@@ -1,7 +1,7 @@
-"""A change in the making, seen as if it had been applied.
+"""A draft: a change that is being computed, viewed as if it were applied.
 
-That is what a compression pass needs: nodes visited earlier in it count decayed, nodes forgotten in it count
-nothing. The network itself is not touched before the change was committed.
+A compression pass needs this: links of nodes visited earlier count decayed, and forgotten nodes do not count. The
+network itself stays untouched until the change is committed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ebbtide.memory.network import Network
 
 
 class Draft:
-    """A network and the `change` that is being made to it."""
+    """A network and the `change` in preparation."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -32,47 +32,47 @@ class Draft:
 
     @property
     def node_count(self) -> int:
-        """Living nodes, those of the change included."""
+        """Number of living nodes, including new ones."""
         return self.network.node_count - len(self._gone) + len(self.change.nodes)
 
     @property
     def focus(self) -> tuple[NodeId, ...]:
-        """The focus as it will be, newest first."""
+        """The new focus, newest first."""
         return self.network.focus if self.change.focus is None else self.change.focus
 
     def living(self, *, outside_focus: bool = False) -> list[NodeId]:
-        """Nodes of the network that the change leaves alive, ascending."""
+        """Return the nodes of the network that the change leaves alive, ascending."""
         left_out = {int(self.network.slots["id"][slot]) for slot in self._gone}
         if outside_focus:
             left_out.update(self.focus)
         return [node_id for node_id in self.network.node_ids() if node_id not in left_out]
 
     def places_of_living(self, node_ids: Sequence[NodeId] | Array) -> Array:
-        """Which of these nodes live, as places in the list."""
+        """Return the positions of the living nodes in the list."""
         alive = self.network.are_alive(node_ids)
         if self._gone:
             alive &= ~np.isin(node_ids, self.network.slots["id"][list(self._gone)])
         return np.flatnonzero(alive)
 
     def scan_count(self, node_id: NodeId) -> int:
-        """How often the node was scanned, this change included."""
+        """Return how often the node was scanned, including this change."""
         slot = self.network.slot_of(node_id)
-        more = 0 if self._scans is None else int(self._scans[slot])
-        return int(self.network.slots["scan_count"][slot]) + more
+        extra_scans = 0 if self._scans is None else int(self._scans[slot])
+        return int(self.network.slots["scan_count"][slot]) + extra_scans
 
     # --- importance --------------------------------------------------------------------------------
 
     def importance(self, node_id: NodeId) -> float:
-        """The support a node receives: the sum of the live links that point at it (section 2)."""
+        """Return the support of a node: the sum of the live links that point at it (section 2)."""
         rows = self.network.links.of_target(self.network.slot_of(node_id))
         sources = self.network.links.rows["source"][rows]
         return fsum(self._support(rows, sources, self._scans_of(sources)).tolist())
 
     def importances(self, slots: Array, rank: Array) -> Array:
-        """The importance of many nodes, each at the moment when its turn comes.
+        """Return the importance of many nodes, each at the moment of its visit.
 
-        `rank` gives, by slot, the place in this pass of the nodes still to come, from 1; 0 for all others.
-        A source whose turn is earlier than its target's counts decayed by one scan more, unless it is locked.
+        `rank` contains, by slot, the position in this pass of nodes still to be visited, from 1; 0 for all others. A
+        link whose source is visited before its target counts decayed by one more scan, unless it is locked.
         """
         network = self.network
         member = network.scratch().member
@@ -88,14 +88,14 @@ class Draft:
         return importances
 
     def _scans_of(self, sources: Array) -> Array:
-        """Scans of these nodes, by slot, in this change."""
+        """Return the scans of these slots in this change."""
         if self._scans is None:
             return np.zeros(len(sources), dtype=np.int32)
-        more: Array = self._scans[sources]
-        return more
+        extra_scans: Array = self._scans[sources]
+        return extra_scans
 
     def _support(self, rows: Array, sources: Array, more_scans: Array) -> Array:
-        """What each link gives its target: its strength if it is live, else 0."""
+        """Return what each link contributes to its target: its strength if it is live, else 0."""
         network = self.network
         strengths = network.links.rows["now"][rows]
         scanned = np.flatnonzero(more_scans)
@@ -106,14 +106,14 @@ class Draft:
         support: Array = np.where(
             alive & (strengths >= network.parameters.link_break_threshold), strengths, 0.0
         )
-        # A source that leaves focus in this very change was locked until now and is written as 1.0.
+        # A source that leaves focus in this change was locked until now and is written as 1.0.
         focus = self._locked()
         if len(focus):
             support[np.isin(sources, focus) & alive] = 1.0
         return support
 
     def _locked(self) -> Array:
-        """Slots of the nodes that are in focus before or after this change; new ones have no slot yet."""
+        """Return the slots of nodes in focus before or after this change. New nodes have no slot yet."""
         if self.change.focus is None:
             return self.network.focus_slots()
         made = {node.id for node in self.change.nodes}
@@ -122,7 +122,7 @@ class Draft:
     # --- what changes ------------------------------------------------------------------------------
 
     def forget(self, node_id: NodeId) -> None:
-        """The node goes, and its outgoing links with it; links that point at it stay and dangle."""
+        """Forget a node and its outgoing links. Links that point at it stay and dangle."""
         assert node_id in self
         slot = self.network.slot_of(node_id)
         self._gone.add(slot)
@@ -134,7 +134,7 @@ class Draft:
             self.change.links = [link for link in self.change.links if link.source != node_id]
 
     def scan(self, node_ids: Sequence[NodeId] | Array, pass_number: int) -> None:
-        """Count one scan for each: every link of these nodes decays by one step."""
+        """Count one scan of each node: all links of these nodes decay by one step."""
         assert self.change.scanned_in in (0, pass_number), "a change belongs to one pass"
         if not len(node_ids):
             return
@@ -145,7 +145,7 @@ class Draft:
         self.change.scanned_in = pass_number
 
     def set_focus(self, focus: tuple[NodeId, ...]) -> None:
-        """Replace the focus; the links of living nodes that leave it are written as 1.0."""
+        """Replace the focus. Links of living nodes that leave it are written as 1.0."""
         leaving = [n for n in self.network.focus if n not in focus and n in self]
         self.change.links.extend(self.network.unlocked(leaving))
         self.change.focus = focus

@@ -1,7 +1,7 @@
-"""The focus: up to `focus_limit` nodes the agent is attending to, newest first.
+"""The focus: up to `focus_limit` nodes that the agent attends to, newest first.
 
-While a node is in focus its links count 1.0 and it is never scanned; so what is being talked about, and what
-that touches, is safe. Policy `nodes`: the newest nodes of a batch move to the front, the oldest fall off.
+While a node is in focus its links count 1.0 and it is never scanned, so the current topic and everything linked to it
+is protected. Policy `nodes`: the newest nodes of a batch move to the front, and the oldest leave.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ebbtide.memory.draft import Draft
 
 
 def moved_focus(focus: Sequence[NodeId], new_nodes: Sequence[NodeId], limit: int) -> tuple[NodeId, ...]:
-    """The focus after a batch made `new_nodes` (oldest first): newest first, at most `limit`."""
+    """Return the focus after a batch created `new_nodes` (oldest first)."""
     newest = list(reversed(new_nodes))[:limit]
     return tuple(newest + list(focus))[:limit]
 
 
 def trim_focus(draft: Draft, limit: int) -> None:
-    """Take the oldest nodes out of a focus that is longer than a limit lowered meanwhile."""
+    """Remove the oldest nodes from a focus that exceeds a lowered limit."""
     if len(draft.focus) > limit:
         draft.set_focus(draft.focus[:limit])

@@ -1,12 +1,12 @@
-"""The links of one agent as arrays: a sorted part with an index, and a short unsorted part for what is new.
+"""The links of one agent as arrays: a sorted, indexed part, and a short unsorted part for new links.
 
-A link is a row. Rows below `sorted_count` are sorted by source, so that the links of a node are one slice
-(compressed sparse rows); the rows after it are in order of arrival and found by looking through all of them,
-which costs microseconds as long as they are few. When they have grown many they are merged into the sorted
-part. An index by target, for importance, is made when it is first asked for: recall never needs it.
+A link is a row. Rows below `sorted_count` are sorted by source, so that the links of a node are one slice (compressed
+sparse rows). Later rows are in order of arrival and searched linearly, which costs microseconds while they are few.
+When there are many, they are merged into the sorted part. The index by target, needed for importance, is built on first
+use; recall does not need it.
 
-Nodes are named by their slot here (see `network.py`), relations by their number. `now` is a link's strength at
-this moment; whoever changes a scan count or the focus keeps it true (`refresh`).
+Nodes are identified by slot (see `network.py`), relations by number. `now` is a link's current strength; code that
+changes scan counts or the focus must update it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 from ebbtide.memory.columns import Array, Columns
 
-FEWEST_UNSORTED = 1024
-"""New links are never merged before there are this many: below it looking through them costs nothing."""
+MIN_UNSORTED = 1024
+"""Below this many new links no merge takes place, because searching them costs almost nothing."""
 
-MOST_UNSORTED = 32_768
-"""New links are always merged when there are this many: each hop of a recall looks through them."""
+MAX_UNSORTED = 32_768
+"""From this many new links on they are always merged, because each hop of a recall searches them."""
 
 RADIX = 1 << 16
 
@@ -38,30 +38,30 @@ class LinkTable:
         )
         self.sorted_count = 0
         self._first = np.zeros(1, dtype=np.int64)
-        """By slot: where its sorted links begin; one entry more than slots that were there at the merge."""
+        """By slot, the index of its first sorted link; one entry more than there were slots at the merge."""
         self._by_target: Array | None = None
         self._first_by_target = np.zeros(1, dtype=np.int64)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Size in bytes."""
         index = 0 if self._by_target is None else self._by_target.nbytes + self._first_by_target.nbytes
         return self.rows.nbytes + self._first.nbytes + index
 
     @property
     def wants_merge(self) -> bool:
-        """Whether so many links are new that looking through them costs more than merging."""
+        """Whether searching the new links costs more than merging them."""
         unsorted = self.rows.count - self.sorted_count
-        return unsorted > min(MOST_UNSORTED, max(FEWEST_UNSORTED, self.sorted_count // 8))
+        return unsorted > min(MAX_UNSORTED, max(MIN_UNSORTED, self.sorted_count // 8))
 
     # --- rows by node ------------------------------------------------------------------------------
 
     def of_source(self, slot: int) -> Array:
-        """Rows of the links of one node."""
+        """Return the rows of the links of one node."""
         return self._rows_of(slot, "source", self._first, None)
 
     def of_target(self, slot: int) -> Array:
-        """Rows of the links that point at one node."""
+        """Return the rows of the links that point at one node."""
         self._index_targets()
         return self._rows_of(slot, "target", self._first_by_target, self._by_target)
 
@@ -77,21 +77,21 @@ class LinkTable:
         return rows
 
     def of_sources(self, slots: Array, is_member: Array) -> Array | None:
-        """Rows of the links of many nodes; None for "look at every row", where that is no more work.
+        """Return the rows of the links of many nodes; None if scanning all rows costs no more.
 
-        `is_member` says the same as `slots`, by slot.
+        `is_member` contains the same nodes as `slots`, by slot.
         """
         return self._rows_of_many(slots, is_member, "source", self._first, None)
 
     def counts_of(self, slots: Array) -> Array:
-        """How many links each of these nodes has, but for those that are new."""
+        """Return the number of links of each node, without new ones."""
         counts = np.zeros(len(slots), dtype=np.int64)
         known = slots < len(self._first) - 1
         counts[known] = self._first[slots[known] + 1] - self._first[slots[known]]
         return counts
 
     def of_targets(self, slots: Array, is_member: Array) -> Array:
-        """Rows of the links that point at any of many nodes."""
+        """Return the rows of the links that point at any of these nodes."""
         self._index_targets()
         rows = self._rows_of_many(slots, is_member, "target", self._first_by_target, self._by_target)
         return np.flatnonzero(is_member[self.rows["target"]]) if rows is None else rows
@@ -124,7 +124,7 @@ class LinkTable:
     # --- changes -----------------------------------------------------------------------------------
 
     def load(self, slot_count: int, **values: Array) -> None:
-        """Take links, in any order, as the whole table."""
+        """Replace the whole table. Links may be in any order."""
         sources = values["source"]
         if len(sources) and np.any(sources[1:] < sources[:-1]):
             order = _order_of(sources)
@@ -135,7 +135,7 @@ class LinkTable:
         self._by_target = None
 
     def merge(self, keep: Array | None, slot_of: Array | None, slot_count: int) -> None:
-        """Sort the new links in. `keep` says which rows stay, `slot_of` maps old slots to new ones."""
+        """Merge the new links into the sorted part. `keep` selects rows; `slot_of` maps old slots to new ones."""
         names = ("source", "target", "relation", "written", "anchor", "now")
         values = {name: self.rows[name] if keep is None else self.rows[name][keep] for name in names}
         if slot_of is not None:
@@ -145,14 +145,16 @@ class LinkTable:
 
 
 def _starts(slots: Array, slot_count: int) -> Array:
-    """Where the rows of each slot begin when rows are ordered by slot."""
+    """Return the index of each slot's first row when rows are sorted by slot."""
     starts = np.zeros(slot_count + 1, dtype=np.int64)
     np.cumsum(np.bincount(slots, minlength=slot_count), out=starts[1:])
     return starts
 
 
 def _order_of(slots: Array) -> Array:
-    """The stable order of rows by slot: a radix sort of two digits, four times as fast as comparing."""
+    """Return the stable order of rows by slot: a radix sort with two digits,
+    four times as fast as a comparison sort.
+    """
     low = np.argsort((slots % RADIX).astype(np.uint16), kind="stable")
     if not len(slots) or int(slots.max()) < RADIX:
         return low

@@ -1,4 +1,4 @@
-"""Building the network of an agent from its ground state, when the agent opens."""
+"""Builds an agent's network from its store when the agent opens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
-from ebbtide.memory.columns import Array
+from ebbtide.memory.columns import Array, places_in
 from ebbtide.memory.network import Network
-from ebbtide.memory.slots import places_in
 from ebbtide.memory.texts import piece_of
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import LinkColumns, Node, NodeText, ScanColumns
@@ -25,7 +24,7 @@ def load_network(
     focus: tuple[NodeId, ...],
     next_node_id: NodeId,
 ) -> Network:
-    """The network that these nodes (by ascending id), scan states and links make up."""
+    """Return the network of these nodes (by ascending id), scan states and links."""
     network = Network(parameters)
     _load_nodes(network, nodes, links.target)
     places, known = places_in(network.slots["id"], scans.node_id)
@@ -38,7 +37,7 @@ def load_network(
 
 
 def _load_nodes(network: Network, nodes: Iterable[Node | NodeText], targets: Array) -> None:
-    # Packed as they come: lists of a million objects would cost more than the network itself.
+    # Packed while reading: lists of a million objects would need more memory than the network.
     ids, starts = array("q"), array("q")
     original_lengths, content_lengths, chinese = array("i"), array("i"), bytearray()
     buffer = bytearray()

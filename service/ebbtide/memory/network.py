@@ -1,27 +1,24 @@
-"""The network of one agent: nodes, links, importance, decay. Pure; no clock, no dice, no disk.
+"""The network of one agent: nodes, links, importance, decay. Pure: no clock, no randomness, no disk.
 
-**What protects a memory** is here and nowhere else: `importance` is the sum of the strengths of the live
-links that point *at* a node (memory model, section 2). What a node points at does not help it; who points at
-it does. A node in focus lends 1.0 along each of its links while it stays there, so whatever is being talked
-about holds up what it is linked to. At importance 1 and above a memory is kept whole, below 1 it keeps that
-share of its original length, at 0 it is forgotten.
+**Importance protects a memory.** It is the sum of the strengths of the live links that point *at* a node (memory model,
+section 2). Outgoing links do not help a node. While a node is in focus its links count 1.0, so the current topic
+supports everything it is linked to. At importance 1 and above, a memory is kept whole. Below 1 it keeps that share of
+its original length. At 0 it is forgotten.
 
-**How links decay** (section 3): each scan of its *source* multiplies a link by `decay_rate`. Strength is
-therefore not rewritten at scans; a link holds the strength it was written with and the source's scan count
-at that moment (its anchor), and
+**Links decay** (section 3): each scan of its *source* multiplies a link by `decay_rate`. The strength is not rewritten;
+a link stores the strength it was written with and the source's scan count at that moment (its anchor), and
 
     strength_now = strength_written * decay_rate ** (scan_count(source) - anchor)
 
-**Forgetting leaves a trace.** A forgotten node takes its outgoing links with it. Links that pointed at it
-stay in their sources and dangle: no part in importance or search, but `dangling` tells them. Deleting leaves none.
+**Forgetting leaves a trace.** A forgotten node loses its outgoing links. Links that point at it stay in their sources
+and dangle: they do not count for importance or search, but `dangling` returns them. Deleting leaves no trace.
 
-**Arrays.** A node has a slot: its place in parallel arrays (`Columns`), in ascending order of ids, so that
-ordering by id is ordering by slot. A forgotten node keeps its slot as long as links may point at it. Links
-stand in a `LinkTable`, whose column `now` holds every strength ready for use; it is kept true where scan
-counts, focus or links change, so that a recall computes none. What nodes say stands in `FoldedTexts`.
+**Arrays.** A node has a slot, its index in parallel arrays (`Columns`), ascending with ids. A forgotten node keeps its
+slot while links may point at it. Links are rows of a `LinkTable`, whose column `now` contains current strengths; it is
+updated whenever scan counts, focus or links change, so that a recall computes none. Texts are in `FoldedTexts`.
 
-A `Network` is derived state: built from the store when an agent opens, changed only by `apply` after the
-change was committed. Changes in the making are a `Draft`'s (draft.py).
+A `Network` is derived from the store when an agent opens, and only `apply` changes it, after the commit. A `Draft`
+represents a change in preparation.
 """
 
 from __future__ import annotations
@@ -34,16 +31,15 @@ import numpy as np
 from ebbtide.changes import Change
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
-from ebbtide.memory.columns import Array, Columns
+from ebbtide.memory.columns import Array, Columns, Scratch, places_in
 from ebbtide.memory.link_table import LinkTable
-from ebbtide.memory.slots import Scratch, places_in
 from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Link, Node, ScanState
 
-LEAST_DEAD = 1024
-"""Forgotten slots below which dropping them is not worth it."""
+MIN_DEAD = 1024
+"""Fewer forgotten slots than this are not worth dropping."""
 
 
 class NodeState(NamedTuple):
@@ -55,7 +51,7 @@ class NodeState(NamedTuple):
 
 
 class LinkState(NamedTuple):
-    """A link as it was written, and its strength now."""
+    """A link as written, and its current strength."""
 
     link: Link
     strength: float
@@ -84,7 +80,7 @@ class Network:
         self.node_count = 0
         self.link_count = 0
         self.dead_kept = 0
-        """Forgotten slots that were left when such slots were last dropped: links pointed at them."""
+        """Forgotten slots that stayed at the last clean-up because links pointed at them."""
         self.relations: list[str] = []
         self._relation_numbers: dict[str, int] = {}
         self._scratch: Scratch | None = None
@@ -92,57 +88,57 @@ class Network:
     # --- slots and names ---------------------------------------------------------------------------
 
     def slot_of(self, node_id: NodeId) -> int:
-        """The slot of a node, living or forgotten; -1 where there is none."""
+        """Return the slot of a node, living or forgotten; -1 if it has none."""
         ids = self.slots["id"]
         count = len(ids)
         if count and 0 <= (guess := node_id - int(ids[0])) < count and ids[guess] == node_id:
-            return guess  # nothing was ever dropped between the first node and this one
+            return guess  # nothing was dropped between the first node and this one
         slot = int(np.searchsorted(ids, node_id))
         return slot if slot < count and ids[slot] == node_id else -1
 
     def _slots_of(self, node_ids: Array) -> tuple[Array, Array]:
-        """The slots of many nodes, and which of them have one."""
+        """Return the slots of many nodes, and which of them have one."""
         return places_in(self.slots["id"], node_ids)
 
     def slots_of(self, node_ids: Sequence[NodeId] | Array) -> Array:
-        """The slots of nodes that all have one."""
+        """Return the slots of nodes that all have one."""
         slots, known = self._slots_of(np.asarray(node_ids, dtype=np.int64))
         assert bool(known.all()), "the node has a slot"
         return slots
 
     def relation_number(self, name: str) -> int:
-        """The number a relation name stands under, given if need be."""
+        """Return the number of a relation name, assigning one if necessary."""
         number = self._relation_numbers.setdefault(name, len(self.relations))
         if number == len(self.relations):
             self.relations.append(name)
         return number
 
     def scratch(self) -> Scratch:
-        """Zeroed arrays by slot. Whoever uses them leaves them zeroed, or calls `spoil_scratch`."""
+        """Return zeroed arrays by slot. The caller zeroes them again, or calls `spoil_scratch`."""
         if self._scratch is None or len(self._scratch.label) < self.slots.count:
             self._scratch = Scratch.of(self.slots.capacity)
         return self._scratch
 
     def spoil_scratch(self) -> None:
-        """The arrays were left in disorder; make new ones next time."""
+        """Discard the scratch arrays, because they were not zeroed."""
         self._scratch = None
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes that the arrays of this network hold."""
+        """Size of the arrays in bytes."""
         scratch = 0 if self._scratch is None else 37 * len(self._scratch.label)
         return self.slots.nbytes + self.links.nbytes + self.texts.nbytes + scratch
 
-    # --- questions ---------------------------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> AgentParameters:
-        """The agent's parameters. A new `decay_rate` needs `reanchored` links first."""
+        """The agent's parameters. Before a new `decay_rate`, links must be `reanchored`."""
         return self._parameters
 
     @parameters.setter
     def parameters(self, parameters: AgentParameters) -> None:
-        """Put parameters in force."""
+        """Set the parameters."""
         if parameters.decay_rate != self._parameters.decay_rate:
             self.decay = DecayTable(parameters.decay_rate)
             self._refresh(np.arange(self.links.rows.count))
@@ -153,14 +149,14 @@ class Network:
         return slot >= 0 and bool(self.slots["alive"][slot])
 
     def are_alive(self, node_ids: Sequence[NodeId] | Array) -> Array:
-        """Which of these nodes live, one truth value each."""
+        """Return which of these nodes live."""
         slots, known = self._slots_of(np.asarray(node_ids, dtype=np.int64))
         alive: Array = known.copy()
         alive[known] = self.slots["alive"][slots[known]]
         return alive
 
     def kept_shares(self, node_ids: Array) -> Array:
-        """How much of its first content each of these nodes still says, from 0 (forgotten, unknown) to 1."""
+        """Return the share of the original length that each node still has, from 0 (forgotten or unknown) to 1."""
         slots, known = self._slots_of(np.asarray(node_ids, dtype=np.int64))
         shares = np.zeros(len(node_ids))
         slots = slots[known]
@@ -171,39 +167,39 @@ class Network:
         return shares
 
     def node_ids(self, start: NodeId = 0) -> list[NodeId]:
-        """Living nodes from `start` on, ascending."""
+        """Return the living nodes from `start` on, ascending."""
         first = int(np.searchsorted(self.slots["id"], start))
         found: list[int] = self.slots["id"][first:][self.slots["alive"][first:]].tolist()
         return found
 
     def node(self, node_id: NodeId) -> NodeState:
-        """What is known of a living node."""
+        """Return what is known of a living node."""
         assert node_id in self, "the node lives"
         slot, slots = self.slot_of(node_id), self.slots
         scan = ScanState(int(slots["scan_count"][slot]), int(slots["last_pass"][slot]))
         return NodeState(int(slots["original_length"][slot]), int(slots["content_length"][slot]), scan)
 
     def scan_count(self, node_id: NodeId) -> int:
-        """How often a living node was scanned."""
+        """Return how often a living node was scanned."""
         return int(self.slots["scan_count"][self.slot_of(node_id)])
 
     def focus_slots(self) -> Array:
-        """Slots of the focus, newest first."""
+        """Return the slots of the focus, newest first."""
         return self.slots_of(self.focus)
 
     def is_live(self, rows: Array) -> Array:
-        """Which links still play a part: strong enough, and their source lives."""
+        """Return which links count: strong enough, with a living source."""
         table = self.links.rows
         alive = self.slots["alive"][table["source"][rows]]
         live: Array = alive & (table["now"][rows] >= self._parameters.link_break_threshold)
         return live
 
     def links_from(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
-        """(target, relation, strength now) of every live link of the node, dangling ones included."""
+        """Return (target, relation, strength now) of every live link of the node, including dangling ones."""
         yield from self._ends(self.links.of_source(self.slot_of(node_id)), "target")
 
     def links_to(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
-        """(source, relation, strength now) of every live link that points at the node."""
+        """Return (source, relation, strength now) of every live link that points at the node."""
         yield from self._ends(self.links.of_target(self.slot_of(node_id)), "source")
 
     def _ends(self, rows: Array, end: str) -> Iterator[tuple[NodeId, str, float]]:
@@ -214,7 +210,7 @@ class Network:
         return zip(ids, names, table["now"][rows].tolist(), strict=True)
 
     def dangling(self, node_id: NodeId) -> list[tuple[NodeId, str]]:
-        """(target, relation) of the node's live links to forgotten nodes: strongest, newest, then by name."""
+        """Return (target, relation) of the node's live links to forgotten nodes, by strength, newness and name."""
         slot = self.slot_of(node_id)
         if not self.slots["dangling_count"][slot]:
             return []
@@ -226,12 +222,8 @@ class Network:
         ]
         return [(-target, relation) for _, target, relation in sorted(found)]
 
-    def all_links(self) -> Iterator[LinkState]:
-        """Every link, broken and dangling ones too."""
-        yield from self.link_states(np.flatnonzero(self.slots["alive"][self.links.rows["source"]]))
-
     def link_states(self, rows: Array) -> list[LinkState]:
-        """The links of these rows, broken and dangling ones too."""
+        """Return the links of these rows, including broken and dangling ones."""
         found = zip(self._as_links(rows), self.links.rows["now"][rows].tolist(), strict=True)
         return [LinkState(link, now) for link, now in found]
 
@@ -255,10 +247,10 @@ class Network:
             for source, target, relation, written, anchor in zip(*(c.tolist() for c in columns), strict=True)
         ]
 
-    # --- links written anew ------------------------------------------------------------------------
+    # --- rewritten links ---------------------------------------------------------------------------
 
     def unlocked(self, leaving: Iterable[NodeId]) -> list[Link]:
-        """The links of nodes that leave focus: written as 1.0 now, to decay from the next scan on."""
+        """Return the links of nodes that leave focus, written as 1.0 now; they decay from the next scan on."""
         return [
             Link(link.source, link.target, link.relation, 1.0, self.scan_count(link.source))
             for node_id in leaving
@@ -266,9 +258,9 @@ class Network:
         ]
 
     def reanchored(self) -> list[Link]:
-        """Every link at its present strength: what must be written before `decay_rate` changes.
+        """Return every link at its present strength, to be written before `decay_rate` changes.
 
-        Links locked by focus keep what was written; they are written as 1.0 when their source leaves.
+        Links locked by focus keep what was written; they are written as 1.0 when their source leaves focus.
         """
         table, slots = self.links.rows, self.slots
         counts = slots["scan_count"][table["source"]]
@@ -285,7 +277,7 @@ class Network:
     # --- changes, after their commit ---------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
-        """Follow a committed change."""
+        """Apply a committed change."""
         for node in change.nodes:
             self.put_node(node)
         for node_id in change.forgotten:
@@ -304,7 +296,7 @@ class Network:
         self._tidy()
 
     def put_node(self, node: Node) -> None:
-        """Add a node, or take what one says that was rewritten. New ids are higher than all before."""
+        """Add a node or replace its text. New ids are higher than all others."""
         slot = self.slot_of(node.id)
         if slot < 0:
             ids = self.slots["id"]
@@ -317,7 +309,7 @@ class Network:
         self.texts.put(slot, piece_of(node.content, node.keywords))
 
     def put_links(self, links: Sequence[Link]) -> None:
-        """Add links, or give existing ones a new strength and anchor; of equal ones the last counts."""
+        """Add links, or update strength and anchor of existing ones. The last of equal links counts."""
         if not links:
             return
         sources = self.slots_of([link.source for link in links])
@@ -343,7 +335,7 @@ class Network:
         self._refresh(rows)
 
     def _rows_of_ends(self, ends: Sequence[tuple[int, int, int]]) -> list[int]:
-        """The row of each (source, target, relation) in slots and numbers; -1 where there is no such link."""
+        """Return the row of each (source slot, target slot, relation number); -1 if there is no such link."""
         known: dict[int, dict[tuple[int, int], int]] = {}
         table = self.links.rows
         found = []
@@ -366,7 +358,7 @@ class Network:
         np.add.at(self.slots["dangling_count"], sources, 1)
 
     def _delete(self, slots: Array) -> None:
-        """Take nodes out with the links at both their ends: nothing dangles."""
+        """Remove nodes with the links at both ends; nothing dangles."""
         gone, table = np.isin(self.slots["id"], self.slots["id"][slots]), self.links.rows
         kept = self.slots["alive"][table["source"]] & ~gone[table["source"]] & ~gone[table["target"]]
         self.slots["alive"][slots] = False
@@ -397,14 +389,14 @@ class Network:
         scratch.member[slots] = False
 
     def set_focus(self, focus: tuple[NodeId, ...]) -> None:
-        """Put these nodes in focus: their links are locked at 1.0, those of the others are not any more."""
+        """Set the focus. Its links are locked at 1.0; those of other nodes are unlocked."""
         before, self.focus = self.focus, focus
         for slot in map(self.slot_of, {*before, *focus}):
             if slot >= 0:
                 self._refresh(self.links.of_source(slot))
 
     def _refresh(self, rows: Array) -> None:
-        """Make `now` true again; links of a source in focus are locked at 1.0 (section 3)."""
+        """Recompute `now`. Links of a source in focus are locked at 1.0 (section 3)."""
         table = self.links.rows
         sources = table["source"][rows]
         ages = self.slots["scan_count"][sources] - table["anchor"][rows]
@@ -413,18 +405,18 @@ class Network:
         table["now"][rows] = now
 
     def decayed(self, rows: Array, more_scans: Array) -> Array:
-        """The strength of links whose sources were scanned that much more often than `apply` has told."""
+        """Return the strength of links after additional scans of their sources."""
         table = self.links.rows
         ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows] + more_scans
         strengths: Array = table["written"][rows] * self.decay.factors(ages)
         return strengths
 
-    # --- keeping the arrays in shape ---------------------------------------------------------------
+    # --- clean-up of the arrays --------------------------------------------------------------------
 
     def _tidy(self) -> None:
-        # Those a link points at stay: only what died since the last time can be dropped.
-        died = self.slots.count - self.node_count - self.dead_kept
-        if died > max(LEAST_DEAD, self.slots.count // 4):
+        # Slots that a link points at stay, so only nodes forgotten since the last time can be dropped.
+        newly_dead = self.slots.count - self.node_count - self.dead_kept
+        if newly_dead > max(MIN_DEAD, self.slots.count // 4):
             self._drop_dead()
         elif self.links.wants_merge:
             alive = self.slots["alive"][self.links.rows["source"]]
@@ -435,9 +427,9 @@ class Network:
         """Drop forgotten slots that no link points at, and links of forgotten nodes."""
         table = self.links.rows
         keep = np.flatnonzero(self.slots["alive"][table["source"]])
-        wanted = self.slots["alive"].copy()
-        wanted[table["target"][keep]] = True
-        kept = np.flatnonzero(wanted)
+        needed = self.slots["alive"].copy()
+        needed[table["target"][keep]] = True
+        kept = np.flatnonzero(needed)
         slot_of = np.zeros(self.slots.count, dtype=np.int32)
         slot_of[kept] = np.arange(len(kept))
         self.slots.keep(kept)

@@ -1,6 +1,6 @@
-"""What strengths are worth: decay by scans, the 12 digits by which paths are compared, lengths kept.
+"""Strengths: decay by scans, comparison by 12 significant digits, and target lengths.
 
-Scalar and array forms of one rule stand side by side here, and a property test holds them equal.
+Scalar and array forms of one rule are next to each other, and a property test checks that they are equal.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ DIGITS = 12
 """Significant digits by which path strengths are compared (section 6)."""
 
 _LOWEST = -280
-"""Decimal exponent below which a strength is ranked by its text: products that small are next to nothing."""
+"""Decimal exponent below which a strength is ranked by its text; such products are almost zero."""
 
 _POWERS_OF_TEN = np.array([10.0**k for k in range(DIGITS - _LOWEST)])
 _ONE: int = 10**DIGITS
 _BASE = 400
 
 _DOUBT = 2e-3
-"""Nearer than this to the middle of two 12-digit values, scaling may have moved a strength across it: one
-multiplication and one power of ten of a double err by less than 4e-16 of 1e12."""
+"""Values closer than this to the middle between two 12-digit values are ranked by text, because scaling may move them
+across it. A multiplication and a power of ten err by less than 4e-16 of 1e12.
+"""
 
 
 def target_length(original_length: int, importance: float) -> int:
-    """Characters a memory of this importance may keep (section 2)."""
+    """Return the number of characters that a memory of this importance may keep (section 2)."""
     return floor(original_length * min(importance, 1.0) + 1e-9)
 
 
@@ -41,12 +42,12 @@ def target_lengths(original_lengths: Array, importances: Array) -> Array:
 
 
 def round_strength(value: float) -> float:
-    """Rounded to 12 significant digits: two paths of equal worth must compare equal (section 6)."""
+    """Round to 12 significant digits, so that two equal paths compare equal (section 6)."""
     return float(f"{value:.{DIGITS - 1}e}")
 
 
 def rank_of(value: float) -> int:
-    """A number that orders strengths as `round_strength` does, ties included; at least 1, below 2**53."""
+    """Return a number that orders strengths as `round_strength` does, including ties; at least 1, below 2**53."""
     if value <= 0:
         return 1
     digits, _, exponent = f"{value:.{DIGITS - 1}e}".partition("e")
@@ -61,7 +62,7 @@ def ranks_of(values: Array) -> Array:
     by_text = exponents <= _LOWEST
     exponents[by_text] = 0
     scaled = values * _POWERS_OF_TEN[DIGITS - 1 - exponents]
-    # A logarithm next to a whole number may fall on its other side.
+    # A logarithm close to a whole number may be rounded to its other side.
     step = (scaled >= _ONE).astype(np.int64) - (scaled < _ONE // 10)
     if step.any():
         exponents += np.where(by_text | ~positive, 0, step)
@@ -77,28 +78,28 @@ def ranks_of(values: Array) -> Array:
 
 
 MAX_POWERS = 1 << 16
-"""Ages of which the factor is kept; the factors of greater ages are calculated when they are needed."""
+"""Ages whose factors are cached. Factors of greater ages are computed on demand."""
 
 
 class DecayTable:
-    """`decay_rate ** age` for every age seen so far, to the bit what the scalar power gives."""
+    """Caches `decay_rate ** age`, equal to the scalar power to the last bit."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self._powers = np.array([rate**age for age in range(64)])
 
     def factors(self, ages: Array) -> Array:
-        """The factor of each age, in scans; an age below 0, which no store in order has, counts as 0."""
+        """Return the factor of each age in scans. Negative ages, which no valid store contains, count as 0."""
         if not len(ages):
             return np.zeros(0)
         ages = np.maximum(ages, 0)
         oldest = int(ages.max())
         if oldest >= MAX_POWERS:
-            # As many powers as there are different ages: the ages of a file decide nothing else.
+            # One power per distinct age, so that a hostile file cannot force large tables.
             different, places = np.unique(ages, return_inverse=True)
             return np.array([self.rate**age for age in different.tolist()])[places]
         if oldest >= len(self._powers):
-            # Not numpy's own power: it may differ from the scalar one in the last bit.
+            # Not numpy's power, which may differ from the scalar one in the last bit.
             self._powers = np.array([self.rate**age for age in range(min(2 * oldest, MAX_POWERS))])
         found: Array = self._powers[ages]
         return found

@@ -1,8 +1,8 @@
-"""What the memories of one agent say, casefolded, in one buffer: keyword matching without decoding a node.
+"""The casefolded texts of an agent's memories in one buffer, for keyword matching without decoding nodes.
 
-Content and keywords of a node are one piece, fields and pieces apart by a byte that no UTF-8 text holds, so a
-keyword never matches across two of them. A node that is rewritten gets a new piece; the old one stays as waste
-until half of the buffer is waste. Bytes are compared: in UTF-8 that is the same as comparing characters.
+The content and the keywords of a node are one piece. Fields and pieces are separated by a byte that never occurs in
+UTF-8, so a keyword cannot match across them. A rewritten node gets a new piece; the old one is waste until half of the
+buffer is waste. Comparing UTF-8 bytes is equivalent to comparing characters.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ebbtide.memory.columns import Array, Columns
 APART = b"\xff"
 
 STRETCH = 1 << 20
-"""Bytes looked through at once: the interpreter lock is held meanwhile, about half a millisecond."""
+"""Bytes searched at once: the interpreter lock is held meanwhile, for about half a millisecond."""
 
-BYTES_A_NODE = 400
-"""Bytes of the buffer that are looked through in the time that one node is matched by itself."""
+BYTES_PER_NODE = 400
+"""Bytes of the buffer that are searched in the time of matching one node by itself."""
 
-LEAST_WASTE = 1 << 16
-"""Bytes of waste below which tidying is not worth it."""
+MIN_WASTE = 1 << 16
+"""Less waste than this is not worth a clean-up."""
 
 
 def folded(text: str) -> bytes:
-    """A text as it is compared."""
+    """Return a text in the form in which texts are compared."""
     return text.casefold().encode("utf-8", "surrogatepass")
 
 
 def piece_of(content: str, keywords: Sequence[str]) -> bytes:
-    """The piece of one node."""
-    # In one go, since a character is folded by itself; NUL stands between fields unless a field has one.
+    """Return the piece of one node."""
+    # Folded at once, because each character is folded by itself. NUL separates the fields unless a field contains it.
     piece = folded("\0".join((content, *keywords, "")))
     if piece.count(0) == len(keywords) + 1:
         return piece.replace(b"\0", APART)
@@ -51,11 +51,11 @@ class FoldedTexts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Size in bytes."""
         return len(self._buffer) + self._pieces.nbytes + self._piece_of_slot.nbytes
 
     def put(self, slot: int, piece: bytes) -> None:
-        """Let a node say this, instead of what it said before; slots come in order."""
+        """Set the piece of a node. New slots must be added in order."""
         if slot < self._piece_of_slot.count:
             self._discard(slot)
         else:
@@ -63,11 +63,11 @@ class FoldedTexts:
         self._piece_of_slot["piece"][slot] = self._pieces.count
         self._pieces.append(1, start=len(self._buffer), slot=slot)
         self._buffer += piece
-        if self._waste > max(LEAST_WASTE, len(self._buffer) // 2):
+        if self._waste > max(MIN_WASTE, len(self._buffer) // 2):
             self._rearrange(np.arange(self._piece_of_slot.count))
 
     def load(self, buffer: bytearray, slots: Array, starts: Array, slot_count: int) -> None:
-        """Take a buffer of pieces as all there is: whose they are, ascending, and where each begins."""
+        """Replace the whole buffer. `slots` are ascending, and `starts` are the positions of their pieces."""
         self._buffer, self._waste = buffer, 0
         self._pieces.replace(start=starts, slot=slots)
         self._piece_of_slot = Columns(piece=np.int32)
@@ -78,12 +78,12 @@ class FoldedTexts:
         self._piece_of_slot.append(slot_count - self._piece_of_slot.count, piece=-1)
 
     def drop(self, slot: int) -> None:
-        """Let a node say nothing any more."""
+        """Remove the piece of a node."""
         self._discard(slot)
 
     def _discard(self, slot: int) -> None:
         begin, end = self._bounds(slot)
-        # Wiped at once: a buffer must not remember what the agent has forgotten.
+        # Overwritten at once: the buffer must not contain forgotten text.
         self._buffer[begin:end] = APART * (end - begin)
         self._waste += end - begin
         self._piece_of_slot["piece"][slot] = -1
@@ -97,7 +97,7 @@ class FoldedTexts:
         return int(starts[piece]), end
 
     def renumber(self, old_slots: Array) -> None:
-        """Slots have moved: the new slot i is what was `old_slots[i]`."""
+        """Renumber the slots: new slot i is `old_slots[i]`."""
         missing = int(old_slots.max(initial=-1)) + 1 - self._piece_of_slot.count
         if missing > 0:
             self._piece_of_slot.append(missing, piece=-1)
@@ -115,11 +115,11 @@ class FoldedTexts:
     # --- matching ----------------------------------------------------------------------------------
 
     def are_few(self, node_count: int) -> bool:
-        """Whether matching that many nodes one by one costs less than looking through the whole buffer."""
-        return node_count * BYTES_A_NODE < len(self._buffer)
+        """Whether matching this many nodes one by one costs less than searching the whole buffer."""
+        return node_count * BYTES_PER_NODE < len(self._buffer)
 
-    def each_saying(self, slots: Array, wanted: Sequence[bytes]) -> Array:
-        """Which of these nodes say any of the wanted words, looked at one by one."""
+    def matches_each(self, slots: Array, words: Sequence[bytes]) -> Array:
+        """Return which of these nodes contain any of the words, matched one by one."""
         pieces = self._piece_of_slot["piece"][slots]
         begins = self._pieces["start"][pieces]
         last = self._pieces.count - 1
@@ -128,18 +128,18 @@ class FoldedTexts:
         )
         found = np.zeros(len(slots), dtype=np.bool_)
         left = np.arange(len(slots))
-        for word in wanted:
-            # `map` calls `find` without a turn of the interpreter for each node.
+        for word in words:
+            # `map` calls `find` without interpreter overhead per node.
             places = map(self._buffer.find, repeat(word), begins[left].tolist(), ends[left].tolist())
-            said = np.fromiter(places, dtype=np.int64, count=len(left)) >= 0
-            found[left[said]] = True
-            left = left[~said]
+            matching = np.fromiter(places, dtype=np.int64, count=len(left)) >= 0
+            found[left[matching]] = True
+            left = left[~matching]
         return found
 
-    def saying(self, wanted: Sequence[bytes], slot_count: int) -> Array:
-        """Which nodes say any of the wanted words, by slot: one look through the whole buffer for each word."""
+    def matches_all(self, words: Sequence[bytes], slot_count: int) -> Array:
+        """Return, by slot, which nodes contain any of the words, with one search of the buffer per word."""
         found = np.zeros(slot_count, dtype=np.bool_)
-        for word in wanted:
+        for word in words:
             places = self._places_of(word)
             if places:
                 pieces = np.searchsorted(self._pieces["start"], places, side="right") - 1

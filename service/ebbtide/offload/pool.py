@@ -1,15 +1,13 @@
-"""Long text is processed in worker processes, where it cannot hold the daemon's interpreter lock.
+"""Worker processes handle long texts, so that these do not hold the daemon's interpreter lock.
 
-Every function that reads text takes time in proportion to its length, and most texts are short: a text of at most
-MAX_INLINE_CHARS characters is processed where the caller runs. A longer one goes to a worker process. While one C
-function (a regular expression, a JSON parser, Unicode normalisation) works on it, the threads of the daemon continue.
-This is the second line of defence: if a function takes much longer than it should, its worker is killed at the deadline
-and the caller gets TEXT_TOO_COMPLEX.
+Most texts are short: a text of at most MAX_INLINE_CHARS characters is processed by the caller. A longer one goes to a
+worker process. While one C function (a regular expression, a JSON parser, Unicode normalisation) works on it, the
+threads of the daemon continue. This is a second line of defence, as every function takes linear time: if one takes much
+longer than it should, its worker is killed at the deadline, and the caller gets TEXT_TOO_COMPLEX.
 
-There are at most MAX_WORKERS processes. Each is started when it is first needed and led by a thread that waits for it.
-Calls are made in the order in which they came. A worker that was killed or crashed is replaced at the next call; a
-worker without work for IDLE_S is ended. Functions are sent by name, arguments and results as pickles: a function must
-be importable and must not depend on the state of the daemon.
+There are at most MAX_WORKERS processes, started on demand, each led by a thread that waits for it. Calls are made in
+order. A worker that was killed or crashed is replaced at the next call; an idle worker is ended after IDLE_S. Functions
+are sent by name, arguments and results as pickles: a function must be importable and independent of the daemon's state.
 """
 
 from __future__ import annotations
@@ -35,22 +33,24 @@ from ebbtide.telemetry import get_log
 T = TypeVar("T")
 
 MAX_INLINE_CHARS: Final = 4096
-"""Longest text that is processed where its caller runs."""
+"""Longest text that the caller processes itself."""
 
 MAX_WORKERS: Final = 2
-"""Worker processes at a time."""
+"""Most worker processes at a time."""
 
 IDLE_S: Final = 300.0
-"""A worker without work for this long is ended, so that its memory is free again."""
+"""A worker that is idle for this long is ended to free its memory."""
 
 START_TIMEOUT_S: Final = 60.0
-"""How long a worker may take to start and to import a function: a second, unless the machine is very busy."""
+"""Time for starting a worker and importing a function: a second, unless the machine is very busy."""
 
 CHARS_PER_DEADLINE: Final = 100_000
-"""A longer text gets the time limit once more for each so many characters of it."""
+"""The time limit is increased by its full value for every so many characters."""
 
 MAX_TRIES: Final = 2
-"""A call whose worker ended before the deadline is tried once more: the worker may have been killed from outside."""
+"""A call whose worker ended before the deadline is retried once, because the
+worker may have been killed from outside.
+"""
 
 
 class _WorkerEnded(Exception):
@@ -96,14 +96,14 @@ class _Worker:
         self.kill()
 
     def kill(self) -> None:
-        """End the process at once. Any thread may do so; idempotent."""
+        """Kill the process. Any thread may call this. Idempotent."""
         self._process.kill()
 
     def end(self) -> int:
-        """Kill the process, release what it holds and return its exit code. Idempotent."""
+        """Kill the process, release its resources and return its exit code. Idempotent."""
         self.kill()
         for file in (self._process.stdin, self._process.stdout):
-            # Closing writes what is left in the buffer, to a process that is gone.
+            # Closing flushes the buffer to a process that is gone.
             with contextlib.suppress(OSError):
                 cast(BinaryIO, file).close()
         return self._process.wait()
@@ -121,7 +121,7 @@ class TextWorkers:
     """The worker processes of one daemon. Any thread may use them."""
 
     def __init__(self, time_limit_s: float = 10.0, max_workers: int = MAX_WORKERS) -> None:
-        """Start nothing yet. `time_limit_s` is the longest that a call may take for CHARS_PER_DEADLINE characters."""
+        """Start no process yet. `time_limit_s` is the time limit for CHARS_PER_DEADLINE characters."""
         self._time_limit_s = time_limit_s
         self._max_workers = max_workers
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
@@ -133,13 +133,13 @@ class TextWorkers:
         self._log = get_log("text")
 
     async def run(self, size: int, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what a function returns for a text of `size` characters; see `call`. Await it on the event loop."""
+        """Like `call`, for the event loop."""
         if size <= MAX_INLINE_CHARS:
             return function(*arguments)
         return cast(T, await asyncio.wrap_future(self._submit(size, function, arguments)))
 
     def call(self, size: int, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what a function returns for a text of `size` characters. Block; not for the event loop.
+        """Return the function's result for a text of `size` characters. Blocks; not for the event loop.
 
         Raise what the function raises, or InvalidRequest with TEXT_TOO_COMPLEX when it exceeds its time limit or
         MAX_MEMORY_BYTES.
@@ -149,7 +149,7 @@ class TextWorkers:
         return cast(T, self._submit(size, function, arguments).result())
 
     def close(self) -> None:
-        """End every worker. Calls that wait or are under way fail with SHUTTING_DOWN. Idempotent."""
+        """End every worker. Unfinished calls fail with SHUTTING_DOWN. Idempotent."""
         with self._lock:
             self._closed = True
             workers, threads = list(self._workers), list(self._threads)
@@ -196,11 +196,11 @@ class TextWorkers:
                 deliver = _nothing
             with self._lock:
                 self._open_calls -= 1
-            # Only now: a caller that calls again at once finds this thread free.
+            # Only now, so that a caller that calls again at once finds this thread free.
             deliver()
 
     def _made(self, call: _Call, worker: _Worker | None) -> tuple[_Worker | None, Callable[[], None]]:
-        """Make one call; return the worker for the next one, and what delivers the outcome."""
+        """Make one call. Return the worker for the next one, and a function that delivers the outcome."""
         fail = call.outcome.set_exception
         try:
             function = pickle.dumps(call.function)
@@ -214,14 +214,14 @@ class TextWorkers:
             try:
                 worker = worker or self._started()
             except OSError as error:
-                # Without a process the text is processed here: that it may hold others up is the lesser harm.
+                # Without a process, process the text here; blocking others is the lesser harm.
                 self._log.warning("no worker process could be started", exc_info=error)
                 return None, partial(_make_here, call)
             try:
                 reply = worker.call(function, arguments, call.time_limit_s)
                 return worker, partial(_deliver, call, reply)
             except _WorkerEnded:
-                # What kills a worker that is not late is no property of the text: the system is out of memory.
+                # A worker that is killed before its deadline is not the text's fault: the system is out of memory.
                 is_late, was_killed = worker.is_late, self._end(worker) == -signal.SIGKILL
                 worker = None
                 error_of = worker_killed if was_killed and not is_late else text_too_complex
@@ -275,16 +275,16 @@ def _stopping() -> Unavailable:
 
 
 def worker_killed() -> Unavailable:
-    """The error of a text whose worker process was killed from outside, twice."""
+    """Return the error of a text whose worker was killed from outside twice."""
     return Unavailable(
-        "the worker process for the text was killed, perhaps for want of memory; try again",
+        "the worker process for the text was killed, perhaps for lack of memory; retry the request",
         reason="WORKER_KILLED",
         retry_after_s=1.0,
     )
 
 
 def text_too_complex() -> InvalidRequest:
-    """The error of a text whose processing exceeds the time limit, or the memory of a worker process."""
+    """Return the error of a text that exceeds the time limit or the memory limit of a worker."""
     return InvalidRequest(
         "the text takes too long to process; split it into shorter texts, or leave out long runs of repeated "
         "characters",
@@ -303,4 +303,4 @@ class _Inline(TextWorkers):
 
 
 INLINE: Final = _Inline()
-"""No worker processes: every text is processed where its caller runs. For work on agents without a daemon."""
+"""No worker processes: the caller processes every text. For work on agents without a daemon."""

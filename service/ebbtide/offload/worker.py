@@ -1,12 +1,12 @@
-"""The worker process: makes one call after another for the daemon, within bounds of memory and processor time.
+"""The worker process: makes one call after another for the daemon, with limits on memory and processor time.
 
 `python -m ebbtide.offload.worker` reads requests from standard input and writes replies to standard output. A request
 is three frames: the function, its time limit, its arguments. A reply is two frames: READY once the function is
 imported, then a status byte with the pickled result or exception. A frame is its length in eight bytes and its content.
 
-The process ends when standard input ends, when a call has left it with more than LARGE_BYTES of memory, and when a call
-exceeds its time limit in processor time. The kernel enforces the last bound, so a worker whose daemon was killed does
-not run for ever. Both ends trust each other: frames are pickles.
+The process ends when standard input ends, when it uses more than LARGE_BYTES after a call, and when a call exceeds its
+time limit in processor time. The kernel enforces the last limit, so a worker whose daemon was killed does not run for
+ever. Both ends trust each other: frames are pickles.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_MEMORY_BYTES: Final = 1 << 30
 """Memory that a worker may allocate. A call that needs more fails with MemoryError."""
 
 LARGE_BYTES: Final = 384 << 20
-"""A worker that has grown beyond this ends after its call."""
+"""A worker that uses more than this ends after its call."""
 
 CPU_MARGIN_S: Final = 2.0
 """Processor time beyond the limit of a call before the kernel ends the process: the daemon acts first."""
@@ -45,7 +45,7 @@ def write_frame(file: BinaryIO, *parts: bytes) -> None:
 
 
 def read_frame(file: BinaryIO) -> bytes:
-    """Read one frame. Raise EOFError where the other end closed."""
+    """Read one frame. Raise EOFError if the other end was closed."""
     length = LENGTH.unpack(_read_exactly(file, LENGTH.size))[0]
     return _read_exactly(file, length)
 
@@ -72,7 +72,7 @@ def _reply(function: object, arguments: bytes) -> tuple[bytes, bytes]:
         try:
             return FAILURE, pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
         except Exception:
-            # Not every exception can be pickled; its message may contain text and stays here.
+            # Not every exception can be pickled. The message may contain text and stays here.
             return FAILURE, pickle.dumps(RuntimeError(type(error).__name__), pickle.HIGHEST_PROTOCOL)
 
 
@@ -87,7 +87,7 @@ def _resident_bytes() -> int:
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Serve calls until the other end closes, or the process should end for one of the reasons above."""
+    """Serve calls until the other end is closed or a limit ends the process."""
     while True:
         try:
             function = pickle.loads(read_frame(requests))
@@ -109,7 +109,7 @@ def main() -> None:
     if hasattr(resource, "RLIMIT_DATA") and sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, resource.RLIM_INFINITY))
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    # What is printed by accident must not get between the frames.
+    # Output printed by accident must not get between the frames.
     os.dup2(2, 1)
     serve(requests, replies)
 

@@ -1,1 +1,1 @@
-"""The daemon's process as a whole: its stop signals, its event loop under watch, its end in time."""
+"""The daemon's process: stop signals, supervision of the event loop, and a timely end."""

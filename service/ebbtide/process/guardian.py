@@ -1,19 +1,19 @@
-"""The guardian: a child process that kills the daemon when a stop takes longer than it may.
+"""The guardian: a child process that kills the daemon when a stop takes too long.
 
 A C call (a regular expression, a parser) can hold Python's interpreter lock for minutes. No thread and no signal
-handler of the daemon runs in that time, so only another process can end it. Nothing acknowledged is lost by a kill.
+handler of the daemon runs in that time, so only another process can end it. A kill loses nothing that was acknowledged.
 
 `stop_guard.py` starts this file as a script with `-I -S`. It imports nothing of the package and little of the standard
-library, so it starts in 25 ms and uses 4 MB of its own. Three pipes connect it to the daemon:
+library, so it starts in 25 ms and uses 4 MB. Three pipes connect it to the daemon:
 
-* `signals` has bytes in it from the moment a stop signal arrives until the event loop reads them. The guardian never
+* `signals` contains bytes from the moment a stop signal arrives until the event loop reads them. The guardian never
   reads them. Python's C signal handler writes them without the interpreter lock.
 * `reports`: the daemon writes STOPPING when its event loop begins to stop, and stacks on request. End of file means
   that the daemon has ended, so the guardian ends too.
 * `requests`: the guardian writes STACKS or EXIT; a thread of the daemon answers if it gets the interpreter lock.
 
-A stop begins with the first byte in `signals` or with STOPPING. Without STOPPING the event loop is blocked: the daemon
-has the grace. With STOPPING it has the grace for requests and the closing time for agents.
+A stop begins with the first byte in `signals` or with STOPPING. Without STOPPING the event loop is blocked, and the
+daemon has the grace period. With STOPPING it has the grace period for requests and the closing time for agents.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ KILLED = 137
 """Exit code of a process killed by SIGKILL, as shells and containers report it."""
 
 REPLY_S = 0.5
-"""How long the guardian waits for stacks from a thread, and at most for those from C."""
+"""How long the guardian waits for stacks from a thread, and at most for those from the C handler."""
 
 RESERVE_S = 0.7
-"""How long before the end of the grace the guardian asks for stacks, so that the kill comes in time."""
+"""How long before the end of the grace period the guardian requests stacks, so that the kill is in time."""
 
 PARENT_CHECK_S = 5.0
 """How often the guardian checks that its parent is still the daemon."""
@@ -50,7 +50,7 @@ MAX_FRAMES = 12
 """Most threads, and innermost frames of each, in a log line."""
 
 START_OF_THREADS = "threading.py:"
-"""How every thread begins; a thread that waits for an event is idle, too."""
+"""The outermost frame of every thread; a thread that waits for an event is idle, too."""
 
 Stacks = dict[str, list[str]]
 
@@ -72,7 +72,7 @@ def parse_dump(dump: str) -> Stacks:
 
 
 def bounded(stacks: Stacks) -> Stacks:
-    """Return what a log line shows of stacks: the main thread first, no idle threads, and not too much."""
+    """Return the stacks for a log line: the main thread first, without idle threads, of limited length."""
     shown: Stacks = {}
     for name in sorted(stacks, key=lambda name: name != "MainThread"):
         frames = [frame for frame in stacks[name] if not frame.startswith(START_OF_THREADS)]
@@ -83,7 +83,7 @@ def bounded(stacks: Stacks) -> Stacks:
 
 
 class Guardian:
-    """Waits for a stop of one daemon, and for its end."""
+    """Waits for a stop of one daemon and for its end."""
 
     def __init__(
         self, daemon: int, pipes: tuple[int, int, int], grace_s: float, closing_s: float, log_format: str
@@ -108,7 +108,7 @@ class Guardian:
                 return
             for pipe, _ in self._poll.poll(1000 * min(left_s, PARENT_CHECK_S)):
                 if pipe == self._signals:
-                    # The bytes stay there as long as the loop is blocked; once is enough.
+                    # The bytes stay there while the loop is blocked; one event is enough.
                     self._poll.unregister(self._signals)
                 else:
                     report = os.read(self._reports, 1 << 16)
@@ -160,7 +160,7 @@ class Guardian:
         return parse_dump(self._read_report(REPLY_S / 5))
 
     def _read_report(self, quiet_s: float) -> str:
-        """Read a line of JSON, or whatever comes until nothing came for a while; half a second at most."""
+        """Read one line of JSON, or everything until `quiet_s` seconds without data; at most half a second."""
         report = b""
         ends_s = time.monotonic() + REPLY_S
         while not (report.startswith(b"{") and report.endswith(b"\n")) and time.monotonic() < ends_s:
@@ -187,7 +187,7 @@ class Guardian:
             line = json.dumps(fields)
         else:
             line = " ".join(f"{name}={value!r}" for name, value in fields.items())
-        # A standard error that takes nothing more must not hold up the kill.
+        # A blocked standard error must not delay the kill.
         signal.signal(signal.SIGALRM, _give_up)
         signal.setitimer(signal.ITIMER_REAL, 1.0)
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
 """The stop signals of the daemon, and the child process that enforces them.
 
-Python's C signal handler writes the number of each signal to a pipe of ours (`signal.set_wakeup_fd`); this needs no
-interpreter lock. The event loop reads the pipe and stops in order. The guardian sees the same pipe, so it knows of the
-signal even if the loop never reads it: see `guardian.py`.
+Python's C signal handler writes the number of each signal to a pipe (`signal.set_wakeup_fd`), without the interpreter
+lock. The event loop reads the pipe and stops in order. The guardian watches the same pipe, so it learns of the signal
+even if the loop never reads it: see `guardian.py`.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from ebbtide.telemetry import get_log
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 NOT_FOR_THE_GUARDIAN = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""Signals that terminals and supervisors send to every process of a group. The guardian must outlast them."""
+"""Signals that terminals and supervisors send to every process of a group. The guardian ignores them."""
 
 MIN_GRACE_S = 1.0
 
 MIN_CLOSING_S = 5.0
-"""Least time for closing agents after the grace; otherwise it is half of the grace."""
+"""Minimum time for closing agents after the grace period; otherwise it is half of that period."""
 
 RESTART_S = 60.0
 """Shortest time between two starts of the guardian."""
 
 
 def closing_time_s(grace_s: float) -> float:
-    """Return how long closing may take once the grace for requests is over."""
+    """Return how long closing may take after the grace period for requests."""
     return max(MIN_CLOSING_S, grace_s / 2)
 
 
 class StopGuard:
-    """Takes the stop signals of this process, and keeps a guardian that ends it in time.
+    """Handles the stop signals of this process, and keeps a guardian that ends it in time.
 
-    The pipes stay open until the process ends: their end of file is what ends the guardian.
+    The pipes stay open until the process ends, because their end of file ends the guardian.
     """
 
     def __init__(self, grace_s: float, log_format: str) -> None:
@@ -68,7 +68,7 @@ class StopGuard:
             on_stop()
 
         for number in STOP_SIGNALS:
-            # A handler in Python makes the one in C write to the pipe; there is nothing more for it to do.
+            # A handler in Python makes the C handler write to the pipe; it needs to do nothing else.
             signal.signal(number, lambda *_: None)
         loop.add_reader(self._signals, signalled)
         signal.set_wakeup_fd(self._signals_in, warn_on_full_buffer=False)
@@ -77,11 +77,11 @@ class StopGuard:
         self._start()
 
     def stopping(self) -> None:
-        """Report to the guardian that the event loop stops, for whatever reason."""
+        """Report to the guardian that the event loop stops, for any reason."""
         self._report(STOPPING)
 
     def answer(self, timeout_s: float, stacks: Callable[[], Stacks]) -> None:
-        """Wait for a request of the guardian, and answer it."""
+        """Wait for a request of the guardian and answer it."""
         if not select.select([self._requests], [], [], timeout_s)[0]:
             return
         request = os.read(self._requests, 4096)
@@ -98,7 +98,7 @@ class StopGuard:
             or time.monotonic() < self._started_s + RESTART_S
         ):
             return
-        get_log("daemon").warning("guardian ended; it is started again", exit_code=self._child.returncode)
+        get_log("daemon").warning("guardian ended and is restarted", exit_code=self._child.returncode)
         self._start()
 
     def _report(self, report: bytes) -> None:
@@ -121,7 +121,7 @@ class StopGuard:
             self._child = subprocess.Popen([*command, *self._terms], **options)
         except (OSError, ValueError) as error:
             get_log("daemon").warning(
-                "guardian not started; a blocked daemon will not end by itself on SIGTERM", exc_info=error
+                "guardian not started; a blocked daemon will not stop on SIGTERM", exc_info=error
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

@@ -1,6 +1,6 @@
-"""What watches over a serving daemon: its stop signals with their guardian, and the watchdog of its event loop.
+"""Supervision of a serving daemon: stop signals with their guardian, and the watchdog of the event loop.
 
-Only `serve` uses it, since signals and timers belong to a whole process.
+Only `serve` uses it, because signals and timers belong to a whole process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ebbtide.telemetry import get_log
 
 
 class Supervision:
-    """One thread that looks after the event loop and after the guardian, until the process ends."""
+    """One thread that supervises the event loop and the guardian until the process ends."""
 
     def __init__(self, grace_s: float, log_format: str) -> None:
         self._watchdog = Watchdog()
@@ -26,7 +26,7 @@ class Supervision:
 
     @asynccontextmanager
     async def until_stopped(self) -> AsyncIterator[asyncio.Event]:
-        """Take the stop signals from now on; the event is set by the first one. Watch the loop for the block."""
+        """Handle stop signals and watch the event loop within the block. The first signal sets the event."""
         stop = asyncio.Event()
         self._guard.install(asyncio.get_running_loop(), stop.set)
         self._watchdog.begin()

@@ -1,11 +1,11 @@
-"""The watchdog: when the event loop is late by more than a second, one log line says where every thread was.
+"""The watchdog logs where every thread is when the event loop is late by more than a second.
 
-The event loop reports each beat. A thread looks four times a second how old the last beat is:
+The event loop reports each beat. A thread checks the age of the last beat four times a second:
 
-* The thread runs, the beat is old: a callback of the loop computes or blocks. The thread takes the stacks itself.
-* The thread does not run: a C call holds the interpreter lock. A kernel timer, which the thread sets again at every
-  look, then sends SIGALRM, and a C handler of faulthandler writes the stack of the main thread to a pipe. The thread
-  logs it once it runs again, with the stacks of the others as they are then.
+* The thread runs and the beat is old: a callback of the loop computes or blocks. The thread takes the stacks itself.
+* The thread does not run: a C call holds the interpreter lock. A kernel timer, which the thread resets at every check,
+  then sends SIGALRM, and a C handler of faulthandler writes the stack of the main thread to a pipe. The thread logs it
+  once it runs again, with the current stacks of the other threads.
 * The thread does not run and the process used no processor time: the process was stopped. That is not a stall.
 
 faulthandler must not write the stacks of other threads while they run: the process would crash (ADR 0025).
@@ -26,20 +26,20 @@ from ebbtide.process.guardian import Stacks, bounded, parse_dump
 from ebbtide.telemetry import get_log
 
 BEAT_S = 0.25
-"""How often the event loop beats, and how often the thread looks."""
+"""How often the event loop beats, and how often the thread checks."""
 
 LATE_S = 1.0
-"""How late the event loop may be without a log line."""
+"""Longest lag of the event loop that is not logged."""
 
 QUIET_S = 10.0
 """Shortest time between two log lines."""
 
 MIN_CPU_SHARE = 0.1
-"""A process that used less of the processor while its watchdog did not run was stopped, not stalled."""
+"""Minimum share of processor time for a stall; below it the process was stopped."""
 
 
 class Watchdog:
-    """Knows how late the event loop is. `beat` is for the loop, `look` for the thread."""
+    """Measures the lag of the event loop. The loop calls `beat`, the thread calls `look`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,23 +55,23 @@ class Watchdog:
             os.set_blocking(end, False)
 
     def begin(self) -> None:
-        """Watch from now on. Main thread only."""
+        """Start watching. Main thread only."""
         self._beat_s = self._judged_from_s = self._looked_s = time.monotonic()
         self._cpu_s = time.process_time()
-        # What faulthandler restores when the interpreter ends.
+        # faulthandler restores this when the interpreter ends.
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         faulthandler.register(signal.SIGALRM, file=self._dumps_in, all_threads=False)
         self._is_on = True
         signal.setitimer(signal.ITIMER_REAL, LATE_S)
 
     def end(self) -> None:
-        """Watch no more. Idempotent."""
+        """Stop watching. Idempotent."""
         with self._lock:
             self._is_on = False
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def beat(self, late_s: float) -> None:
-        """Note that the event loop runs, and how late it came to this beat."""
+        """Note a beat of the event loop and its lag."""
         self._late_s = max(self._late_s, late_s)
         self._beat_s = time.monotonic()
 
@@ -89,7 +89,7 @@ class Watchdog:
         late_s = now_s - max(beat_s, self._judged_from_s) - BEAT_S
         dump = self._read_dump()
         if away_s > 2 * BEAT_S:
-            # This thread was held up too. The loop gets time to beat before it is judged again.
+            # This thread was blocked too. The loop gets time for a beat before the next check.
             self._judged_from_s = now_s
             late_s = max(late_before_s, late_s)
             if dump and late_s > LATE_S and worked_s > MIN_CPU_SHARE * away_s:
@@ -119,7 +119,7 @@ class Watchdog:
 
 
 def stacks_of_threads() -> Stacks:
-    """Return where each thread but this one is: file, line and function, innermost frame first."""
+    """Return the position of each thread but this one: file, line and function, innermost frame first."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     stacks: Stacks = {}
     for ident, innermost in sys._current_frames().items():

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ebbtide.access.entrance import Entrance
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.operations import OPEN_ROUTES
-from ebbtide.actor import NOBODY, set_actor
+from ebbtide.actor import NO_ACTOR, set_actor
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest, Unavailable
 from ebbtide.metrics import Metrics
 from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
@@ -124,7 +124,7 @@ class Guard:
                 # One request of a connection is in hand at a time.
                 connection.release(connection.held_bytes)
             CALLER.reset(nobody)
-            set_actor(NOBODY)
+            set_actor(NO_ACTOR)
             took_s = time.monotonic() - begun_s
             self._metrics.request("rest", _verb(scope), outcome_of(scope, status), took_s)
             self._log.info(

@@ -184,7 +184,7 @@ class Servicer:
         )
         self._permit(name, fields.get("agent_id"))
         answer, beside = await call(self._service, fields)
-        return await self._service.at_desk(
+        return await self._service.offload(
             _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
         )
 

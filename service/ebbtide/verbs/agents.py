@@ -102,7 +102,7 @@ async def initialise(service: Service, agent_id: str, given: Mapping[str, object
     """
     owner = parse_agent_id(agent_id)
     _checked(service.fleet.defaults, given)
-    async with service.fleet.ensuring(owner, given, allowance=service.allowance) as (agent, is_new):
+    async with service.fleet.ensuring(owner, given, agent_quota=service.agent_quota) as (agent, is_new):
         if not is_new:
             _refuse_differences(agent.workspace.parameters, given)
         return await _info(agent), is_new
@@ -132,7 +132,7 @@ async def update(service: Service, agent_id: str, given: Mapping[str, object]) -
             agent.workspace.change_parameters(given, entry)
 
         await agent.run(change)
-        agent.sweeper.notice()
+        agent.retention_task.notice()
         return await _info(agent)
 
 
@@ -189,7 +189,7 @@ async def list_agents(service: Service, page_size: int | None, page_token: str) 
 
 async def erase(service: Service, agent_id: str) -> Erased:
     """Erase an agent with everything it holds. Irreversible."""
-    record = await service.fleet.erase(parse_agent_id(agent_id))
+    record = await service.fleet.delete_agent(parse_agent_id(agent_id))
     return Erased(agent_id=agent_id, record_number=record.number, record_hash=record.hash.hex())
 
 

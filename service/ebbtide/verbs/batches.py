@@ -58,10 +58,10 @@ async def list_batches(
     size = check_page_size(page_size, service.settings.limits)
     start = number_from_token(page_token, "batches")
     async with service.fleet.using(owner) as agent:
-        in_hand = agent.digest.in_hand
+        current_batch = agent.digest.current_batch
 
         def read(txn: ReadTransaction) -> list[BatchInfo]:
-            infos = (_info(batch, in_hand) for batch in txn.inbox.all(start))
+            infos = (_info(batch, current_batch) for batch in txn.inbox.all(start))
             return list(islice((i for i in infos if state in (None, i.state)), size + 1))
 
         found = await agent.run(lambda: agent.workspace.store.read(read))
@@ -74,14 +74,14 @@ async def get_batch(service: Service, agent_id: str, batch_id: str) -> BatchInfo
     async with service.fleet.using(parse_agent_id(agent_id)) as agent:
         number = parse_batch_id(batch_id)
         batch = await agent.run(lambda: agent.workspace.store.read(lambda txn: txn.inbox.get(number)))
-        return _info(_found(batch, number), agent.digest.in_hand)
+        return _info(_found(batch, number), agent.digest.current_batch)
 
 
 async def retry_batch(service: Service, agent_id: str, batch_id: str) -> BatchInfo:
     """Put a parked batch back into the inbox, its attempts forgotten. BATCH_NOT_PARKED otherwise."""
     async with service.fleet.using(parse_agent_id(agent_id)) as agent:
         number = parse_batch_id(batch_id)
-        return _info(_found(await agent.retry(number), number), agent.digest.in_hand)
+        return _info(_found(await agent.retry(number), number), agent.digest.current_batch)
 
 
 def _found(batch: Batch | None, number: int) -> Batch:
@@ -93,11 +93,11 @@ def _found(batch: Batch | None, number: int) -> Batch:
     return batch
 
 
-def _info(batch: Batch, in_hand: int | None) -> BatchInfo:
-    is_in_hand = batch.number == in_hand and batch.state == BatchState.WAITING.value
+def _info(batch: Batch, current_batch: int | None) -> BatchInfo:
+    is_current = batch.number == current_batch and batch.state == BatchState.WAITING.value
     return BatchInfo(
         batch_id=batch_text_id(batch.number),
-        state=BatchState.DIGESTING.value if is_in_hand else batch.state,
+        state=BatchState.DIGESTING.value if is_current else batch.state,
         accepted_at=batch.accepted_at_ms,
         digested_at=batch.digested_at_ms or None,
         not_before=batch.not_before_ms or None,
@@ -144,7 +144,7 @@ async def flush(service: Service, agent_id: str, command: FlushCommand) -> Flush
     async with service.fleet.using(owner) as agent:
         last = await agent.last_accepted()
         while True:
-            progressed = agent.digest.progressed.next_beat()
+            progressed = agent.digest.progressed.next_notification()
             digested, counts, behind = await _standing(agent, last)
             passes_done = counts.owed_passes == 0
             is_waited_for = (command.passes and not passes_done) or (command.vectors and behind > 0)

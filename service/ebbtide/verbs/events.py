@@ -18,7 +18,7 @@ from ebbtide import events
 from ebbtide.access.grants import CALLER
 from ebbtide.access.operations import OPERATIONS
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
-from ebbtide.fleet.runtime.watching import Watch
+from ebbtide.fleet.runtime.event_streams import EventSubscription
 from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.forms import Answer, refuse
@@ -72,8 +72,8 @@ async def watch_events(
     owner = parse_agent_id(agent_id)
     if after is not None and after < FROM_NOW_ON:
         refuse("after", after, "-1 or a number of an event")
-    watch = service.fleet.watching.admit(owner, CALLER.get().key_id)
-    stream = EventStream(service, owner, watch, after, is_following=follow is not False)
+    subscription = service.fleet.event_streams.admit(owner, CALLER.get().key_id)
+    stream = EventStream(service, owner, subscription, after, is_following=follow is not False)
     try:
         await stream.begin()
     except BaseException:
@@ -86,16 +86,22 @@ class EventStream:
     """Pages of events; an empty one is a sign of life. To be closed by whoever opened it."""
 
     def __init__(
-        self, service: Service, owner: AgentId, watch: Watch, after: int | None, *, is_following: bool
+        self,
+        service: Service,
+        owner: AgentId,
+        subscription: EventSubscription,
+        after: int | None,
+        *,
+        is_following: bool,
     ) -> None:
         self._service = service
         self._owner = owner
-        self._watch = watch
+        self._subscription = subscription
         self._after = after
         self._is_following = is_following
         self._caller = CALLER.get()
         self._first_page: list[EventInfo] = []
-        self._beat = watch.next_beat()
+        self._notification = subscription.next_notification()
 
     async def begin(self) -> None:
         """Read the first page."""
@@ -103,7 +109,7 @@ class EventStream:
 
     def close(self) -> None:
         """Give the stream's place back. Idempotent."""
-        self._watch.end()
+        self._subscription.end()
 
     async def pages(self) -> AsyncIterator[list[EventInfo]]:
         """What is there, page by page, then what happens. EbbtideError where it cannot go on."""
@@ -116,7 +122,7 @@ class EventStream:
                 if not self._is_following:
                     return
                 await self._wait()
-                if not self._beat.has_come:
+                if not self._notification.has_occurred:
                     yield []
                     page = []
                     continue
@@ -136,8 +142,8 @@ class EventStream:
     async def _wait(self) -> None:
         """Wait for something to happen, HEARTBEAT_S at most."""
         left_s = HEARTBEAT_S
-        while left_s > 0 and not self._beat.has_come:
-            await self._beat.wait(min(LOOK_EVERY_S, left_s))
+        while left_s > 0 and not self._notification.has_occurred:
+            await self._notification.wait(min(LOOK_EVERY_S, left_s))
             self._refuse_over()
             left_s -= LOOK_EVERY_S
 
@@ -158,7 +164,7 @@ class EventStream:
                 await self._rest(error.retry_after_s or 1.0)
 
     async def _page(self) -> list[EventInfo]:
-        self._beat = self._watch.next_beat()
+        self._notification = self._subscription.next_notification()
 
         def read(txn: ReadTransaction) -> tuple[int, list[EventInfo]]:
             after = _position(txn, self._after)

@@ -21,9 +21,9 @@ from pydantic import Field
 from ebbtide.actor import actor
 from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.fleet.deletion.erasure import Erasure, Tally
-from ebbtide.fleet.deletion.selection import Look, OffloadedTopic, Selection
+from ebbtide.fleet.deletion.selection import OffloadedTopic, Selection, SelectionSearch
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.fleet.runtime.slice import JOB_BUDGET_S, Budget
+from ebbtide.fleet.runtime.shared import Budget
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId, message_number, message_text_id, node_text_id, parse_agent_id, parse_node_id
 from ebbtide.privacy.spans import redacted
@@ -111,7 +111,7 @@ async def forget(service: Service, agent_id: str, command: ForgetCommand) -> For
     if command.dry_run:
         async with service.fleet.using(owner) as agent:
             look = await _looked_up(service, agent, selection, command)
-            _, relation_count = await agent.run(partial(agent.workspace.telling_links, look))
+            _, relation_count = await agent.run(partial(agent.workspace.links_to_scrub, look))
             return _told(look, _Done(), relation_count)
     erasing = in_background(_forget(service, owner, selection, command, asker))
     # What is begun ends: half a selection gone is nothing that anybody has asked for.
@@ -162,19 +162,21 @@ def _topic(words: str, limits: LimitSettings) -> Topic:
         refuse("topic", words, "words")
 
 
-async def _looked_up(service: Service, agent: Agent, selection: Selection, command: ForgetCommand) -> Look:
+async def _looked_up(
+    service: Service, agent: Agent, selection: Selection, command: ForgetCommand
+) -> SelectionSearch:
     """What is selected. INVALID_VALUE where only things are that redaction has made like others."""
-    look = Look(await agent.run(partial(_as_stored, agent.workspace, selection, command)))
-    store, needs = agent.workspace.store, service.fleet.needs
+    look = SelectionSearch(await agent.run(partial(_as_stored, agent.workspace, selection, command)))
+    store, shared = agent.workspace.store, service.fleet.shared
     while not look.is_done:
-        budget = Budget(service.clock, JOB_BUDGET_S, needs.priority.yield_to_requests)
+        budget = Budget(service.clock, shared.priority)
         await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
-    if look.redacted_count and look.is_nothing:
-        field = "speakers" if look.wanted.redacted_speakers else "topic"
+    if look.redacted_count and look.is_empty:
+        field = "speakers" if look.selection.redacted_speakers else "topic"
         refuse(
             field,
             getattr(command, field),
-            f"what redaction left, as given here, which others may share; or the messages, such as {look.also[0]}",
+            f"what redaction left, as given here, which others may share; or the messages, such as {look.elsewhere[0]}",
         )
     return look
 
@@ -212,7 +214,7 @@ async def _forget(
 ) -> Forgotten:
     async with service.fleet.using(owner) as agent:
         look = await _looked_up(service, agent, selection, command)
-        links, _ = await agent.run(partial(agent.workspace.telling_links, look))
+        links, _ = await agent.run(partial(agent.workspace.links_to_scrub, look))
         erasure, done = Erasure.of(look, links), _Done(Tally())
         assert done.tally is not None
         while not erasure.is_done:
@@ -237,7 +239,7 @@ async def _compacted(agent: Agent) -> bool:
     return True
 
 
-def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
+def _told(look: SelectionSearch, done: _Done, relation_count: int = 0) -> Forgotten:
     tally = done.tally or Tally(len(look.nodes), 0, len(look.gone_whole), 0, look.byte_count, relation_count)
     hmacs = [proof.hex() for record in done.records for proof in record.proofs]
     first, last = (done.records[0], done.records[-1]) if done.records else (None, None)
@@ -253,9 +255,9 @@ def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
         ),
         nodes=list(map(node_text_id, islice(look.nodes, MOST_TOLD))),
         messages=list(map(message_text_id, islice(look.gone_whole, MOST_TOLD))),
-        partly=list(map(message_text_id, islice(look.partly, MOST_TOLD))),
-        also_found_in=look.also,
-        also_found_count=look.also_count,
+        partly=list(map(message_text_id, islice(look.partially_erased, MOST_TOLD))),
+        also_found_in=look.elsewhere,
+        also_found_count=look.elsewhere_count,
         proof=ForgetProof(
             first_record=0 if first is None else first.number,
             last_record=0 if last is None else last.number,

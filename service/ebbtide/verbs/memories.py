@@ -4,7 +4,7 @@ The story of a correction: check limits → read the memory (job) → summary an
 event loop → one job, one commit: the memory, and its own source in the archive (`fleet/deletion/correction.py`).
 
 The story of a deletion: one job, one commit → the memory goes with every link at either end, leaves the focus, and
-what it was made from is withdrawn from the archive (`fleet/deletion/withdrawal.py`). What was said and has no living
+what it was made from is withdrawn from the archive (`fleet/deletion/deletion.py`). What was said and has no living
 memory is deleted under the id that search tells: that of its message. Many go in steps of a few milliseconds, so that
 whoever else asks this agent something waits no longer than usual. A digest or a pass under way goes on: a batch whose
 relations were named for a focus that moved names them anew, and a pass passes over what is gone.
@@ -22,9 +22,16 @@ from pydantic import Field
 from ebbtide.actor import actor
 from ebbtide.clock import Clock
 from ebbtide.errors import NotFound, Precondition
-from ebbtide.fleet.deletion import correction, withdrawal
+from ebbtide.fleet.deletion import correction
 from ebbtide.fleet.deletion.correction import Corrected, Correction
-from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Outcome, Said, Undigested
+from ebbtide.fleet.deletion.deletion import (
+    Deleted,
+    Deletion,
+    Outcome,
+    UncitedText,
+    Undigested,
+    delete_memories,
+)
 from ebbtide.fleet.ingest.admission import PolicyChanged
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
@@ -155,7 +162,7 @@ async def _worked_out(
         return Correction(node_id, keywords=keywords, metadata=metadata)
     prefix = correction.kept_prefix(node, command.content)
     try:
-        by_rules = await agent.rules.process(command.content, prefix=prefix)
+        by_rules = await agent.builtin_model.process(command.content, prefix=prefix)
     except TextTooComplex:
         raise text_too_complex() from None
     except BadReply:
@@ -206,7 +213,7 @@ async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedN
     """
     async with service.fleet.using(parse_agent_id(agent_id)) as agent:
         message = message_number(node_id)
-        wanted = parse_node_id(node_id) if message is None else Said(message)
+        wanted = parse_node_id(node_id) if message is None else UncitedText(message)
         done = await agent.amend(partial(_delete, agent.workspace, [wanted], service.clock.now_ms(), actor()))
         [outcome] = done.outcomes
         if outcome is None:
@@ -223,8 +230,8 @@ async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedN
     )
 
 
-def _not_there(wanted: NodeId | Said, text: str, next_node_id: NodeId) -> NotFound:
-    if isinstance(wanted, Said):
+def _not_there(wanted: NodeId | UncitedText, text: str, next_node_id: NodeId) -> NotFound:
+    if isinstance(wanted, UncitedText):
         told = f"nothing is left to delete of {text}: no such message, or only what living memories cite"
     elif 0 < wanted < next_node_id:
         told = (
@@ -259,11 +266,11 @@ async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesComm
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
 
 
-def _named(text: str) -> NodeId | Said:
+def _named(text: str) -> NodeId | UncitedText:
     """The number of a node or a message; 0, which no node has, for what is no id of either."""
     message = message_number(text)
     if message is not None:
-        return Said(message)
+        return UncitedText(message)
     try:
         return parse_node_id(text)
     except NotFound:
@@ -288,25 +295,29 @@ def _told(text: str, outcome: Outcome) -> NodeDeletion:
     return NodeDeletion(node_id=text, links_removed=0, bytes_withdrawn=0, deleted=False, reason=reason)
 
 
-def _delete_some(workspace: Workspace, wanted: Sequence[NodeId | Said], clock: Clock, asker: str) -> Deletion:
+def _delete_some(
+    workspace: Workspace, wanted: Sequence[NodeId | UncitedText], clock: Clock, asker: str
+) -> Deletion:
     end_s = clock.monotonic_s() + STEP_S
     return _delete(workspace, wanted, clock.now_ms(), asker, lambda: clock.monotonic_s() >= end_s)
 
 
 def _delete(
     workspace: Workspace,
-    wanted: Sequence[NodeId | Said],
+    wanted: Sequence[NodeId | UncitedText],
     now_ms: int,
     asker: str,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
     # Loaded before the change, not within it: it would outlive one that fails.
     archive = (
-        workspace.store.read(workspace.archive) if any(isinstance(one, Said) for one in wanted) else None
+        workspace.store.read(workspace.archive)
+        if any(isinstance(one, UncitedText) for one in wanted)
+        else None
     )
 
     def write(txn: WriteTransaction) -> Deletion:
-        deletion = withdrawal.delete(txn, wanted, archive, is_time_up)
+        deletion = delete_memories(txn, wanted, archive, is_time_up)
         details = _in_short(wanted, deletion.outcomes)
         if details:
             entry = AuditEntry(now_ms, asker, "deleted", details, deletion.proofs)
@@ -316,12 +327,14 @@ def _delete(
     return workspace.amend(write)
 
 
-def _in_short(wanted: Sequence[NodeId | Said], outcomes: Sequence[Outcome]) -> dict[str, object]:
+def _in_short(wanted: Sequence[NodeId | UncitedText], outcomes: Sequence[Outcome]) -> dict[str, object]:
     """What the audit log tells of a deletion; nothing where nothing was there."""
     gone = [(one, done) for one, done in zip(wanted, outcomes, strict=False) if isinstance(done, Deleted)]
     if not gone:
         return {}
-    ids = [message_text_id(one.message) if isinstance(one, Said) else node_text_id(one) for one, _ in gone]
+    ids = [
+        message_text_id(one.message) if isinstance(one, UncitedText) else node_text_id(one) for one, _ in gone
+    ]
     return {
         "ids": ids,
         "links": sum(done.links_removed for _, done in gone),

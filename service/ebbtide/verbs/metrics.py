@@ -27,7 +27,7 @@ async def get_metrics(service: Service) -> bytes:
     metrics.store_bytes.set(sum(sizes))
     if service.settings.metrics.per_agent:
         _tell_apart(metrics, agents, service.settings.metrics.max_agents)
-    return await service.at_desk(LARGE_BYTES, metrics.text)
+    return await service.offload(LARGE_BYTES, metrics.text)
 
 
 def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
@@ -50,17 +50,17 @@ def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> 
     metrics.slices.set(fleet.scheduler.tally.slices)
     metrics.failed_slices.set(fleet.scheduler.tally.failed_slices)
     metrics.waiting_slices.set(len(fleet.scheduler.ring.waiting))
-    metrics.event_streams.set(fleet.watching.count)
+    metrics.event_streams.set(fleet.event_streams.count)
 
 
 async def _look_at_rim(metrics: Metrics, service: Service) -> None:
     readiness = await get_readiness(service)
     metrics.ready.set(STATUS[readiness.status])
-    state = await service.asking.state()
-    metrics.model_available.set(state.available and not service.asking.troubled)
-    embedder = service.fleet.needs.embedder
+    state = await service.model_client.state()
+    metrics.model_available.set(state.available and not service.model_client.troubled)
+    embedder = service.fleet.shared.embedder
     metrics.embedder_available.set(embedder is None or (await embedder.state()).available)
-    metrics.longest_call.set(service.asking.longest_call_s)
+    metrics.longest_call.set(service.model_client.longest_call_s)
     metrics.disk_low.set(service.settings.store.low_disk_bytes)
     try:
         metrics.disk_free.set(await service.fleet.on_pool(service.fleet.data.free_bytes))

@@ -23,7 +23,7 @@ from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.fleet.runtime.agent_quota import Allowance
+from ebbtide.fleet.runtime.agent_quota import AgentQuota
 from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.records import Identity
 from ebbtide.store.directory.data_directory import directory_name
@@ -138,7 +138,7 @@ async def restore(
         await _take_in(service, folder / "arrived", in_time(transfer, pieces))
         # Who asks is known here only: the work outlives the request.
         covers = CALLER.get().grant.reach.covers
-        wish = _Wish(owner, replace, rename, actor(), service.allowance, covers)
+        wish = _Wish(owner, replace, rename, actor(), service.agent_quota, covers)
         work = _restored(service, wish, folder, transfer, held.pop_all())
         return await service.transfers.to_its_end(work)
 
@@ -164,7 +164,7 @@ class _Wish:
     replace: bool
     rename: bool
     asker: str
-    allowance: Allowance | None
+    agent_quota: AgentQuota | None
     covers: Callable[[str], bool]
 
 
@@ -190,7 +190,7 @@ async def _restored(
 
     with held:
         staged = await service.transfers.run(make)
-        replaced = await service.fleet.install(staged, replace=wish.replace, allowance=wish.allowance)
+        replaced = await service.fleet.install(staged, replace=wish.replace, agent_quota=wish.agent_quota)
     return restored(staged, replaced)
 
 

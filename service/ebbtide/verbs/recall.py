@@ -188,19 +188,19 @@ async def recall(service: Service, agent_id: str, command: RecallCommand) -> Rec
     owner = parse_agent_id(agent_id)
     check_command(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
-        await caught_up(service, agent, command.patience_ms)
+        await wait_for_digest(service, agent, command.patience_ms)
         if is_hybrid(command):
             now_ms = service.clock.now_ms()
             wanted = await with_meaning(service, await wanted_by(agent, command))
-            return await agent.ask(partial(_recollected, agent.workspace, wanted, command, now_ms))
+            return await agent.query(partial(_recollected, agent.workspace, wanted, command, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, command)))
 
 
-async def caught_up(service: Service, agent: Agent, patience_ms: int | None) -> None:
+async def wait_for_digest(service: Service, agent: Agent, patience_ms: int | None) -> None:
     """Wait for batches accepted before, as long as was asked, or as the daemon is set to."""
     if patience_ms is None:
         patience_ms = service.settings.fleet.recall_patience_ms
-    await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
+    await agent.wait_for_digest(patience_ms / 1000, lambda: not service.is_accepting)
 
 
 def is_hybrid(command: RecallCommand) -> bool:
@@ -220,7 +220,7 @@ def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
 def note_told(workspace: Workspace, texts: Iterable[str]) -> None:
     """Note what an answer tells, so that it is not remembered once more."""
     if workspace.parameters.drop_recalled:
-        workspace.echoes.note(texts)
+        workspace.recall_filter.note(texts)
 
 
 def _cue(agent: Agent, command: RecallCommand) -> Cue:
@@ -267,7 +267,7 @@ async def with_meaning(service: Service, wanted: Wanted) -> Wanted:
     """The question with what it means to the embedder, where there is one and its vector is wanted."""
     if {"semantic", "window"} <= set(wanted.without):
         return wanted
-    embedder = service.fleet.needs.embedder
+    embedder = service.fleet.shared.embedder
     timeout_s = service.settings.embedding.query_timeout_ms / 1000
     vector, why = await vector_of(embedder, wanted.query, timeout_s)
     model = "" if embedder is None else embedder.model

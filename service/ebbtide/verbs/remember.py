@@ -23,9 +23,9 @@ from pydantic import Field
 
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.fleet.archive.archive import passages_of
-from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
+from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, UNBOUNDED, IncomingBatch, PolicyChanged, Quota
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.fleet.state.recall_filter import Echoes
+from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.ids import batch_text_id, parse_agent_id
 from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters
@@ -101,8 +101,8 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     owner = parse_agent_id(agent_id)
     now_ms, limits = service.clock.now_ms(), service.settings.limits
     size = sum(len(message.content) + MESSAGE_WEIGHT for message in command.messages)
-    await service.at_desk(size, partial(check_command, command, limits))
-    async with service.fleet.using(owner, create=True, allowance=service.allowance) as agent:
+    await service.offload(size, partial(check_command, command, limits))
+    async with service.fleet.using(owner, create=True, agent_quota=service.agent_quota) as agent:
         while True:
             arrival = await _through_door(service, agent.workspace, command, size, now_ms)
             try:
@@ -122,16 +122,18 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
 
 async def _through_door(
     service: Service, workspace: Workspace, command: RememberCommand, size: int, now_ms: int
-) -> Arrival:
+) -> IncomingBatch:
     parameters = workspace.parameters
-    is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.echoes.are_known)
+    is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.recall_filter.are_known)
     weight = size * READING_COST if is_read else size
     stamp = Stamp(parameters, workspace.identity, now_ms, service.quota)
     if all(len(message.content) <= MAX_INLINE_CHARS for message in command.messages):
-        return await service.at_desk(weight, partial(prepared, command, stamp, workspace.echoes))
+        return await service.offload(weight, partial(prepared, command, stamp, workspace.recall_filter))
     # What depends on the texts alone is done in a worker process; what recalls told is known here only.
     screened = await service.texts.run(size, screen, command, stamp)
-    filtered = await service.at_desk(weight, partial(without_recalled, screened, stamp, workspace.echoes))
+    filtered = await service.offload(
+        weight, partial(without_recalled, screened, stamp, workspace.recall_filter)
+    )
     return await service.texts.run(size, arrival_of, filtered, stamp)
 
 
@@ -165,9 +167,9 @@ class Screened:
     dropped: int = 0
 
 
-def prepared(command: RememberCommand, stamp: Stamp, echoes: Echoes) -> Arrival:
+def prepared(command: RememberCommand, stamp: Stamp, recall_filter: RecallFilter) -> IncomingBatch:
     """A command as it goes to its agent; its limits were checked before."""
-    return arrival_of(without_recalled(screen(command, stamp), stamp, echoes), stamp)
+    return arrival_of(without_recalled(screen(command, stamp), stamp, recall_filter), stamp)
 
 
 def screen(command: RememberCommand, stamp: Stamp) -> Screened:
@@ -178,7 +180,7 @@ def screen(command: RememberCommand, stamp: Stamp) -> Screened:
     return Screened(command, spoken, dict(door.counts), hashed)
 
 
-def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
+def arrival_of(screened: Screened, stamp: Stamp) -> IncomingBatch:
     """The batch with its passages, ready to be stored."""
     parameters, command, now_ms = stamp.parameters, screened.command, stamp.now_ms
     door = Door(parameters, stamp.identity)
@@ -207,7 +209,9 @@ def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
     by_key = {text_key(text): text for text in set(held) if text}
     texts = [one.message.content for one in kept]
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
-    return Arrival(batch, records, texts, screened.body_hash, passages, by_key, stamp.quota, parameters.pii)
+    return IncomingBatch(
+        batch, records, texts, screened.body_hash, passages, by_key, stamp.quota, parameters.pii
+    )
 
 
 def _guarded(command: RememberCommand, door: Door) -> tuple[RememberCommand, list[Spoken]]:
@@ -233,13 +237,13 @@ def _guarded(command: RememberCommand, door: Door) -> tuple[RememberCommand, lis
     return command.model_copy(update=guarded), spoken
 
 
-def without_recalled(screened: Screened, stamp: Stamp, echoes: Echoes) -> Screened:
+def without_recalled(screened: Screened, stamp: Stamp, recall_filter: RecallFilter) -> Screened:
     """The batch without lines that a recall has just returned; messages of nothing else are left out."""
     if not stamp.parameters.drop_recalled:
         return screened
     kept, dropped = [], 0
     for one in screened.spoken:
-        text, count = echoes.without(one.message.content, one.message.role)
+        text, count = recall_filter.without(one.message.content, one.message.role)
         dropped += count
         if count and text:
             # The offsets of personal data have changed.

@@ -30,10 +30,10 @@ from ebbtide.verbs.recall import (
     RecallCommand,
     RecalledMemory,
     TimeRange,
-    caught_up,
     check_command,
     memory_info,
     note_told,
+    wait_for_digest,
     wanted_by,
     with_meaning,
 )
@@ -100,9 +100,9 @@ async def search(service: Service, agent_id: str, command: SearchCommand) -> Fou
     owner = parse_agent_id(agent_id)
     asked = _as_question(command, service.settings.limits)
     async with service.fleet.using(owner) as agent:
-        await caught_up(service, agent, command.patience_ms)
+        await wait_for_digest(service, agent, command.patience_ms)
         wanted = await _wanted(service, await _by_text(agent, asked, command), command)
-        return await agent.ask(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
+        return await agent.query(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
 
 
 async def _by_text(agent: Agent, asked: RecallCommand, command: SearchCommand) -> Wanted:
@@ -113,7 +113,7 @@ async def _by_text(agent: Agent, asked: RecallCommand, command: SearchCommand) -
 async def _wanted(service: Service, wanted: Wanted, command: SearchCommand) -> Wanted:
     if not command.vector:
         return await with_meaning(service, wanted)
-    embedder = service.fleet.needs.embedder
+    embedder = service.fleet.shared.embedder
     model = "" if embedder is None else embedder.model
     vector = np.array(command.vector, dtype=np.float64)
     unit = (vector / np.linalg.norm(vector)).astype(np.float32)

@@ -16,7 +16,7 @@ from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock
 from ebbtide.errors import Unavailable
 from ebbtide.fleet.ingest.admission import Quota
-from ebbtide.fleet.runtime.agent_quota import Allowance
+from ebbtide.fleet.runtime.agent_quota import AgentQuota
 from ebbtide.fleet.runtime.digest import NO_SERVER
 from ebbtide.fleet.runtime.embedding import Embedding
 from ebbtide.fleet.runtime.fleet import Fleet
@@ -38,10 +38,10 @@ class Service:
     """The daemon as verbs see it."""
 
     fleet: Fleet
-    asking: ModelClient
+    model_client: ModelClient
     settings: Settings
     clock: Clock
-    desk: Executor
+    offload_pool: Executor
     """One thread, for what grows with the size of a request or a response, but for parsing."""
     entrance: Entrance
     """Who may ask for what."""
@@ -62,10 +62,10 @@ class Service:
         return Quota(access.max_nodes_per_agent, access.max_bytes_per_agent)
 
     @property
-    def allowance(self) -> Allowance | None:
+    def agent_quota(self) -> AgentQuota | None:
         """How many agents whoever asks may have; None: as many as they like."""
         caller = CALLER.get()
-        return Allowance(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
+        return AgentQuota(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
 
     async def read_request(
         self, size: int, read: Callable[..., T], *arguments: Any, large_bytes: int = LARGE_BYTES
@@ -79,14 +79,14 @@ class Service:
         # Parsing is fast: every request gets the time limit of one text.
         return await self.texts.run(LARGE_BYTES, read_bounded, self.settings.limits, read, *arguments)
 
-    async def at_desk(self, size: int, work: Callable[[], T]) -> T:
+    async def offload(self, size: int, work: Callable[[], T]) -> T:
         """Do work that takes as long as something is large: here and now, or beside the event loop from LARGE_BYTES on.
 
         One such work at a time, so that however many large requests come, no agent's job waits for a thread.
         """
         if size < LARGE_BYTES:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self.desk, work)
+        return await asyncio.get_running_loop().run_in_executor(self.offload_pool, work)
 
 
 class TaskTally(Answer):
@@ -127,10 +127,10 @@ class ModelInfo(Answer):
 
 async def get_model(service: Service) -> ModelInfo:
     """Tell which language model is in force, whether it answers, and how its replies parse."""
-    state = await service.asking.state()
+    state = await service.model_client.state()
     tasks = {}
     for task in ("segment", "process", "relate"):
-        tally = service.asking.tallies.get(task)
+        tally = service.model_client.tallies.get(task)
         numbers: dict[str, Any] = (
             dict.fromkeys(("calls", "parsed", "bad_replies", "unavailable"), 0)
             if tally is None
@@ -150,7 +150,7 @@ async def get_model(service: Service) -> ModelInfo:
 
 
 async def _embedder(service: Service) -> EmbedderInfo:
-    embedder = service.fleet.needs.embedder
+    embedder = service.fleet.shared.embedder
     if embedder is None:
         return EmbedderInfo(kind="off", name="", available=False, detail=NO_EMBEDDER)
     state = await embedder.state()
@@ -215,15 +215,15 @@ async def get_readiness(service: Service) -> Readiness:
     if not service.is_accepting:
         return Readiness(status="unavailable", reasons=["the daemon is stopping"])
     reasons = []
-    state = await service.asking.state()
-    if not state.available or service.asking.troubled:
+    state = await service.model_client.state()
+    if not state.available or service.model_client.troubled:
         reasons.append(state.detail or f"the language model {state.name} does not answer")
     embedder = await _embedder(service)
     if embedder.kind != "off" and not embedder.available:
         reasons.append(f"no vectors: {embedder.detail}")
     elif held_up := [one for one in _embeddings(service) if one.is_held_up]:
         reasons.append(f"no vectors: {held_up[0].held_up_by}")
-    longest_s = service.asking.longest_call_s
+    longest_s = service.model_client.longest_call_s
     if longest_s > STUCK_CALL_S:
         reasons.append(f"a model call has been under way for {longest_s:.0f} s")
     lag_s = max((agent.digest.lag_s for agent in service.fleet.open_agents), default=0.0)
@@ -232,7 +232,7 @@ async def get_readiness(service: Service) -> Readiness:
     if unresumed := service.fleet.unresumed:
         why = ", ".join(sorted(set(unresumed.values())))
         reasons.append(f"agents with waiting work that could not be opened: {len(unresumed)} ({why})")
-    if damaged := {id_: why for id_, why in service.fleet.damage.reasons.items() if id_ not in unresumed}:
+    if damaged := {id_: why for id_, why in service.fleet.damaged.items() if id_ not in unresumed}:
         why = ", ".join(sorted(set(damaged.values())))
         reasons.append(f"agents whose data is damaged: {len(damaged)} ({why})")
     held_up_by = {agent.digest.held_up_by for agent in service.fleet.open_agents} - {""}

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from ebbtide.access.grants import CALLER
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.fleet.runtime.watching import share_of
+from ebbtide.fleet.runtime.event_streams import max_places_per_key
 from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class Transfers:
 
         TOO_MANY_TRANSFERS when all are taken, or where keys are asked for the caller's has its share of them.
         """
-        key, share = CALLER.get().key_id, share_of(MOST_TRANSFERS)
+        key, share = CALLER.get().key_id, max_places_per_key(MOST_TRANSFERS)
         if key and self._by_key[key] >= share:
             told = f"the key has {share} agents on their way in or out already, of {MOST_TRANSFERS}"
             raise _too_many(told, "key", share)

@@ -1,4 +1,4 @@
-"""Batches accepted together: one commit, and each fares as if they had come one after the other."""
+"""Batches that are accepted together share one commit, with the same outcomes as one after the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Conflict, Exhausted, Unavailable
-from ebbtide.fleet.ingest.admission import Accepted, Arrival
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord
@@ -23,7 +23,7 @@ MAX_MAP_BYTES = 1 << 19
 
 
 class CountingStore:
-    """A store that counts its commits; one of them can be made to fail."""
+    """A store that counts its commits and can be made to fail one."""
 
     def __init__(self, store: LmdbStore) -> None:
         self.store = store
@@ -65,33 +65,33 @@ def store(tmp_path: Path) -> Iterator[CountingStore]:
 
 
 def opened(store: CountingStore, **parameters: object) -> Workspace:
-    """A workspace on a store, its commits counted from now on."""
+    """Return a workspace on a store whose commits are counted from now on."""
     workspace = Workspace(store, AgentParameters.model_validate(parameters))
     store.commit_count = 0
     return workspace
 
 
-def arrival(*texts: str, key: str = "", body_hash: bytes = b"") -> Arrival:
-    """A batch of these messages."""
+def arrival(*texts: str, key: str = "", body_hash: bytes = b"") -> IncomingBatch:
+    """Return a batch of these messages."""
     records = [
         MessageRecord(0, 0, index, "user", "", "", None, 5, "", layout.text_key(text))
         for index, text in enumerate(texts)
     ]
-    return Arrival(Batch(0, 5, 0, len(texts), idempotency_key=key), records, texts, body_hash)
+    return IncomingBatch(Batch(0, 5, 0, len(texts), idempotency_key=key), records, texts, body_hash)
 
 
 def noise(characters: int) -> str:
-    """A text that no compression makes much shorter."""
+    """Return a text that compression hardly shortens."""
     return "".join(map(chr, Random(characters).choices(range(0x4E00, 0x9FFF), k=characters)))
 
 
 def numbers(outcomes: list[Accepted | Exception]) -> list[int]:
-    """The batches that outcomes tell of; 0 for an error."""
+    """Return the batch numbers of outcomes; 0 for an error."""
     return [o.batch.number if isinstance(o, Accepted) else 0 for o in outcomes]
 
 
 def stored(workspace: Workspace) -> list[tuple[int, list[str]]]:
-    """(batch, texts) of everything in the inbox, in order."""
+    """Return (batch, texts) of everything in the inbox, in order."""
 
     def read(txn: Any) -> list[tuple[int, list[str]]]:
         return [
@@ -110,7 +110,7 @@ def stored(workspace: Workspace) -> list[tuple[int, list[str]]]:
 
 
 def test_one_commit_stores_them_all_in_order(store: CountingStore) -> None:
-    """Numbers, messages and counts are those of batches that came one after the other."""
+    """Numbers, messages and counts equal those of batches accepted one after the other."""
     workspace = opened(store)
     outcomes = workspace.inbox.accept([arrival("one", "two"), arrival("three"), arrival("one")])
     assert store.commit_count == 1
@@ -121,7 +121,7 @@ def test_one_commit_stores_them_all_in_order(store: CountingStore) -> None:
 
 
 def test_same_key_in_one_commit_does_the_work_once(store: CountingStore) -> None:
-    """The second is answered with the first one's batch, and with another body refused by itself."""
+    """The second request gets the first one's batch; with another body it alone is refused."""
     workspace = opened(store)
     outcomes = workspace.inbox.accept(
         [
@@ -140,7 +140,7 @@ def test_same_key_in_one_commit_does_the_work_once(store: CountingStore) -> None
 
 
 def test_inbox_that_gets_full_refuses_the_rest(store: CountingStore) -> None:
-    """Those that still fit are stored; a replay takes no place and is answered all the same."""
+    """The batches that fit are stored; a replay needs no place and is answered nevertheless."""
     workspace = opened(store, max_queue_size=2)
     outcomes = workspace.inbox.accept(
         [arrival("one", key="k"), arrival("two"), arrival("three"), arrival("one", key="k"), arrival("four")]
@@ -152,7 +152,7 @@ def test_inbox_that_gets_full_refuses_the_rest(store: CountingStore) -> None:
 
 
 def test_batch_without_room_is_refused_by_itself(store: CountingStore) -> None:
-    """STORE_FULL is for the one that does not fit; it leaves no trace, and its neighbours are stored."""
+    """STORE_FULL goes to the batch that does not fit. It leaves no trace, and its neighbours are stored."""
     workspace = opened(store)
     outcomes = workspace.inbox.accept([arrival("one"), arrival(noise(400_000)), arrival("two")])
     assert numbers(outcomes) == [1, 0, 2]
@@ -162,7 +162,7 @@ def test_batch_without_room_is_refused_by_itself(store: CountingStore) -> None:
 
 
 def test_map_grows_for_all_of_them(store: CountingStore) -> None:
-    """A commit that is written again in a larger map stores nothing twice."""
+    """A commit that is repeated in a larger map stores nothing twice."""
     workspace = opened(store)
     texts = [noise(10_000 + n) for n in range(8)]
     assert numbers(workspace.inbox.accept([arrival(text) for text in texts])) == list(range(1, 9))
@@ -170,7 +170,7 @@ def test_map_grows_for_all_of_them(store: CountingStore) -> None:
 
 
 def test_commit_that_fails_stores_none_of_them(store: CountingStore) -> None:
-    """It raises, nothing is on disk, and what comes next gets the same numbers."""
+    """A failed commit raises and stores nothing, and the next batch gets the same numbers."""
     workspace = opened(store)
     store.failing = {1: Unavailable("no disk", reason="STORE_UNAVAILABLE")}
     with pytest.raises(Unavailable):
@@ -180,7 +180,7 @@ def test_commit_that_fails_stores_none_of_them(store: CountingStore) -> None:
 
 
 def test_failure_on_the_way_reaches_only_its_own(store: CountingStore) -> None:
-    """Where each is stored by itself, those before a failing commit stay acknowledged."""
+    """When batches are stored separately, those before a failing commit stay acknowledged."""
     workspace = opened(store)
     full = Exhausted("the disk is full", reason="STORE_FULL")
     store.failing = {1: full, 3: Unavailable("no disk", reason="STORE_UNAVAILABLE")}
@@ -191,7 +191,7 @@ def test_failure_on_the_way_reaches_only_its_own(store: CountingStore) -> None:
 
 
 def test_full_disk_refuses_one_alone(store: CountingStore) -> None:
-    """A batch with no neighbours is tried once."""
+    """A single batch is tried once."""
     workspace = opened(store)
     store.failing = {1: Exhausted("the disk is full", reason="STORE_FULL")}
     with pytest.raises(Exhausted):

@@ -1,4 +1,4 @@
-"""The archive follows every commit, is made anew from the store, and loses nothing when a commit fails."""
+"""The archive is updated after every commit, can be rebuilt from the store, and loses nothing when a commit fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive import archive as module
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.ingest.admission import Arrival
+from ebbtide.fleet.ingest.admission import IncomingBatch
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.analysis import term_of
@@ -25,7 +25,7 @@ from tests.property.homes import Home
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """An agent that was asked something already: its archive is loaded."""
+    """An agent whose archive is loaded."""
     made = Home({})
     asked(made, "anything")
     yield made
@@ -38,7 +38,7 @@ def accept(home: Home, *texts: str, speaker: str = "Ann") -> None:
         for index, text in enumerate(texts)
     ]
     passages = [passages_of(text, speaker) for text in texts]
-    home.workspace.inbox.accept([Arrival(Batch(0, 5, 0, len(texts)), records, texts, b"", passages)])
+    home.workspace.inbox.accept([IncomingBatch(Batch(0, 5, 0, len(texts)), records, texts, b"", passages)])
 
 
 def asked(home: Home, query: str, **fields: Any) -> list[str]:
@@ -47,22 +47,22 @@ def asked(home: Home, query: str, **fields: Any) -> list[str]:
 
 
 def seen(archive: Archive) -> dict[str, Any]:
-    """What a shelf holds, as plain values."""
-    columns: dict[str, Any] = {name: archive.shelf.column(name).tolist() for name in _COLUMNS}
+    """Return the contents of a passage index as plain values."""
+    columns: dict[str, Any] = {name: archive.index.column(name).tolist() for name in _COLUMNS}
     for word in ("boat", "tea", "ann"):
-        columns[word] = [part.tolist() for part in archive.shelf.postings(term_of(word))]
+        columns[word] = [part.tolist() for part in archive.index.postings(term_of(word))]
     columns["made"] = [archive.memories_of(number) for number in range(1, 10)]
     return columns
 
 
 def test_the_archive_follows_what_is_accepted_and_digested(home: Home) -> None:
-    """After every commit it holds what one made anew from the store holds."""
+    """After every commit the archive equals one loaded from the store."""
     accept(home, "The boat is late.", "Tea is ready.")
     home.remember([("a boat", ["boat"]), ("tea", ["tea"])], {})
     accept(home, "Another boat.")
     followed = home.workspace.open_archive.loaded
     assert followed is not None
-    assert len(followed.shelf) > 3
+    assert len(followed.index) > 3
     assert seen(followed) == seen(home.store.read(Archive.load))
     home.reopen()
     assert len(asked(home, "boats")) == 3
@@ -70,7 +70,7 @@ def test_the_archive_follows_what_is_accepted_and_digested(home: Home) -> None:
 
 
 def test_a_refused_batch_is_not_found(home: Home) -> None:
-    """What the disk did not take the archive does not have, and what comes next stands in its right place."""
+    """A batch that was not committed is not in the archive, and the next batch gets the right position."""
     home.store.is_full = True
     with pytest.raises(Exhausted):
         accept(home, "The boat is late.")
@@ -82,19 +82,19 @@ def test_a_refused_batch_is_not_found(home: Home) -> None:
 
 
 def test_an_archive_that_cannot_follow_is_loaded_anew(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault while it follows costs a load, not an answer; the batch was accepted all the same."""
+    """A failed update costs a reload, not an answer; the batch is accepted nevertheless."""
 
     def fail(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(module.Archive, "accepted", fail)
+    monkeypatch.setattr(module.Archive, "add_messages", fail)
     accept(home, "The boat is late.")
     monkeypatch.undo()
     assert asked(home, "boat") == ["Ann: The boat is late."]
 
 
 def test_messages_stored_without_passages_are_found(home: Home) -> None:
-    """A store written before there were passages answers like any other."""
+    """Messages that were stored without passages are found like any others."""
     accept(home, "The boat is late.", "Tea is ready.")
     accept(home, "Another boat.")
     before = seen(home.workspace.open_archive.loaded)  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def test_messages_stored_without_passages_are_found(home: Home) -> None:
 
 
 def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home) -> None:
-    """With the archive the words that were said are told, without it what is left of them."""
+    """With the archive the original text is returned; without it, the current content."""
     said = "The boat in the old harbour is late again, and nobody knows why it is so."
     home.remember([(said, [])], {})
     [node] = home.nodes().values()
@@ -116,7 +116,7 @@ def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home)
 
 
 def test_worths_of_memories_come_to_their_passages(home: Home) -> None:
-    """Looked at for some passages or for all, a passage has the best worth among the memories of its message."""
+    """For some passages or for all, a passage gets the highest value among the memories of its message."""
     for place in range(6):
         home.remember([(f"boat {place}", ["boat"]), (f"tea {place}", ["tea"])], {})
     archive = home.workspace.open_archive.loaded
@@ -125,8 +125,8 @@ def test_worths_of_memories_come_to_their_passages(home: Home) -> None:
     dice = Random(3)
     worths = {node: dice.random() for node in network.node_ids() if node % 3}
     expected = []
-    for passage in range(len(archive.shelf)):
-        made = archive.memories_of(int(archive.shelf.column("message")[passage]))
+    for passage in range(len(archive.index)):
+        made = archive.memories_of(int(archive.index.column("message")[passage]))
         expected.append(max((worths.get(node, 0.0) for node in made), default=0.0))
     assert any(expected)
     given = archive.by_passage(np.array(list(worths)), np.array(list(worths.values())))
@@ -139,7 +139,7 @@ def test_worths_of_memories_come_to_their_passages(home: Home) -> None:
 
 
 def test_kept_shares_are_lengths_by_first_lengths(home: Home) -> None:
-    """A memory that was never shortened keeps 1; one that was forgotten, or never was, 0."""
+    """A memory that was never shortened keeps 1; a forgotten or unknown one keeps 0."""
     home.remember([("a boat", ["boat"])], {})
     network = home.workspace.network
     (node,) = network.node_ids()
@@ -157,6 +157,6 @@ def test_kept_shares_are_lengths_by_first_lengths(home: Home) -> None:
     ],
 )
 def test_a_place_is_told_with_four_digits_of_the_year(timestamp_ms: int | None, told: str) -> None:
-    """Whatever the year, and without a time by conversation and id alone."""
+    """The year has four digits; without a time the source consists of conversation and id."""
     record = MessageRecord(1, 1, 0, "user", "Ann", "m7", timestamp_ms, 5, "s1", b"key")
     assert record.told_place == told

@@ -1,4 +1,4 @@
-"""A digest that the store refused recovers once the store answers, even if no batch waits."""
+"""After a store error the digest recovers as soon as the store works, even if no batch waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 async def test_readiness_recovers_though_no_batch_arrives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A refusal makes the daemon degraded; the next answer of the store makes it ready, without a new batch."""
+    """A store error degrades readiness; the next success restores it without a new batch."""
     async with service_in(tmp_path / "data", language={"retry_base_ms": 10}) as service:
         await tell(service, "ann", "The kettle is blue.")
         await settle(service, "ann")

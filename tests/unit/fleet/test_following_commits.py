@@ -1,4 +1,4 @@
-"""What a workspace does when a commit went well and following it in memory did not."""
+"""The workspace after a commit whose change could not be applied in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def home() -> Iterator[Home]:
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Let the next change run out of memory, once so many of its links or nodes were followed."""
+    """Let the next change run out of memory once, after this many of its links or nodes were applied."""
     plain = Network.put_node if after else Network.put_links
 
     def fail(self: Network, *_: object) -> None:
@@ -38,7 +38,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 def test_a_digest_that_memory_cannot_follow_is_done_all_the_same(
     home: Home, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    """The batch is digested once, ids are never given twice, and the next question sees everything."""
+    """The batch is digested once, ids are not reused, and the next recall sees everything."""
     fail_once(monkeypatch, after)
     home.remember([("coffee at the station", [])], {})
     home.remember([("cocoa by the fire", [])], {})
@@ -56,7 +56,7 @@ def test_a_digest_that_memory_cannot_follow_is_done_all_the_same(
 
 
 def test_a_pass_that_memory_cannot_follow_goes_on(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes forgotten on disk are not remembered in memory; the pass ends as if nothing had been."""
+    """Nodes forgotten on disk are gone in memory, and the pass ends normally."""
     for number in range(12):
         home.remember([(f"batch number {number}", [])], {})
         monkeypatch.setattr(Network, "_scan", _out_of_memory(monkeypatch))

@@ -1,4 +1,4 @@
-"""The mailbox: one job at a time, in order, bounded, never cut off, gone with its caller; some jobs run as one."""
+"""The mailbox runs jobs one at a time, in order, with a bounded queue; grouped jobs run as one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import Deadline, Exhausted, Unavailable
-from ebbtide.fleet.runtime.mailbox import MOST_IN_A_TRIP, MOST_TOGETHER, MOST_WEIGHT_TOGETHER, TRIP_S, Mailbox
-from ebbtide.fleet.runtime.notifier import Pulse
+from ebbtide.fleet.runtime.mailbox import (
+    DISPATCH_TIME_S,
+    MAX_GROUP_BYTES,
+    MAX_GROUPED_JOBS,
+    MAX_JOBS_PER_DISPATCH,
+    Mailbox,
+)
+from ebbtide.fleet.runtime.notifier import Notifier
 from tests.support.waiting import eventually
 
 
@@ -25,12 +31,12 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 async def has_begun(box: Mailbox) -> None:
-    """Wait until the box's only job runs."""
+    """Wait until the only job of the mailbox runs."""
     await eventually(lambda: box.waiting_count == 0 and not box.is_idle)
 
 
 async def test_jobs_run_one_at_a_time_in_order(pool: ThreadPoolExecutor) -> None:
-    """However many threads there are, jobs of one agent never overlap."""
+    """Jobs of one agent never overlap, whatever the number of threads."""
     box, order, running = Mailbox(pool, size=100), [], []
 
     def job(number: int) -> int:
@@ -46,7 +52,7 @@ async def test_jobs_run_one_at_a_time_in_order(pool: ThreadPoolExecutor) -> None
 
 
 async def test_an_error_reaches_who_asked_and_the_next_job_runs(pool: ThreadPoolExecutor) -> None:
-    """A job that raises harms nobody else."""
+    """A failing job affects no other job."""
     box = Mailbox(pool, size=10)
     with pytest.raises(ZeroDivisionError):
         await box.run(lambda: 1 // 0)
@@ -55,7 +61,7 @@ async def test_an_error_reaches_who_asked_and_the_next_job_runs(pool: ThreadPool
 
 
 async def test_a_job_that_runs_out_of_an_iterator_hangs_nobody(pool: ThreadPoolExecutor) -> None:
-    """StopIteration fits into no future: alone, with a neighbour, and as one of many it is a RuntimeError."""
+    """StopIteration, which no future accepts, becomes a RuntimeError: alone, with neighbours and in a group."""
     box, empty = Mailbox(pool, size=10), iter(())
     gate, blocker = await blocked(box)
 
@@ -75,7 +81,7 @@ async def test_a_job_that_runs_out_of_an_iterator_hangs_nobody(pool: ThreadPoolE
 
 
 async def test_a_full_box_refuses(pool: ThreadPoolExecutor) -> None:
-    """Beyond its size a job is AGENT_BUSY at once, and what waits still runs."""
+    """A job beyond the size is refused with AGENT_BUSY at once, and waiting jobs still run."""
     box, gate = Mailbox(pool, size=2), threading.Event()
     first = asyncio.create_task(box.run(gate.wait))
     await has_begun(box)
@@ -90,7 +96,7 @@ async def test_a_full_box_refuses(pool: ThreadPoolExecutor) -> None:
 
 
 async def test_a_turn_that_does_not_come_in_time_is_given_up(pool: ThreadPoolExecutor) -> None:
-    """REQUEST_TIMED_OUT, and the job never runs; one that has begun is waited for."""
+    """A job that does not start in time fails with REQUEST_TIMED_OUT and never runs; a started one completes."""
     box, gate, ran = Mailbox(pool, size=5), threading.Event(), []
     first = asyncio.create_task(box.run(gate.wait, timeout_s=0.3))
     await has_begun(box)
@@ -104,7 +110,7 @@ async def test_a_turn_that_does_not_come_in_time_is_given_up(pool: ThreadPoolExe
 
 
 async def test_a_caller_that_goes_away_takes_its_waiting_job_along(pool: ThreadPoolExecutor) -> None:
-    """Cancelled before it has begun, a job does not run; a begun one finishes."""
+    """A job cancelled before its start does not run; a started one completes."""
     box, gate, runs, ran = Mailbox(pool, size=5), threading.Event(), threading.Event(), []
 
     def begun() -> None:
@@ -125,7 +131,7 @@ async def test_a_caller_that_goes_away_takes_its_waiting_job_along(pool: ThreadP
 
 
 async def test_a_closed_box_finishes_what_waits_and_takes_no_more(pool: ThreadPoolExecutor) -> None:
-    """close ends after the last waiting job; later ones are AGENT_CLOSING."""
+    """`close` returns after the last waiting job; later jobs get AGENT_CLOSING."""
     box = Mailbox(pool, size=5)
     waiting = [asyncio.create_task(box.run(lambda n=n: n)) for n in range(3)]  # type: ignore[misc]
     await asyncio.sleep(0)
@@ -140,7 +146,7 @@ async def test_a_closed_box_finishes_what_waits_and_takes_no_more(pool: ThreadPo
 
 
 class Post:
-    """What ran in a mailbox whose turn is taken until `open` is called, in groups."""
+    """Records the groups that run in a mailbox that is blocked until `open` is called."""
 
     def __init__(self, pool: ThreadPoolExecutor, size: int = 1000) -> None:
         self.box = Mailbox(pool, size=size)
@@ -149,22 +155,22 @@ class Post:
         self._blocker = asyncio.create_task(self.box.run(self._gate.wait))
 
     def store(self, things: Sequence[object]) -> list[object]:
-        """Store what several bring; an exception is its own outcome."""
+        """Store the items of a group; an exception is the outcome of its item."""
         self.ran.append(list(things))
         return [thing if isinstance(thing, Exception) else f"{thing} stored" for thing in things]
 
     def put(self, thing: object, *, weight: int = 1, timeout_s: float | None = None) -> asyncio.Task[object]:
-        """Bring something to be stored, together with what stands beside it."""
+        """Submit an item that is stored together with its neighbours."""
         return asyncio.create_task(
             self.box.run_together(self.store, thing, weight=weight, timeout_s=timeout_s)
         )
 
     def put_alone(self, thing: object) -> asyncio.Task[None]:
-        """A job of another kind."""
+        """Submit a job of another kind."""
         return asyncio.create_task(self.box.run(lambda: self.ran.append([thing])))
 
     async def open(self) -> None:
-        """Let what waits begin, and wait for the end of it."""
+        """Unblock the mailbox and wait for the waiting jobs."""
         await asyncio.sleep(0)
         self._gate.set()
         await self.box.close()
@@ -172,7 +178,7 @@ class Post:
 
 
 async def test_neighbours_run_as_one_in_their_order(pool: ThreadPoolExecutor) -> None:
-    """Jobs of the same kind that wait side by side are one call, and each caller gets its own outcome."""
+    """Neighbouring jobs of the same kind are one call, and each caller gets its own outcome."""
     post = Post(pool)
     tasks = [post.put(n) for n in range(5)]
     await post.open()
@@ -181,7 +187,7 @@ async def test_neighbours_run_as_one_in_their_order(pool: ThreadPoolExecutor) ->
 
 
 async def test_nobody_waits_for_company(pool: ThreadPoolExecutor) -> None:
-    """A job alone begins at once, by itself."""
+    """A single job starts at once."""
     box, ran = Mailbox(pool, size=5), []
 
     def store(things: Sequence[int]) -> Sequence[int]:
@@ -195,7 +201,7 @@ async def test_nobody_waits_for_company(pool: ThreadPoolExecutor) -> None:
 
 
 async def test_what_stands_between_keeps_its_place(pool: ThreadPoolExecutor) -> None:
-    """Neither another job nor one of another kind is overtaken by what came after it."""
+    """Grouping changes the order of no jobs."""
     post = Post(pool)
 
     def erase(things: Sequence[object]) -> Sequence[object]:
@@ -211,7 +217,7 @@ async def test_what_stands_between_keeps_its_place(pool: ThreadPoolExecutor) -> 
 
 
 async def test_an_outcome_that_is_an_error_is_one_callers_own(pool: ThreadPoolExecutor) -> None:
-    """It reaches who brought it, and its neighbours get what they came for."""
+    """An error as outcome reaches its own caller only."""
     post = Post(pool)
     tasks = [post.put("a"), post.put(Exhausted("no", reason="QUEUE_FULL")), post.put("b")]
     await post.open()
@@ -222,7 +228,7 @@ async def test_an_outcome_that_is_an_error_is_one_callers_own(pool: ThreadPoolEx
 
 @pytest.mark.parametrize("outcomes", [None, []])
 async def test_what_fails_as_one_fails_for_all_of_it(pool: ThreadPoolExecutor, outcomes: object) -> None:
-    """An error raised, or an outcome missing, reaches everyone in it and nobody else; the box goes on."""
+    """An exception or a missing outcome reaches every caller of the group and no other; the mailbox continues."""
     box, gate = Mailbox(pool, size=10), threading.Event()
 
     def broken(things: Sequence[int]) -> list[int]:
@@ -244,7 +250,7 @@ async def test_what_fails_as_one_fails_for_all_of_it(pool: ThreadPoolExecutor, o
 
 
 async def test_who_gives_up_before_it_begins_takes_only_its_own_along(pool: ThreadPoolExecutor) -> None:
-    """A caller that goes away, or whose time is up, is left out; those beside it still run as one."""
+    """A caller that cancels or times out is left out, and its neighbours still run as a group."""
     post = Post(pool)
     first, gone, late, last = post.put(1), post.put(2), post.put(3, timeout_s=0.01), post.put(4)
     await asyncio.sleep(0)
@@ -257,7 +263,7 @@ async def test_who_gives_up_before_it_begins_takes_only_its_own_along(pool: Thre
 
 
 async def test_who_goes_away_once_it_has_begun_harms_nobody(pool: ThreadPoolExecutor) -> None:
-    """What has begun as one is finished as one, for everyone who is still there."""
+    """A group that has started completes for the remaining callers."""
     box, begun, gate = Mailbox(pool, size=5), threading.Event(), threading.Event()
     blocking = threading.Event()
     blocker = asyncio.create_task(box.run(blocking.wait))
@@ -283,14 +289,14 @@ async def test_who_goes_away_once_it_has_begun_harms_nobody(pool: ThreadPoolExec
 
 
 async def test_no_more_run_as_one_than_the_bounds_allow(pool: ThreadPoolExecutor) -> None:
-    """Neither more jobs than the one bound nor more weight than the other; what is heavier runs alone."""
+    """Groups exceed neither the limit of jobs nor that of bytes; a larger item runs alone."""
     post = Post(pool)
-    many = [post.put(n) for n in range(MOST_TOGETHER + 1)]
+    many = [post.put(n) for n in range(MAX_GROUPED_JOBS + 1)]
     await post.open()
-    assert [len(group) for group in post.ran] == [MOST_TOGETHER, 1]
+    assert [len(group) for group in post.ran] == [MAX_GROUPED_JOBS, 1]
     await asyncio.gather(*many)
     post = Post(pool)
-    half, heavy = MOST_WEIGHT_TOGETHER // 2, MOST_WEIGHT_TOGETHER * 3
+    half, heavy = MAX_GROUP_BYTES // 2, MAX_GROUP_BYTES * 3
     tasks = [post.put(i, weight=weight) for i, weight in enumerate((half, half, 1, heavy, 1, half))]
     await post.open()
     assert post.ran == [[0, 1], [2], [3], [4, 5]]
@@ -298,7 +304,7 @@ async def test_no_more_run_as_one_than_the_bounds_allow(pool: ThreadPoolExecutor
 
 
 async def test_each_of_those_that_run_as_one_counts_in_a_full_box(pool: ThreadPoolExecutor) -> None:
-    """The bound on the box is on callers: running as one makes no room for more of them."""
+    """The size of the mailbox counts callers: grouping makes no room for more."""
     post = Post(pool, size=3)
     await has_begun(post.box)
     tasks = [post.put(n) for n in range(3)]
@@ -315,14 +321,14 @@ async def test_each_of_those_that_run_as_one_counts_in_a_full_box(pool: ThreadPo
 
 
 class CountingPool(ThreadPoolExecutor):
-    """A pool of one thread that counts what is handed to it."""
+    """A pool with one thread that counts submissions."""
 
     def __init__(self) -> None:
         super().__init__(1)
         self.trips = 0
 
     def submit(self, *args: Any, **options: Any) -> Future[Any]:
-        """Hand it on, counted."""
+        """Count and submit."""
         self.trips += 1
         return super().submit(*args, **options)
 
@@ -334,7 +340,7 @@ def counting() -> Iterator[CountingPool]:
 
 
 async def blocked(box: Mailbox) -> tuple[threading.Event, asyncio.Task[bool]]:
-    """Take the box's turn until the event is set."""
+    """Block the mailbox until the event is set."""
     gate = threading.Event()
     blocker = asyncio.create_task(box.run(gate.wait))
     await has_begun(box)
@@ -342,7 +348,7 @@ async def blocked(box: Mailbox) -> tuple[threading.Event, asyncio.Task[bool]]:
 
 
 async def test_short_jobs_that_wait_side_by_side_share_a_trip(counting: CountingPool) -> None:
-    """In their order, each in its caller's context and with an outcome of its own; a failure harms no neighbour."""
+    """They keep their order, their callers' contexts and their own outcomes; a failure affects no neighbour."""
     box, who = Mailbox(counting, size=100), ContextVar[int]("who")
     gate, blocker = await blocked(box)
 
@@ -350,20 +356,20 @@ async def test_short_jobs_that_wait_side_by_side_share_a_trip(counting: Counting
         who.set(number)
         return await box.run(lambda: who.get() // (number != 3))
 
-    asked = [asyncio.create_task(ask(number)) for number in range(MOST_IN_A_TRIP + 2)]
+    asked = [asyncio.create_task(ask(number)) for number in range(MAX_JOBS_PER_DISPATCH + 2)]
     await asyncio.sleep(0)
     gate.set()
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert isinstance(outcomes.pop(3), ZeroDivisionError)
-    assert outcomes == [number for number in range(MOST_IN_A_TRIP + 2) if number != 3]
-    # One for the blocker, and more than two only where a thread was so slow that the time was over.
-    assert 3 <= counting.trips < MOST_IN_A_TRIP
+    assert outcomes == [number for number in range(MAX_JOBS_PER_DISPATCH + 2) if number != 3]
+    # One dispatch for the blocker, and more than two only on a thread so slow that the time was over.
+    assert 3 <= counting.trips < MAX_JOBS_PER_DISPATCH
     await blocker
     await box.close()
 
 
 async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: CountingPool) -> None:
-    """Who was taken along is still waiting: its caller may give up, its time may pass, and both never run."""
+    """A dispatched job that has not started still waits: its caller may cancel or time out, and then it never runs."""
     box, begun, ran = Mailbox(counting, size=100), threading.Event(), []
     gate, blocker = await blocked(box)
     long_gate = threading.Event()
@@ -371,7 +377,7 @@ async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: Coun
     def long() -> None:
         begun.set()
         long_gate.wait()
-        time.sleep(TRIP_S * 2)
+        time.sleep(DISPATCH_TIME_S * 2)
 
     longer = asyncio.create_task(box.run(long))
     gone = asyncio.create_task(box.run(lambda: ran.append("gone")))
@@ -393,7 +399,7 @@ async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: Coun
 
 
 async def test_an_outcome_is_told_before_the_trip_is_over(counting: CountingPool) -> None:
-    """Nobody waits for what comes after it in the same trip."""
+    """An outcome does not wait for later jobs of the same dispatch."""
     box, second = Mailbox(counting, size=10), threading.Event()
     gate, blocker = await blocked(box)
     first = asyncio.create_task(box.run(lambda: 1))
@@ -408,7 +414,7 @@ async def test_an_outcome_is_told_before_the_trip_is_over(counting: CountingPool
 
 
 async def test_those_taken_along_keep_their_places_in_a_full_box(counting: CountingPool) -> None:
-    """Being under way makes no room for more, until it is known that there was time for them."""
+    """Dispatched jobs count as waiting until they start."""
     box, begun, gate = Mailbox(counting, size=2), threading.Event(), threading.Event()
 
     def long() -> None:
@@ -429,14 +435,14 @@ async def test_those_taken_along_keep_their_places_in_a_full_box(counting: Count
     await box.close()
 
 
-async def test_a_pulse_wakes_everyone_and_misses_nobody() -> None:
-    """Whoever took the next beat before it came is woken, whoever waits too long goes on."""
-    pulse = Pulse()
-    beat = pulse.next_beat()
-    pulse.beat()
-    await beat.wait(0.01)
-    waiting = [asyncio.create_task(pulse.wait()) for _ in range(3)]
+async def test_a_notifier_wakes_every_waiter() -> None:
+    """A notification taken before it occurs is not missed, and a wait ends at its timeout."""
+    notifier = Notifier()
+    notification = notifier.next_notification()
+    notifier.notify()
+    await notification.wait(0.01)
+    waiting = [asyncio.create_task(notifier.wait()) for _ in range(3)]
     await asyncio.sleep(0)
-    pulse.beat()
+    notifier.notify()
     await asyncio.gather(*waiting)
-    await pulse.wait(0.001)
+    await notifier.wait(0.001)

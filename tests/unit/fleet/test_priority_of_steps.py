@@ -1,4 +1,4 @@
-"""Long work of a request is done in steps that are background work: they rest for others, never for themselves."""
+"""Long work of a request runs in steps that count as background work: they yield to others, never to themselves."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.timeout(60)
 
 
 async def test_forgetting_does_not_wait_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With rests of half a minute, forgetting twenty memories would outlast the patience of this test."""
-    monkeypatch.setattr(priority, "LONGEST_REST_S", 30.0)
+    """If its steps yielded to itself, with pauses of half a minute, forgetting twenty memories would time out."""
+    monkeypatch.setattr(priority, "MAX_YIELD_S", 30.0)
     async with service_in(tmp_path) as service:
         await tell(
             service, "ann", *(f"The walnut number {number} fell into the grass." for number in range(20))
@@ -27,10 +27,10 @@ async def test_forgetting_does_not_wait_for_itself(tmp_path: Path, monkeypatch: 
 
 
 async def test_a_step_rests_while_a_request_runs_elsewhere(tmp_path: Path) -> None:
-    """Whether a step counts as a request is seen by who gives way beside it: nobody has to."""
+    """A step does not count as a running request: background work next to it does not pause."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "The walnut fell.")
         await settle(service, "ann")
-        agent, courteous = opened_agent(service, "ann"), service.fleet.needs.priority
-        assert await agent.run(lambda: courteous.is_anybody_running)
-        assert not await agent.run_step(lambda: courteous.is_anybody_running)
+        agent, courteous = opened_agent(service, "ann"), service.fleet.shared.priority
+        assert await agent.run(lambda: courteous.is_request_running)
+        assert not await agent.run_step(lambda: courteous.is_request_running)

@@ -1,4 +1,4 @@
-"""Texts go when their time is over, for good; their memories live on and are found by their own words."""
+"""Expired texts are removed for good; their memories live on and are found by their own words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = ("boat", "harbour", "茶叶", "late")
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """An agent that was asked something already: its archive is loaded."""
+    """An agent whose archive is loaded."""
     made = Home({})
     recollected(made, "anything")
     yield made
@@ -41,7 +41,7 @@ def recollected(home: Home, query: str, **fields: Any) -> list[Hit]:
 
 
 def swept(home: Home, now_ms: int = 10) -> int:
-    """Steps until nothing is due any more."""
+    """Sweep until nothing is due; return the number of steps."""
     steps = 1
     while home.workspace.sweep(now_ms, lambda: True):
         steps += 1
@@ -49,15 +49,15 @@ def swept(home: Home, now_ms: int = 10) -> int:
 
 
 def seen(archive: Archive) -> dict[str, Any]:
-    """What a shelf holds, as plain values."""
-    columns: dict[str, Any] = {name: archive.shelf.column(name).tolist() for name in _COLUMNS}
+    """Return the contents of a passage index as plain values."""
+    columns: dict[str, Any] = {name: archive.index.column(name).tolist() for name in _COLUMNS}
     for word in WORDS:
-        columns[word] = [part.tolist() for part in archive.shelf.postings(term_of(word))]
+        columns[word] = [part.tolist() for part in archive.index.postings(term_of(word))]
     return columns
 
 
 def follows(home: Home) -> bool:
-    """Whether the archive in memory is what one made anew from the store would be."""
+    """Whether the archive in memory equals one loaded from the store."""
     archive = home.workspace.open_archive.loaded
     assert archive is not None, "it was not given up"
     return seen(archive) == seen(home.store.read(Archive.load))
@@ -77,7 +77,7 @@ def chunk_count(home: Home) -> int:
 
 
 def test_with_none_texts_go_with_the_digest(home: Home) -> None:
-    """As soon as a batch is digested nothing on disk or in memory holds its texts; who and when stay."""
+    """Once a batch is digested, no text is left on disk or in memory; speaker and time stay."""
     home.workspace.change_parameters({"retention": "none"})
     home.accept([BOAT], speakers=["Ann"])
     task = home.task()
@@ -93,7 +93,9 @@ def test_with_none_texts_go_with_the_digest(home: Home) -> None:
 
 
 def test_memories_are_found_by_their_own_words(home: Home) -> None:
-    """What a living memory says finds it, told as it is now with its source and no quote; a forgotten one is gone."""
+    """A living memory is found by its current content, with its source and an empty quote; a forgotten one is not
+    found.
+    """
     home.workspace.change_parameters({"retention": "none"})
     home.remember([(BOAT, []), (TEA, [])], {})
     assert texts(home) == [None]
@@ -116,7 +118,7 @@ def test_memories_are_found_by_their_own_words(home: Home) -> None:
 
 
 def test_stretches_of_a_long_message_keep_their_own_memories(home: Home) -> None:
-    """Each stretch is told by the memories made of it, at its place in bytes, in any script."""
+    """Each part of a long message is found by its own memories, at its byte position, in any script."""
     home.workspace.change_parameters({"retention": "none"})
     first, second = (TEA * 50)[:800] + "。", BOAT * 20
     home.remember([(first, []), (second, [])], {})
@@ -129,7 +131,7 @@ def test_stretches_of_a_long_message_keep_their_own_memories(home: Home) -> None
 
 
 def test_days_are_counted_from_the_acceptance(home: Home) -> None:
-    """A text stays until it is N days old, and a batch that waits keeps its texts however old they are."""
+    """A text stays until it is N days old, and a waiting batch keeps its texts whatever their age."""
     home.workspace.change_parameters({"retention": "days:2"})
     home.remember([(BOAT, [])], {})
     waiting = home.accept([TEA])
@@ -147,7 +149,7 @@ def test_days_are_counted_from_the_acceptance(home: Home) -> None:
 
 
 def test_lowering_applies_to_what_is_there_and_raising_brings_nothing_back(home: Home) -> None:
-    """A shorter retention takes old texts away; a longer one keeps what comes, and restores nothing."""
+    """A shorter retention removes existing texts; a longer one applies to new texts and restores nothing."""
     home.remember([(BOAT, [])], {})
     assert not home.workspace.sweep(10, lambda: True)
     home.workspace.change_parameters({"retention": "none"})
@@ -160,7 +162,7 @@ def test_lowering_applies_to_what_is_there_and_raising_brings_nothing_back(home:
 
 
 def test_a_text_said_twice_goes_with_the_last_who_refers_to_it(home: Home) -> None:
-    """A message that waits keeps the text that another has lost."""
+    """A waiting message keeps a text that another message has lost."""
     home.accept([BOAT])
     home.digest(home.task(), [], {})
     home.accept([BOAT])
@@ -173,11 +175,11 @@ def test_a_text_said_twice_goes_with_the_last_who_refers_to_it(home: Home) -> No
 
 
 def test_steps_are_small_and_go_on_after_a_close(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much is due, a step does little of it; what a close or a kill leaves is done at the next opening."""
+    """A step is small however much is due, and work left by a close or a kill resumes at the next opening."""
     for number in range(12):
         home.remember([(f"{BOAT} Number {number}.", [])], {})
-    monkeypatch.setattr(retention, "MOST_LOOKED_AT", 5)
-    monkeypatch.setattr(retention, "MOST_WITHDRAWN", 2)
+    monkeypatch.setattr(retention, "MAX_READ_PER_STEP", 5)
+    monkeypatch.setattr(retention, "MAX_TEXTS_PER_STEP", 2)
     home.workspace.change_parameters({"retention": "none"})
     gone = [0]
     while home.workspace.sweep(10, lambda: False) and gone[-1] < 6:
@@ -194,7 +196,7 @@ def test_steps_are_small_and_go_on_after_a_close(home: Home, monkeypatch: pytest
 
 
 def test_a_commit_that_fails_withdraws_nothing(home: Home) -> None:
-    """Where the disk refuses, text and index stay as they were, and the next sweep does it."""
+    """When the commit fails, text and index are unchanged, and the next sweep removes them."""
     home.remember([(BOAT, [])], {})
     home.workspace.change_parameters({"retention": "none"})
     home.store.is_full = True
@@ -209,7 +211,7 @@ def test_a_commit_that_fails_withdraws_nothing(home: Home) -> None:
 
 
 def test_compression_works_from_the_present_content(home: Home) -> None:
-    """Where the first content is gone, what the memory says now is shortened; it goes on to be forgotten."""
+    """Without the first content, the current content is shortened until it is forgotten."""
     home.workspace.change_parameters(
         {"retention": "none", "decay_rate": 0.5, "focus_limit": 1, "link_initial_strength": 0.9}
     )
@@ -231,7 +233,7 @@ def test_compression_works_from_the_present_content(home: Home) -> None:
 
 
 def test_passages_that_are_missing_are_made_anew(home: Home) -> None:
-    """Passages of memories that were lost are found, mended by dropping them, and made anew when they are needed."""
+    """The checker finds missing passages, repair drops them, and they are rebuilt on demand."""
     home.workspace.change_parameters({"retention": "none"})
     home.remember([(BOAT, [])], {})
     key = layout.u64(1)

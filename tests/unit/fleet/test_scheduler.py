@@ -1,4 +1,4 @@
-"""The scheduler's mechanism: turns begin, end, fail and are cut off without anyone else losing theirs."""
+"""The scheduler's mechanism: turns begin, end, fail and are cancelled without affecting others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ebbtide.fleet.runtime.scheduler import Scheduler
 
 
 class Slices:
-    """Slices that a test looks at: who ran, who runs, and when they may end."""
+    """Slices under the control of a test."""
 
     def __init__(self) -> None:
         self.ran: list[Hashable] = []
@@ -44,15 +44,15 @@ async def settled() -> None:
 
 
 async def test_a_turn_cut_off_before_it_began_is_given_to_the_next(slices: Slices) -> None:
-    """An agent closed between its turn being given and taken does not hold the ring for ever."""
+    """An agent that is closed between the start of its turn and its first step does not block the ring."""
     scheduler = Scheduler(slices.run, concurrency=1)
     scheduler.start()
     await settled()
-    scheduler.ask("a")
-    await asyncio.sleep(0)  # the turn is given, its task has not run yet
-    await scheduler.withdraw("a")
+    scheduler.enqueue("a")
+    await asyncio.sleep(0)  # the turn has started, its task has not run yet
+    await scheduler.remove("a")
     slices.gate.set()
-    scheduler.ask("b")
+    scheduler.enqueue("b")
     await settled()
     assert slices.ran[-1] == "b"
     assert scheduler.ring.running == ()
@@ -60,13 +60,13 @@ async def test_a_turn_cut_off_before_it_began_is_given_to_the_next(slices: Slice
 
 
 async def test_a_slice_that_fails_costs_nobody_else_a_turn(slices: Slices) -> None:
-    """A fault in one slice is counted, and the next agent has its turn."""
+    """A failing slice is counted, and the next agent gets its turn."""
     slices.fail.add("a")
     slices.gate.set()
     scheduler = Scheduler(slices.run, concurrency=1)
     scheduler.start()
     for key in "ab":
-        scheduler.ask(key)
+        scheduler.enqueue(key)
     await settled()
     assert slices.ran == ["a", "b"]
     assert (scheduler.tally.slices, scheduler.tally.failed_slices) == (2, 1)
@@ -75,11 +75,11 @@ async def test_a_slice_that_fails_costs_nobody_else_a_turn(slices: Slices) -> No
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_no_more_slices_at_a_time_than_allowed(slices: Slices, concurrency: int) -> None:
-    """compression_concurrency bounds the slices that run at once."""
+    """`compression_concurrency` bounds the slices that run at a time."""
     scheduler = Scheduler(slices.run, concurrency=concurrency)
     scheduler.start()
     for key in range(6):
-        scheduler.ask(key)
+        scheduler.enqueue(key)
     await settled()
     assert slices.running == concurrency
     slices.gate.set()
@@ -90,13 +90,13 @@ async def test_no_more_slices_at_a_time_than_allowed(slices: Slices, concurrency
 
 
 async def test_withdrawing_and_stopping_end_what_runs(slices: Slices) -> None:
-    """After withdraw and after stop no slice of that agent, or of any, runs; both may be called again."""
+    """After `remove` and after `stop` no slice of the agent, or of any agent, runs; both are idempotent."""
     scheduler = Scheduler(slices.run, concurrency=2)
     scheduler.start()
     for key in "abc":
-        scheduler.ask(key)
+        scheduler.enqueue(key)
     await settled()
-    await scheduler.withdraw("a")
+    await scheduler.remove("a")
     await settled()
     assert scheduler.ring.running == ("b", "c") or set(scheduler.ring.running) == {"b", "c"}
     await scheduler.stop()

@@ -1,4 +1,4 @@
-"""What lacks vectors, and how vectors are kept: on a real store, with models that are only names."""
+"""Messages without vectors and the storage of vectors, on a real store with models that are only names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.archive.unembedded import (
-    MESSAGES_SEEN,
-    TEXTS_AT_ONCE,
+    MAX_MESSAGES_PER_ROUND,
+    TEXTS_PER_ROUND,
     Unembedded,
     Vector,
     keep_vectors,
@@ -31,7 +31,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LmdbStore]:
-    """An empty store, checked in the end."""
+    """An empty store, checked at the end."""
     path = tmp_path / "store"
     path.mkdir()
     opened = LmdbStore.create(path, Identity("ann", 0, 1, 1), map_bytes=MIB, max_map_bytes=256 * MIB)
@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[LmdbStore]:
 
 
 def said(store: LmdbStore, *texts: str) -> None:
-    """A batch of messages by Ann is accepted."""
+    """Accept a batch of messages by Ann."""
 
     def write(txn: object) -> None:
         first, number = txn.meta.next_message_number, txn.meta.next_batch_number  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def said(store: LmdbStore, *texts: str) -> None:
 
 
 def vector(place: int) -> Vector:
-    """A vector of length 1 along one of four axes."""
+    """Return a unit vector along one of four axes."""
     found = np.zeros(4, dtype=np.float32)
     found[place % 4] = 1
     return found
@@ -83,16 +83,16 @@ def left(store: LmdbStore, model: str, dimension: int = 0) -> int:
 
 
 def vectors_held(store: LmdbStore) -> dict[int, list[float]]:
-    """By passage, what an archive loaded now holds."""
+    """Return the vectors of an archive loaded now, by passage."""
     archive = store.read(Archive.load)
     if archive.vectors is None:
         return {}
-    found = {place: archive.vectors.of(place) for place in range(len(archive.shelf))}
+    found = {place: archive.vectors.of(place) for place in range(len(archive.index))}
     return {place: one.tolist() for place, one in found.items() if one is not None}
 
 
 def test_everything_is_asked_for_once(store: LmdbStore) -> None:
-    """What was said comes with its speaker, a long message by its passages; afterwards nothing is left."""
+    """Texts come with their speaker, long messages by passage; afterwards nothing is left to embed."""
     said(store, "Short.", "A sentence that is long. " * (LONGEST // 20))
     work = work_of(store, A)
     assert numbers(work) == [1, 2] and work.lacking[0].texts == ("Ann: Short.",)
@@ -105,7 +105,7 @@ def test_everything_is_asked_for_once(store: LmdbStore) -> None:
 
 
 def test_a_text_without_a_vector_is_done_too(store: LmdbStore) -> None:
-    """What a model has nothing to say about is not asked for again, and has no vector."""
+    """A text that the model rejects is not retried and has no vector."""
     said(store, "one", "你好")
     keep(store, work_of(store, A), [vector(2), None])
     assert left(store, A) == 0
@@ -113,16 +113,16 @@ def test_a_text_without_a_vector_is_done_too(store: LmdbStore) -> None:
 
 
 def test_rounds_are_bounded(store: LmdbStore) -> None:
-    """A round asks for a bounded number of texts, and the next one goes on behind it."""
-    said(store, *(f"message {place}" for place in range(TEXTS_AT_ONCE + 10)))
+    """A round has a bounded number of texts, and the next one continues after it."""
+    said(store, *(f"message {place}" for place in range(TEXTS_PER_ROUND + 10)))
     first = work_of(store, A)
-    assert len(first.lacking) == TEXTS_AT_ONCE
+    assert len(first.lacking) == TEXTS_PER_ROUND
     keep(store, first)
-    assert numbers(work_of(store, A)) == list(range(TEXTS_AT_ONCE + 1, TEXTS_AT_ONCE + 11))
+    assert numbers(work_of(store, A)) == list(range(TEXTS_PER_ROUND + 1, TEXTS_PER_ROUND + 11))
 
 
 def test_another_model_begins_anew(store: LmdbStore) -> None:
-    """Another model is asked for everything; its vectors never stand beside those of the one before."""
+    """Another model gets everything; its vectors are never mixed with those of the previous one."""
     said(store, "one", "two")
     keep(store, work_of(store, A), [vector(0), vector(1)])
     again = work_of(store, B)
@@ -135,7 +135,7 @@ def test_another_model_begins_anew(store: LmdbStore) -> None:
 
 
 def test_another_size_begins_anew(store: LmdbStore) -> None:
-    """Vectors of another size under the same name are another model's; what came in the old size is dropped."""
+    """A new dimension of the same model counts as another model; late results of the old dimension are dropped."""
     said(store, "one", "two")
     keep(store, work_of(store, A), [vector(0), None])
     assert left(store, A) == left(store, A, 4) == 0 and left(store, A, 3) == 2
@@ -149,7 +149,7 @@ def test_another_size_begins_anew(store: LmdbStore) -> None:
 
 
 def test_vectors_of_two_sizes_are_not_kept_together(store: LmdbStore) -> None:
-    """Where nobody knew a size beforehand, all vectors of a round must have the same one."""
+    """If the dimension was unknown, all vectors of a round must have the same one."""
     said(store, "one", "two")
     axis = np.array([0, 1, 0], dtype=np.float32)
     assert keep(store, work_of(store, A), [vector(0), axis]) == set()
@@ -157,7 +157,7 @@ def test_vectors_of_two_sizes_are_not_kept_together(store: LmdbStore) -> None:
 
 
 def test_a_store_that_does_not_tell_a_size_has_that_of_its_vectors(store: LmdbStore) -> None:
-    """What an older version wrote is embedded anew when the size has changed, and not before; questions go on."""
+    """Vectors stored without a dimension are recomputed only if the dimension changes; recall works meanwhile."""
     said(store, "one", "two", "three")
     keep(store, work_of(store, A), [None, vector(0), vector(1)])
     state = store.read(lambda txn: txn.meta.embedding)
@@ -175,7 +175,7 @@ def test_a_store_that_does_not_tell_a_size_has_that_of_its_vectors(store: LmdbSt
 
 
 def test_vectors_that_come_after_the_model_changed_are_dropped(store: LmdbStore) -> None:
-    """An answer of the old model is not written under the new one."""
+    """A result of the old model is not stored under the new one."""
     said(store, "one")
     late = work_of(store, A)
     keep(store, late)
@@ -188,7 +188,7 @@ def test_vectors_that_come_after_the_model_changed_are_dropped(store: LmdbStore)
 
 
 def test_a_text_withdrawn_meanwhile_gets_no_vector(store: LmdbStore) -> None:
-    """What was replaced while the model was asked is asked for again; its neighbours keep theirs."""
+    """A text that was replaced while the model ran is embedded again; its neighbours keep their vectors."""
     said(store, "one", "secret", "three")
     work = work_of(store, A)
 
@@ -208,7 +208,7 @@ def test_a_text_withdrawn_meanwhile_gets_no_vector(store: LmdbStore) -> None:
 
 
 def test_a_mark_set_back_is_not_moved_on_by_an_answer_under_way(store: LmdbStore) -> None:
-    """Who sets the mark back while a model is asked about later messages has the earlier ones asked for."""
+    """If the mark is set back while later messages are embedded, earlier ones are embedded next."""
     said(store, "one", "two")
     keep(store, work_of(store, A))
     said(store, "three")
@@ -225,8 +225,8 @@ def test_a_mark_set_back_is_not_moved_on_by_an_answer_under_way(store: LmdbStore
 
 
 def test_what_has_vectors_already_is_passed_over(store: LmdbStore) -> None:
-    """Behind a mark that was set back only what lacks vectors is asked for, a bounded look at a time."""
-    count = MESSAGES_SEEN + 5
+    """After the mark is set back, only messages without vectors are embedded, in bounded rounds."""
+    count = MAX_MESSAGES_PER_ROUND + 5
     said(store, *(f"message {place}" for place in range(count)))
     while (work := store.read(lambda txn: next_unembedded(txn, A, 0))) is not None:
         keep(store, work)
@@ -238,7 +238,7 @@ def test_what_has_vectors_already_is_passed_over(store: LmdbStore) -> None:
 
 
 def test_an_archive_that_follows_is_one_that_is_loaded(store: LmdbStore) -> None:
-    """The vectors of an archive that was told of each commit are those of one loaded afterwards."""
+    """An archive that was updated after each commit equals one loaded afterwards."""
     said(store, "one", "two", "three")
     archive = store.read(Archive.load)
     for model in (A, B):

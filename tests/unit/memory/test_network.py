@@ -1,4 +1,4 @@
-"""Importance, decay, focus: the rules of the memory model by hand-computed examples."""
+"""Importance, decay, focus: the rules of the memory model in examples computed by hand."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.memory import network as memory_network
-from ebbtide.memory.association import fold_relation, reach, recall
-from ebbtide.memory.compression import Verdict, is_due, judge
+from ebbtide.memory.association import fold_relation, recall
+from ebbtide.memory.compression import nodes_to_visit, visit
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
-from ebbtide.memory.speaker import speaker_labels
 from ebbtide.memory.strength import target_length
-from ebbtide.memory.wording import one_line, word_answer, word_dangling, word_memory
+from ebbtide.memory.wording import one_line, speaker_labels, word_answer, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Cue, Link, Node, ScanState
+from ebbtide.records import Cue, Link, Node, PassState
+from tests.support.networks import reach
 
 
 def network(
     *links: tuple[int, int, str, float], focus: tuple[int, ...] = (), lengths: int = 100, **parameters: object
 ) -> Network:
-    """A network whose nodes are those the links name, all living."""
+    """Return a network of the nodes that these links name, all living."""
     made = Network(AgentParameters(**parameters))  # type: ignore[arg-type]
     ids = sorted({n for source, target, _, _ in links for n in (source, target)} | set(focus))
     made.apply(
@@ -40,14 +40,33 @@ def network(
 
 
 def says(made: Network, texts: dict[int, tuple[str, tuple[str, ...]]]) -> Callable[[int], str]:
-    """Let nodes say this (content, keywords); what looks a content up."""
+    """Set (content, keywords) of nodes; return a function that looks contents up."""
     nodes = [Node(n, content, "p", own, 1, len(content)) for n, (content, own) in texts.items()]
     made.apply(Change(nodes=nodes))
     return lambda node_id: texts[node_id][0]
 
 
+def visited(made: Network, node_id: int) -> str:
+    """Return what a visit of a pass does to one node."""
+    draft = Draft(made)
+    _, shortening = visit(draft, [node_id], PassState(1, "scan", made.next_node_id))
+    if shortening is not None:
+        return "shorten"
+    if node_id in draft.change.forgotten:
+        return "forget"
+    return "keep" if node_id in draft.change.scanned else "skip"
+
+
+def is_due(scan_count: int, last_pass: int, pass_number: int, factor: float) -> bool:
+    """Whether a pass visits a node with this scan count and last pass."""
+    made = network((1, 2, "", 1.0), long_term_factor=factor)
+    slot = made.slot_of(2)
+    made.slots["scan_count"][slot], made.slots["last_pass"][slot] = scan_count, last_pass
+    return 2 in nodes_to_visit(made, PassState(pass_number, "scan", made.next_node_id))
+
+
 def test_importance_is_what_points_at_a_memory() -> None:
-    """Incoming links support a node; what it points at itself does not help it."""
+    """Incoming links support a node; its outgoing links do not."""
     made = network((1, 2, "", 0.5), (3, 2, "", 0.25), (2, 1, "", 0.125))
     assert Draft(made).importance(2) == 0.75
     assert Draft(made).importance(1) == 0.125
@@ -55,20 +74,20 @@ def test_importance_is_what_points_at_a_memory() -> None:
 
 
 def test_a_focus_holds_what_it_points_at() -> None:
-    """While its source is in focus a link counts 1.0, whatever was written."""
+    """While its source is in focus, a link counts 1.0 whatever its strength."""
     made = network((1, 2, "", 0.03), focus=(1,))
     assert Draft(made).importance(2) == 1.0
 
 
 def test_a_broken_link_supports_nothing() -> None:
-    """Below link_break_threshold a link plays no part."""
+    """A link below link_break_threshold does not count."""
     made = network((1, 2, "", 0.009))
     assert Draft(made).importance(2) == 0
     assert list(made.links_from(1)) == []
 
 
 def test_links_decay_with_the_scans_of_their_source() -> None:
-    """Each scan of the source multiplies by decay_rate; scans of the target do nothing."""
+    """Each scan of the source multiplies the link by decay_rate; scans of the target do nothing."""
     made = network((1, 2, "", 0.5), (2, 1, "", 0.5), decay_rate=0.5)
     made.apply(Change(scanned=np.array([1]), scanned_in=1))
     made.apply(Change(scanned=np.array([1]), scanned_in=2))
@@ -77,7 +96,7 @@ def test_links_decay_with_the_scans_of_their_source() -> None:
 
 
 def test_leaving_focus_writes_the_links_as_one() -> None:
-    """At that moment they are 1.0, and decay from the next scan on."""
+    """When a node leaves focus, its links are written as 1.0 and decay from the next scan on."""
     made = network((1, 2, "", 0.5), focus=(1,), decay_rate=0.5)
     draft = Draft(made)
     draft.set_focus(())
@@ -89,7 +108,7 @@ def test_leaving_focus_writes_the_links_as_one() -> None:
 
 
 def test_forgetting_a_supporter_takes_its_support_along() -> None:
-    """The links of a forgotten node go; links that pointed at it dangle."""
+    """A forgotten node loses its outgoing links; links that point at it dangle."""
     made = network((1, 2, "朋友", 0.5), (2, 1, "", 0.5))
     made.apply(Change(forgotten=[1]))
     assert Draft(made).importance(2) == 0
@@ -100,8 +119,10 @@ def test_forgetting_a_supporter_takes_its_support_along() -> None:
 def test_slots_of_forgotten_nodes_are_dropped_but_not_sought_at_every_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What nothing points at goes once it is much; what links dangle at stays, and is not gone through again."""
-    monkeypatch.setattr(memory_network, "LEAST_DEAD", 4)
+    """Many unreferenced slots are dropped at once; slots with dangling links
+    stay and are not examined at every change.
+    """
+    monkeypatch.setattr(memory_network, "MIN_DEAD", 4)
     drops = 0
     plain = Network._drop_dead
 
@@ -123,7 +144,7 @@ def test_slots_of_forgotten_nodes_are_dropped_but_not_sought_at_every_change(
 
 
 def test_a_draft_sees_what_it_is_about_to_change() -> None:
-    """Within a pass, sources visited earlier count decayed and forgotten ones nothing."""
+    """Within a pass, links of sources visited earlier count decayed, and those of forgotten ones do not count."""
     made = network((1, 3, "", 0.5), (2, 3, "", 0.25), decay_rate=0.5)
     draft = Draft(made)
     draft.scan([1], 1)
@@ -138,50 +159,50 @@ def test_a_draft_sees_what_it_is_about_to_change() -> None:
     [(60, 1.0, 60), (60, 2.5, 60), (60, 0.5, 30), (60, 0.25, 15), (10, 0.7, 7), (3, 1 / 3, 1), (60, 0.0, 0)],
 )
 def test_target_length(length: int, importance: float, target: int) -> None:
-    """The share of the original length that an importance keeps; float dust does not cost a character."""
+    """The target is the share of the original length; rounding errors do not cost a character."""
     assert target_length(length, importance) == target
 
 
 @pytest.mark.parametrize(
     ("strength", "verdict"),
     [
-        (1.0, Verdict.KEEP),
-        (0.8, Verdict.KEEP),
-        (0.75, Verdict.SHORTEN),
-        (0.05, Verdict.SHORTEN),
-        (0.049, Verdict.FORGET),
-        (0.001, Verdict.FORGET),
+        (1.0, "keep"),
+        (0.8, "keep"),
+        (0.75, "shorten"),
+        (0.05, "shorten"),
+        (0.049, "forget"),
+        (0.001, "forget"),
     ],
 )
-def test_what_a_visit_decides(strength: float, verdict: Verdict) -> None:
-    """At 100 characters: whole at 1, shortened from a quarter off, forgotten below five characters."""
+def test_what_a_visit_decides(strength: float, verdict: str) -> None:
+    """At 100 characters: whole at 1, shortened if it loses a quarter, forgotten below five characters."""
     made = network((1, 2, "", strength))
-    assert judge(Draft(made), 2)[0] is verdict
+    assert visited(made, 2) == verdict
 
 
 def test_a_short_memory_with_full_support_lives() -> None:
-    """The threshold counts only where something would shrink."""
+    """The threshold applies only if the content would shrink."""
     made = network((1, 2, "", 1.0), lengths=2)
-    assert judge(Draft(made), 2)[0] is Verdict.KEEP
+    assert visited(made, 2) == "keep"
 
 
 def test_what_is_in_focus_is_never_visited() -> None:
-    """No scan, no decay, however little points at it."""
+    """A node in focus is neither scanned nor decayed, even without support."""
     made = network((1, 2, "", 0.001), focus=(2,))
-    assert judge(Draft(made), 2)[0] is Verdict.SKIP
+    assert visited(made, 2) == "skip"
 
 
 def test_often_scanned_is_rarely_scanned() -> None:
     """After its k-th scan a node is due 1 + floor(k x factor) passes later."""
-    assert is_due(ScanState(0, 0), 1, 0.5)
-    assert is_due(ScanState(1, 1), 2, 0.5)
-    assert not is_due(ScanState(2, 2), 3, 0.5)
-    assert is_due(ScanState(2, 2), 4, 0.5)
-    assert is_due(ScanState(1000, 7), 8, 0)
+    assert is_due(0, 0, 1, 0.5)
+    assert is_due(1, 1, 2, 0.5)
+    assert not is_due(2, 2, 3, 0.5)
+    assert is_due(2, 2, 4, 0.5)
+    assert is_due(1000, 7, 8, 0)
 
 
 def test_a_longer_stronger_path_does_not_hide_what_a_shorter_one_reaches() -> None:
-    """Node 3 is near by a weak link; the strong detour to 2 takes a hop more and cannot reach it."""
+    """Node 3 is near by a weak link; the strong detour to 2 takes one more hop and cannot reach it."""
     made = network(
         (1, 2, "", 0.1), (1, 4, "", 0.9), (4, 2, "", 0.9), (2, 3, "", 0.5), focus=(1,), link_break_threshold=0
     )
@@ -195,13 +216,13 @@ def test_a_longer_stronger_path_does_not_hide_what_a_shorter_one_reaches() -> No
 
 
 def test_equal_paths_go_by_the_newest_focus_then_the_newest_node() -> None:
-    """Ties: the focus nearest to the present first, then the higher id."""
+    """Ties are broken by the newest focus, then by the higher id."""
     made = network((7, 1, "", 1.0), (8, 2, "", 1.0), (8, 3, "", 1.0), focus=(8, 7))
     assert [r.node_id for r in reach(made, (), 1)] == [8, 3, 2, 7, 1]
 
 
 def test_cycles_are_harmless_and_depth_zero_is_the_focus() -> None:
-    """Each node once, of equals the newer id first; the focus alone at depth 0; nothing without a focus."""
+    """Each node occurs once, newer ids first; depth 0 is the focus; without a focus there is nothing."""
     made = network((1, 2, "", 1.0), (2, 1, "", 1.0), focus=(1,))
     assert [r.node_id for r in reach(made, (), 8)] == [2, 1]
     assert [r.node_id for r in reach(made, (), 0)] == [1]
@@ -209,7 +230,7 @@ def test_cycles_are_harmless_and_depth_zero_is_the_focus() -> None:
 
 
 def test_a_relation_filter_follows_names_in_both_languages() -> None:
-    """下文 and next are one; the focus itself is then no result."""
+    """下文 and next are the same; the focus itself is then no result."""
     made = network((1, 2, "下文", 1.0), (1, 3, "朋友", 1.0), focus=(1,))
     content_of = says(made, {1: ("one", ()), 2: ("two", ()), 3: ("three", ())})
     answer = recall(made, Cue(relations=("NEXT",)), content_of, "auto")
@@ -218,7 +239,7 @@ def test_a_relation_filter_follows_names_in_both_languages() -> None:
 
 
 def test_never_knew_and_once_knew_differ() -> None:
-    """What a matching memory is linked to but forgot is told; without a match, what others forgot."""
+    """Sentences concern what matching memories were linked to or, without a match, what the others were."""
     made = network((1, 2, "生日", 1.0), (1, 3, "", 1.0), (3, 4, "", 1.0), focus=(3, 1))
     made.apply(Change(forgotten=[2, 4]))
     content_of = says(made, {1: ("小明的生日会", ("小明",)), 3: ("The beach", ("beach",))})
@@ -233,7 +254,7 @@ def test_never_knew_and_once_knew_differ() -> None:
 
 
 def test_the_text_form_is_fixed_byte_for_byte() -> None:
-    """Marks, separator, white space and both languages as specified; nothing is the empty string."""
+    """Marks, separator, white space and both languages are as specified; nothing is the empty string."""
     assert word_answer([], [], "auto") == ""
     assert word_answer(["a\n---\nb", "中文"], ["x"], "auto") == "[Memory] a --- b\n---\n[记忆] 中文\n---\nx"
     assert word_memory("中文", "en") == "[Memory] 中文"
@@ -259,5 +280,5 @@ def test_the_text_form_is_fixed_byte_for_byte() -> None:
     ],
 )
 def test_speaker_labels(setting: str, spoken: list[tuple[str, str, str]], labels: list[str]) -> None:
-    """The speaker when given, the role when a batch mixes roles, in the language of what was said."""
+    """The speaker if given, the role if a batch mixes roles, in the language of the text."""
     assert speaker_labels(spoken, setting, "auto") == labels

@@ -1,4 +1,4 @@
-"""Personalised PageRank: what a walker over links meets, held against the matrix it is defined by."""
+"""Personalised PageRank, compared with the matrix that defines it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ebbtide.changes import Change
 from ebbtide.memory import pagerank
 from ebbtide.memory.network import Network
-from ebbtide.memory.pagerank import BACK, LEAST_A_LINK, MOST_ROUNDS, closeness
+from ebbtide.memory.pagerank import MAX_ROUNDS, MIN_MASS_PER_LINK, RESTART, closeness
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Link, Node
 
@@ -20,7 +20,7 @@ Ends = tuple[int, int, float]
 
 
 def network(*links: Ends, count: int = 6) -> Network:
-    """Nodes 1 to `count` with these links."""
+    """Return nodes 1 to `count` with these links."""
     made = Network(AgentParameters(decay_rate=0.9))
     made.apply(
         Change(
@@ -40,18 +40,18 @@ def told(made: Network, start: Sequence[int], shares: Sequence[float] | None = N
 
 
 def by_matrix(links: Sequence[Ends], count: int, start: Sequence[int]) -> np.ndarray:
-    """How often the walker comes to each node from another one: the series of his steps, until nothing is left."""
+    """Return how often the walk arrives at each node from another one, summed until nothing is left."""
     steps = np.zeros((count, count))
     for source, target, strength in links:
         steps[source - 1, target - 1] = strength
     outgoing = steps.sum(axis=1, keepdims=True)
     steps = np.divide(steps, outgoing, out=np.zeros_like(steps), where=outgoing > 0)
-    ends = np.where(outgoing[:, 0] > 0, BACK, 1.0)
+    ends = np.where(outgoing[:, 0] > 0, RESTART, 1.0)
     at = np.zeros(count)
     np.add.at(at, np.array(start) - 1, 1 / len(start))
-    met = ends * at - BACK * at
+    met = ends * at - RESTART * at
     for _ in range(500):
-        at = (1 - BACK) * at @ steps
+        at = (1 - RESTART) * at @ steps
         met += ends * at
     return met
 
@@ -66,17 +66,17 @@ def by_matrix(links: Sequence[Ends], count: int, start: Sequence[int]) -> np.nda
     start=st.lists(st.integers(1, 6), min_size=1, max_size=3),
 )
 def test_what_is_pushed_is_what_the_matrix_says(links: list[Ends], start: list[int]) -> None:
-    """On any network, with rounds enough, closeness is the stationary walk less where it was begun."""
+    """With enough rounds, closeness on any network is the stationary walk minus the start."""
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(pagerank, "LEAST_A_LINK", 1e-12)
-        changed.setattr(pagerank, "MOST_ROUNDS", 400)
+        changed.setattr(pagerank, "MIN_MASS_PER_LINK", 1e-12)
+        changed.setattr(pagerank, "MAX_ROUNDS", 400)
         found = told(network(*links), start)
     expected = by_matrix(links, 6, start)
     assert [found.get(n, 0.0) for n in range(1, 7)] == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 def test_many_ways_are_closer_than_one() -> None:
-    """4 is reached over 2 and over 3, 5 over 2 alone: 4 is closer, though no path to it is stronger."""
+    """Node 4 is reached over 2 and over 3, node 5 over 2 alone: 4 is closer, though no path to it is stronger."""
     both_ways = [(1, 2, 1.0), (1, 3, 1.0), (2, 4, 0.5), (3, 4, 1.0), (2, 5, 0.5)]
     found = told(network(*both_ways), [1])
     assert found[4] > 2 * found[5] > 0
@@ -84,13 +84,13 @@ def test_many_ways_are_closer_than_one() -> None:
 
 
 def test_strength_decides_where_the_walker_goes() -> None:
-    """Of two links the stronger one is followed as much more often as it is stronger."""
+    """Of two links, the stronger one is followed in proportion to its strength."""
     found = told(network((1, 2, 0.75), (1, 3, 0.25)), [1])
     assert found[2] == pytest.approx(3 * found[3])
 
 
 def test_what_is_forgotten_or_broken_leads_nowhere() -> None:
-    """Links to forgotten nodes and links too weak to count are not followed; a forgotten node is no start."""
+    """Links to forgotten nodes and broken links are not followed; a forgotten node is no start."""
     made = network((1, 2, 1.0), (1, 3, 1.0), (3, 4, 0.001))
     made.apply(Change(forgotten=[2]))
     assert set(told(made, [1, 2])) == {3}
@@ -100,7 +100,7 @@ def test_what_is_forgotten_or_broken_leads_nowhere() -> None:
 
 
 def test_shares_say_where_he_starts_how_often() -> None:
-    """A start with three times the share counts three times as much; shares need not add up to anything."""
+    """A start with three times the share counts three times as much; shares need not sum to 1."""
     made = network((1, 3, 1.0), (2, 4, 1.0))
     found = told(made, [1, 2], [30.0, 10.0])
     assert found[3] == pytest.approx(3 * found[4])
@@ -108,7 +108,7 @@ def test_shares_say_where_he_starts_how_often() -> None:
 
 
 def test_a_round_follows_a_bounded_number_of_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among 3000 nodes with 30 links each a walk follows no more than its bound, however many there are."""
+    """A walk over 3000 nodes with 30 links each follows no more links than its bound."""
     count, dice = 3000, np.random.default_rng(3)
     made = network(
         *[
@@ -131,6 +131,6 @@ def test_a_round_follows_a_bounded_number_of_links(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pagerank, "_live_links", counted)
     found = closeness(made, np.array([1, 2, 3]), np.ones(3))
     assert made.links.sorted_count == made.links.rows.count
-    assert 0 < max(followed) <= 1 / LEAST_A_LINK and len(followed) <= MOST_ROUNDS
+    assert 0 < max(followed) <= 1 / MIN_MASS_PER_LINK and len(followed) <= MAX_ROUNDS
     assert sum(followed) < made.links.rows.count
     assert 0 < found.worths.sum() <= 1

@@ -1,4 +1,4 @@
-"""Long texts are processed in worker processes: results, errors, deadlines, memory, crashes, ends."""
+"""Long texts are processed in worker processes: results, errors, deadlines, memory, crashes, shutdown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG = "a" * (MAX_INLINE_CHARS + 1) + "b"
 
 @pytest.fixture
 def workers() -> Iterator[TextWorkers]:
-    """A pool whose calls may take as long as a busy machine needs."""
+    """A pool whose time limit suits a busy machine."""
     made = TextWorkers(time_limit_s=60.0)
     yield made
     made.close()
@@ -34,14 +34,14 @@ def workers() -> Iterator[TextWorkers]:
 
 @pytest.fixture
 def hurried() -> Iterator[TextWorkers]:
-    """A pool whose calls may take two seconds."""
+    """A pool with a time limit of two seconds."""
     made = TextWorkers(time_limit_s=2.0)
     yield made
     made.close()
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this id exists and has not ended."""
+    """Whether a process with this id exists and has not ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -50,7 +50,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_long_text_leaves_the_process_and_a_short_one_does_not(workers: TextWorkers) -> None:
-    """A text of MAX_INLINE_CHARS is processed here, a longer one in another process, the same one again."""
+    """A text of MAX_INLINE_CHARS is processed here, a longer one in a worker, which is reused."""
     assert workers.call(len(SHORT), worker_tasks.whose, SHORT) == os.getpid()
     first = workers.call(len(LONG), worker_tasks.whose, LONG)
     assert first != os.getpid()
@@ -119,7 +119,7 @@ def test_worker_that_has_grown_is_replaced(workers: TextWorkers) -> None:
 
 
 def test_worker_is_kept_however_large_the_daemon_is(workers: TextWorkers) -> None:
-    """A worker is judged by its own memory, and not by the peak that it inherits from the daemon."""
+    """A worker is measured by its own memory, not by the peak that it inherits from the daemon."""
     script = (
         "from tests.support import worker_tasks\n"
         "from ebbtide.offload.pool import TextWorkers\n"
@@ -134,7 +134,7 @@ def test_worker_is_kept_however_large_the_daemon_is(workers: TextWorkers) -> Non
 
 
 def test_error_arrives_with_all_its_fields(workers: TextWorkers) -> None:
-    """An error of ours is raised as it would be here: reason, metadata, violations and pause."""
+    """An error arrives with its reason, metadata, violations and retry time."""
     with pytest.raises(InvalidRequest) as here:
         worker_tasks.refuse(LONG)
     with pytest.raises(InvalidRequest) as there:
@@ -144,14 +144,14 @@ def test_error_arrives_with_all_its_fields(workers: TextWorkers) -> None:
 
 
 def test_strange_error_does_not_carry_the_text(workers: TextWorkers) -> None:
-    """An exception that cannot be pickled arrives as a fault that names its type, without its message."""
+    """An exception that cannot be pickled arrives as an error that names its type, without its message."""
     with pytest.raises(RuntimeError, match=re.escape("Local")) as caught:
         workers.call(len(LONG), worker_tasks.fail_strangely, LONG)
     assert "aaa" not in str(caught.value)
 
 
 def test_crash_is_tried_once_more(workers: TextWorkers, tmp_path: Path) -> None:
-    """A worker killed from outside costs one more try; killed twice, the caller may repeat the request."""
+    """A worker killed from outside costs one retry; after a second kill the caller may repeat the request."""
     marker = str(tmp_path / "crashed")
     assert workers.call(len(LONG), worker_tasks.crash_once, LONG, marker) == "done"
     with pytest.raises(Unavailable) as caught:
@@ -160,19 +160,19 @@ def test_crash_is_tried_once_more(workers: TextWorkers, tmp_path: Path) -> None:
 
 
 def test_text_that_crashes_its_worker_is_refused(workers: TextWorkers) -> None:
-    """A worker that ends by a fault of its own, twice, is the text's doing."""
+    """A worker that crashes twice by itself is blamed on the text."""
     with pytest.raises(InvalidRequest) as caught:
         workers.call(len(LONG), worker_tasks.crash, LONG, signal.SIGSEGV)
     assert caught.value.reason == "TEXT_TOO_COMPLEX"
 
 
 def test_what_a_function_prints_does_not_get_between_the_frames(workers: TextWorkers) -> None:
-    """Standard output of a worker belongs to the protocol; prints go to standard error."""
+    """A worker's standard output belongs to the protocol; prints go to standard error."""
     assert workers.call(len(LONG), worker_tasks.print_something, LONG) == LONG
 
 
 def test_calls_share_a_bounded_number_of_processes(workers: TextWorkers) -> None:
-    """However many threads call at once, at most MAX_WORKERS processes work for them."""
+    """At most MAX_WORKERS processes run, whatever the number of calling threads."""
     pids: list[int] = []
     threads = [
         threading.Thread(target=lambda: pids.append(workers.call(len(LONG), worker_tasks.whose, LONG)))
@@ -202,7 +202,7 @@ def test_idle_worker_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_closing_ends_calls_under_way(workers: TextWorkers) -> None:
-    """A close does not wait for a deadline: calls under way fail, no process stays, later calls are refused."""
+    """`close` does not wait for deadlines: unfinished calls fail, no process stays, later calls are refused."""
     first = workers.call(len(LONG), worker_tasks.whose, LONG)
     failures: list[BaseException] = []
 
@@ -235,7 +235,7 @@ def test_without_a_daemon_every_text_is_processed_here() -> None:
 def test_text_is_processed_here_where_no_process_can_be_started(
     workers: TextWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a worker process the call is made all the same, and the log says so."""
+    """Without a worker process the call is made here, and the log says so."""
 
     def fail() -> None:
         raise OSError(11, "Resource temporarily unavailable")

@@ -1,4 +1,4 @@
-"""What supervises a daemon: stacks as a log line shows them, and a guardian that cannot be started or has ended."""
+"""Supervision of a daemon: the stacks in a log line, and a guardian that cannot be started or has ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Current thread 0x00007f4c2aaaa6c0 (most recent call first):
 
 
 def test_dump_of_c_becomes_stacks_of_busy_threads() -> None:
-    """A dump of faulthandler becomes file, line and function: the main thread first, idle threads not at all."""
+    """A dump of faulthandler becomes file, line and function: the main thread first, without idle threads."""
     assert list(parse_dump(DUMP).items()) == [
         ("MainThread", ["parsing.py:40 parse", "daemon.py:9 serve"]),
         ("thread 0x00007f4c1eeee6c0", ["sentences.py:12 split"]),
@@ -42,20 +42,20 @@ def test_dump_of_c_becomes_stacks_of_busy_threads() -> None:
 
 
 def test_half_a_dump_is_read_as_far_as_it_goes() -> None:
-    """A dump may break off anywhere: the process may be at its end."""
+    """A truncated dump is parsed as far as possible: the process may be at its end."""
     for end in range(len(DUMP)):
         parse_dump(DUMP[:end])
 
 
 def test_stacks_of_a_log_line_are_bounded() -> None:
-    """However many threads there are and however deep they are, a log line stays short."""
+    """A log line stays short whatever the number of threads and the depth of their stacks."""
     stacks = bounded({f"job_{n}": [f"deep.py:{line} f" for line in range(900)] for n in range(90)})
     assert len(stacks) == MAX_THREADS
     assert {len(frames) for frames in stacks.values()} == {MAX_FRAMES}
 
 
 def test_stacks_of_this_process_name_threads_and_functions() -> None:
-    """The stacks that a thread takes of the others tell where each one is."""
+    """The stacks of other threads name their current functions."""
     goes_on = threading.Event()
 
     def culprit() -> None:
@@ -78,7 +78,7 @@ def test_closing_time_follows_the_grace(grace_s: float, closing_s: float) -> Non
 
 
 def test_daemon_goes_on_without_a_guardian(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no process can be started the daemon warns and goes on."""
+    """If no process can be started, the daemon warns and continues."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError
@@ -95,7 +95,7 @@ def test_daemon_goes_on_without_a_guardian(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_guardian_that_ended_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guardian that something killed is reaped and replaced, with a line in the log, but not again and again."""
+    """A killed guardian is reaped and replaced, with a log line, but at a limited rate."""
     configure_log("info", "json")
     guard = StopGuard(1, "json")
     guard._start()
@@ -131,13 +131,13 @@ time.sleep(3)
 
 
 def guarded(pipe: str, report: str, stderr: int) -> int:
-    """Run a process that writes something to a pipe of its guardian and then sleeps; how it ended."""
+    """Run a process that writes to a pipe of its guardian and then sleeps. Return how it ended."""
     command = [sys.executable, "-c", GUARDED, pipe, report]
     return subprocess.run(command, stderr=stderr, check=False, timeout=60).returncode
 
 
 def test_only_a_stop_begins_a_stop() -> None:
-    """What comes late or unasked, such as stacks, makes the guardian kill nothing."""
+    """Late or unrequested data, such as stacks, makes the guardian kill nothing."""
     assert (
         guarded("_reports", "Current thread 0x00007f4c2aaaa6c0 (most recent call first):", subprocess.DEVNULL)
         == 0
@@ -145,7 +145,7 @@ def test_only_a_stop_begins_a_stop() -> None:
 
 
 def test_full_standard_error_does_not_hold_up_the_kill() -> None:
-    """A supervisor that reads no log cannot keep a blocked daemon alive."""
+    """A log that is not read cannot keep a blocked daemon alive."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""What counts as a stall of the event loop, on clocks of the test."""
+"""What counts as a stall of the event loop, with clocks controlled by the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ebbtide.telemetry import configure_log
 
 
 class Scene:
-    """A watchdog whose clocks, timer and dumps belong to the test."""
+    """A watchdog whose clocks, timer and dumps the test controls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s, self.cpu_s = 100.0, 5.0
@@ -31,7 +31,7 @@ class Scene:
         self.dog.begin()
 
     def later(self, after_s: float, *, share: float = 0.0, late_s: float | None = None) -> None:
-        """Let time go by and look; with `late_s` the loop has beaten before."""
+        """Advance the clocks and check; with `late_s` the loop has beaten before."""
         self.now_s += after_s
         self.cpu_s += after_s * share
         if late_s is not None:
@@ -47,7 +47,7 @@ def scene() -> Iterator[Scene]:
 
 
 def looks_without_beat(scene: Scene, count: int) -> list[Any]:
-    """The lines logged while the thread runs and the loop does not."""
+    """Return the lines logged while the thread runs and the loop does not."""
     with capture_logs() as lines:
         for _ in range(count):
             scene.later(BEAT_S)
@@ -55,14 +55,14 @@ def looks_without_beat(scene: Scene, count: int) -> list[Any]:
 
 
 def test_late_loop_is_logged_once(scene: Scene) -> None:
-    """A loop that does not beat is logged once it is late by more than a second, and only once."""
+    """A loop that is late by more than a second is logged once."""
     assert looks_without_beat(scene, 5) == []
     (line,) = looks_without_beat(scene, 100)
     assert line["late_s"] > 1 and not line["interpreter_held"] and line["not_logged"] == 0
 
 
 def test_beating_loop_is_not_logged(scene: Scene) -> None:
-    """A loop that beats, a little late, is in order."""
+    """A loop that beats slightly late is not logged."""
     with capture_logs() as lines:
         for _ in range(100):
             scene.later(BEAT_S, share=1, late_s=0.9)
@@ -70,7 +70,7 @@ def test_beating_loop_is_not_logged(scene: Scene) -> None:
 
 
 def test_held_interpreter_is_logged_from_the_dump(scene: Scene) -> None:
-    """While a C call held the interpreter lock a dump was made: its stack of the main thread is logged, once."""
+    """When a C call held the interpreter lock, the stack of the main thread from the dump is logged once."""
     scene.dump = {"MainThread": ["culprit.py:1 culprit"]}
     with capture_logs() as lines:
         scene.later(3, share=1)
@@ -95,7 +95,7 @@ def test_stopped_process_is_not_a_stall(scene: Scene) -> None:
 
 
 def test_lines_are_few(scene: Scene) -> None:
-    """Stalls one after the other make one line in ten seconds, which counts those without one."""
+    """Consecutive stalls make one line in ten seconds, which counts the stalls without a line."""
     with capture_logs() as lines:
         for _ in range(4):
             scene.later(BEAT_S, late_s=0)
@@ -110,6 +110,6 @@ def test_lines_are_few(scene: Scene) -> None:
 
 
 def test_nothing_is_logged_after_the_end(scene: Scene) -> None:
-    """At a stop the loop beats no more, and that is no stall."""
+    """The loop does not beat during a stop, and that is no stall."""
     scene.dog.end()
     assert looks_without_beat(scene, 50) == []

@@ -149,7 +149,7 @@ def destroy(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible. Needs no key."""
-    from ebbtide.actor import NOBODY
+    from ebbtide.actor import NO_ACTOR
     from ebbtide.cli.offline import held
     from ebbtide.clock import SystemClock
     from ebbtide.store.chain import AuditEntry
@@ -165,7 +165,7 @@ def destroy(
         # The record first: no key goes without one. It says which, so that a backup can be told by it later.
         meta = data.meta(directory)
         details: dict[str, object] = {} if meta is None else {"key_fingerprint": meta.key_fingerprint}
-        entry = AuditEntry(SystemClock().now_ms(), NOBODY, "key_destroyed", details)
+        entry = AuditEntry(SystemClock().now_ms(), NO_ACTOR, "key_destroyed", details)
         data.erased.append(entry, agent_id, b"")
         data.keys.destroy(directory)
     say(f"The key of {agent} is destroyed. What is left of it can be deleted like any agent.")

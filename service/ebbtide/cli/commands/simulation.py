@@ -100,7 +100,7 @@ def simulate(case: Case, most_passes: int) -> Curve:
 def _remember(network: Network, number: int) -> None:
     content = "x" * CHARACTERS
     memories = [NewMemory(content, "", (), 0) for _ in range(SEGMENTS)]
-    change = digest(network, memories, {}, batch=number, owed_passes=0, dice=Random(number))
+    change = digest(network, memories, {}, batch=number, owed_passes=0, rng=Random(number))
     network.apply(change)
 
 

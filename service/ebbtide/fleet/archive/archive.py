@@ -1,10 +1,8 @@
-"""The archive of one agent: what was said, found by its words, whatever became of the memories made from it.
+"""The archive of one agent: all messages, searchable by their words even after their memories were forgotten.
 
-Passages are written to the store with the messages they belong to, in the commit that accepts them: a batch can
-be found as soon as it is acknowledged, with no model and before any digest. In memory they stand on a shelf
-(`retrieval/passages.py`), which is loaded when an agent is first asked a question and follows every commit after.
-
-Messages of a store written before there were passages are analysed when the shelf is loaded.
+Passages are stored in the commit that accepts their messages. A batch can therefore be found as soon as it is
+acknowledged, before any digest and without a model. In memory they form a `PassageIndex`, which is loaded by the first
+query and updated after every commit. Messages without stored passages are analysed when the index is loaded.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.ids import NodeId
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
@@ -29,12 +28,12 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 
 
 def passages_of(text: str, speaker: str) -> list[PassageEntry]:
-    """The passages of a message as the store keeps them."""
+    """Return the passages of a message in their stored form."""
     return [_kept(entry) for entry in entries_of(text, speaker)]
 
 
 def passage_of(stretch: str, speaker: str, begin: int) -> PassageEntry:
-    """One passage of a message, as the store keeps it."""
+    """Return one passage of a message in its stored form."""
     return _kept(entry_of(stretch, speaker, begin))
 
 
@@ -44,28 +43,30 @@ def _kept(entry: Entry, told_by: tuple[NodeId, ...] = ()) -> PassageEntry:
 
 
 Span = tuple[int, int]
-"""(begin, length) of a stretch of a message, in UTF-8 bytes."""
+"""(begin, length) of a part of a message, in UTF-8 bytes."""
 
 
-def retold(record: MessageRecord, spans: Iterable[Span], nodes: Sequence[Node]) -> list[PassageEntry]:
-    """The passages of a message without its text: what memories made of each stretch say now.
+def passages_from_memories(
+    record: MessageRecord, spans: Iterable[Span], nodes: Sequence[Node]
+) -> list[PassageEntry]:
+    """Return the passages of a message whose text was removed, built from what its memories say now.
 
-    A stretch of which no memory lives keeps its place and has no terms: nothing finds it.
+    A part without living memories keeps its passage, but without terms, so that no query finds it.
     """
     entries = []
     for begin, length in spans:
-        telling = [node for node in nodes if _tells(node, record.number, begin, length)]
-        entry = replace(entry_of(said_by(telling), record.speaker, begin), length=length)
+        telling = [node for node in nodes if _overlaps(node, record.number, begin, length)]
+        entry = replace(entry_of(content_of(telling), record.speaker, begin), length=length)
         entries.append(_kept(entry, tuple(node.id for node in telling)))
     return entries
 
 
-def said_by(nodes: Iterable[Node]) -> str:
-    """What memories say now, without who says it."""
+def content_of(nodes: Iterable[Node]) -> str:
+    """Return the content of memories without speaker labels."""
     return " ".join(node.content.removeprefix(node.prefix) for node in nodes)
 
 
-def _tells(node: Node, message: int, begin: int, length: int) -> bool:
+def _overlaps(node: Node, message: int, begin: int, length: int) -> bool:
     return any(
         source.message == message and source.offset < begin + length and source.offset + source.length > begin
         for source in node.sources
@@ -73,7 +74,7 @@ def _tells(node: Node, message: int, begin: int, length: int) -> bool:
 
 
 def spans_of(text: str) -> list[Span]:
-    """Where the passages of a text stand in it, in bytes."""
+    """Return the position of each passage in a text, in bytes."""
     spans, begin = [], 0
     for first, end in cut(text):
         length = len(text[first:end].encode())
@@ -82,14 +83,14 @@ def spans_of(text: str) -> list[Span]:
     return spans
 
 
-def spans_cited(record: MessageRecord, nodes: Iterable[Node]) -> list[Span]:
-    """As much of a message as its memories cite, as one stretch: where nobody knows any more how it was cut."""
+def cited_span(record: MessageRecord, nodes: Iterable[Node]) -> list[Span]:
+    """Return the part of a message that memories cite, as one span: the original split is unknown."""
     cited = [source for node in nodes for source in node.sources if source.message == record.number]
     return [(0, max((source.offset + source.length for source in cited), default=0))]
 
 
 def terms_of(kept: PassageEntry) -> Terms:
-    """The terms of a passage as the store keeps it."""
+    """Return the terms of a stored passage."""
     return np.frombuffer(kept.terms, dtype="<u4").astype(np.uint32, copy=False)
 
 
@@ -99,30 +100,30 @@ def _entry(kept: PassageEntry) -> Entry:
 
 
 def conversation_key(conversation_id: str) -> str:
-    """What a conversation with an id is shelved as: no id can be that of a batch."""
+    """Return the index key of a conversation id. It never equals the key of a batch."""
     return f"c{conversation_id}"
 
 
 def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Shelved]:
-    """The passages of a message as they go on the shelf. Without a conversation a batch is one."""
+    """Return the passages of a message as index entries. Without a conversation id the batch is the conversation."""
     named = record.conversation_id
     conversation = conversation_key(named) if named else f"b{record.batch}"
-    told = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
-    return [Shelved(record.number, _entry(one), *told) for one in kept]
+    passages = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
+    return [Shelved(record.number, _entry(one), *passages) for one in kept]
 
 
 @dataclass(slots=True)
 class _Pairs:
-    """(message, node) pairs, sorted by message."""
+    """Pairs of message and node, sorted by message."""
 
     messages: NDArray[np.int64]
     nodes: NDArray[np.int64]
     begins: NDArray[np.int64]
-    """Where the pairs of each message begin."""
+    """Index of the first pair of each message."""
     known: NDArray[np.int64]
-    """The nodes, each once, ascending."""
+    """The distinct nodes, ascending."""
     at: NDArray[np.int64]
-    """For each pair where its node stands in `known`."""
+    """For each pair, the index of its node in `known`."""
 
     @classmethod
     def of(cls, messages: NDArray[np.int64], nodes: NDArray[np.int64]) -> _Pairs:
@@ -134,65 +135,65 @@ class _Pairs:
 
 
 PAIR_BYTES = 56
-"""What a pair of a message and a node holds."""
+"""Memory used by one pair."""
 
 
-class Facts:
-    """The metadata of passages: each kind of it once, found by what it holds.
+class PassageMetadata:
+    """The metadata of passages. Each distinct value is stored once.
 
-    Thousands of messages share what their batch was remembered with, so a question looks at a few numbers.
+    Thousands of messages share the metadata of their batch, so a filter compares few values.
     """
 
     def __init__(self) -> None:
         self._known: dict[bytes, int] = {b"": 0}
-        self._held: list[Mapping[str, object]] = [{}]
-        self._by_fact: dict[tuple[str, bool, object], set[int]] = {}
+        self._values: list[Mapping[str, object]] = [{}]
+        self._by_field: dict[tuple[str, bool, object], set[int]] = {}
         self._by_passage = array("q")
         self.nbytes = 0
 
     def add(self, key: bytes, read: Callable[[], Mapping[str, object]], passage_count: int) -> None:
-        """The next passages have the metadata of this key, which is read when it is met first."""
+        """Assign the metadata with this key to the next passages. It is read when the key first occurs."""
         number = self._known.get(key)
         if number is None:
-            number = self._known[key] = len(self._held)
-            self._held.append(read())
-            for name, value in self._held[number].items():
+            number = self._known[key] = len(self._values)
+            self._values.append(read())
+            for name, value in self._values[number].items():
                 if isinstance(value, str | int | float):
-                    self._by_fact.setdefault((name, isinstance(value, bool), value), set()).add(number)
-            self.nbytes += FACT_BYTES * (1 + len(self._held[number]))
+                    self._by_field.setdefault((name, isinstance(value, bool), value), set()).add(number)
+            self.nbytes += METADATA_ENTRY_BYTES * (1 + len(self._values[number]))
         self._by_passage.extend([number] * passage_count)
         self.nbytes += 8 * passage_count
 
     def clear(self, passages: Iterable[int]) -> None:
-        """Let passages have none."""
+        """Remove the metadata of passages."""
         for passage in passages:
             self._by_passage[passage] = 0
 
     def of(self, passage: int) -> Mapping[str, object]:
-        """The metadata of a passage."""
-        return self._held[self._by_passage[passage]]
+        """Return the metadata of a passage."""
+        return self._values[self._by_passage[passage]]
 
-    def holding(self, wanted: Mapping[str, object]) -> NDArray[np.bool_]:
-        """Passages whose metadata has each of these values: 1 and 1.0 are equal, 1 and true are not."""
-        found = set(range(len(self._held)))
-        for name, value in wanted.items():
-            found &= self._by_fact.get((name, isinstance(value, bool), value), set())
+    def matching(self, values: Mapping[str, object]) -> NDArray[np.bool_]:
+        """Return which passages have all of these values. 1 and 1.0 are equal; 1 and true are not."""
+        found = set(range(len(self._values)))
+        for name, value in values.items():
+            found &= self._by_field.get((name, isinstance(value, bool), value), set())
         return np.isin(np.array(self._by_passage, dtype=np.int64), list(found))
 
 
-FACT_BYTES = 200
-"""What a kind of metadata, and each field of it, holds, about."""
+METADATA_ENTRY_BYTES = 200
+"""Approximate memory of one metadata value and of each of its fields."""
 
 
 class Archive:
-    """The shelf of one agent, and which memories were made from which message."""
+    """The passage index of one agent, and which memories came from which message."""
 
-    def __init__(self, shelf: PassageIndex) -> None:
-        self.shelf = shelf
+    def __init__(self, index: PassageIndex) -> None:
+        self.index = index
         self.vectors: Vectors | None = None
-        """Those of the model in `embedding`; None while there are none."""
+        """Vectors of the model in `embedding`; None if there are none."""
         self.embedding = EmbeddingState()
-        self.facts = Facts()
+        self.metadata_of_passages = PassageMetadata()
         self._words: WordScores | None = None
         self._newest = 0
         self._messages, self._nodes = array("q"), array("q")
@@ -200,51 +201,53 @@ class Archive:
 
     @classmethod
     def load(cls, txn: ReadTransaction) -> Archive:
-        """Everything that the store holds."""
+        """Load everything from the store."""
         archive = cls(PassageIndex())
-        archive.note(txn.nodes.all())
-        archive.shelf.add(archive._loaded(txn))
+        archive.add_memories(txn.nodes.all())
+        archive.index.add(archive._loaded(txn))
         archive.follow(txn.meta.embedding, txn.vectors.all())
         return archive
 
     def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
         for record, kept in txn.passages.by_message():
-            entries = self._made_anew(txn, record) if kept is None else kept
-            self.facts.add(record.metadata_key, partial(txn.messages.metadata, record), len(entries))
+            entries = self._rebuilt(txn, record) if kept is None else kept
+            # A message stored without a metadata key has the metadata of its batch.
+            key = b"b%d" % record.batch if record.metadata_key is None else record.metadata_key
+            self.metadata_of_passages.add(key, partial(txn.messages.metadata, record), len(entries))
             yield from shelved(record, entries)
 
-    def _made_anew(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
+    def _rebuilt(self, txn: ReadTransaction, record: MessageRecord) -> list[PassageEntry]:
         text = txn.messages.text(record)
         if text is not None:
             return passages_of(text, record.speaker)
         if not record.is_withdrawn:
             return []
-        nodes = [node for node in map(txn.nodes.get, self.memories_of(record.number)) if node is not None]
-        return retold(record, spans_cited(record, nodes), nodes)
+        nodes = living_nodes(txn, self.memories_of(record.number))
+        return passages_from_memories(record, cited_span(record, nodes), nodes)
 
-    def accepted(
+    def add_messages(
         self,
         records: Sequence[MessageRecord],
         passages: Sequence[Sequence[PassageEntry]],
         metadata: Mapping[bytes, str] = MappingProxyType({}),
     ) -> None:
-        """Messages were accepted; `metadata` by key, as JSON."""
+        """Add accepted messages. `metadata` contains JSON by key."""
         pairs = zip(records, passages, strict=True)
         for record, kept in zip(records, passages, strict=True):
-            key = record.metadata_key
-            self.facts.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
-        self.shelf.add(one for record, kept in pairs for one in shelved(record, kept))
+            key = record.metadata_key or b""
+            self.metadata_of_passages.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
+        self.index.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = None
 
     def follow(self, state: EmbeddingState, embedded: Iterable[tuple[int, EmbeddedMessage]]) -> None:
-        """Vectors of messages were made, by number; those of another model than before stand by themselves."""
+        """Add vectors by message number. Vectors of another model replace all others."""
         if state.stamp != self.embedding.stamp:
             self.vectors = None
         self.embedding = state
-        messages = self.shelf.column("message")
+        messages = self.index.column("message")
         passages: list[int] = []
         packed: list[bytes] = []
-        # Older stores may hold vectors of two sizes under one stamp, until they are made anew.
+        # A store may contain vectors of two dimensions under one stamp until they are recomputed.
         size = 2 * (state.dimension if self.vectors is None else self.vectors.dimension)
         for message, one in embedded:
             first = int(np.searchsorted(messages, message))
@@ -262,20 +265,24 @@ class Archive:
             self.vectors = Vectors(state.model, rows.shape[1])
         self.vectors.put(np.array(passages, dtype=np.int64), rows.astype(np.float16, copy=False))
 
-    def retold(self, told: Mapping[int, Sequence[PassageEntry]]) -> None:
-        """Texts of messages were withdrawn, or memories that tell them have changed."""
-        if told:
-            self._say(told, is_withdrawn=True)
+    def replace_withdrawn(self, passages: Mapping[int, Sequence[PassageEntry]]) -> None:
+        """Replace the passages of messages whose text was removed, or whose memories have changed."""
+        if passages:
+            self._replace(passages, is_withdrawn=True)
 
-    def _say(self, said: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool) -> None:
-        entries = {message: [_entry(one) for one in kept] for message, kept in said.items()}
-        self.shelf.retell(entries, is_withdrawn=is_withdrawn)
+    def _replace(
+        self, passages_by_message: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool
+    ) -> None:
+        entries = {message: [_entry(one) for one in kept] for message, kept in passages_by_message.items()}
+        self.index.retell(entries, is_withdrawn=is_withdrawn)
         self._words = None
         if self.vectors is not None:
-            self.vectors.drop(np.flatnonzero(np.isin(self.shelf.column("message"), list(said))))
+            self.vectors.drop(
+                np.flatnonzero(np.isin(self.index.column("message"), list(passages_by_message)))
+            )
 
-    def note(self, nodes: Iterable[Node]) -> None:
-        """Memories were made, or rewritten: these are known by then, since ids ascend."""
+    def add_memories(self, nodes: Iterable[Node]) -> None:
+        """Add new memories. Known ones are skipped: ids ascend, and sources do not change here."""
         for node in nodes:
             if node.id > self._newest:
                 self._newest = node.id
@@ -283,14 +290,14 @@ class Archive:
                 self._nodes.extend([node.id] * len(node.sources))
                 self._pairs = None
 
-    def rewritten(self, message: int, passages: Sequence[PassageEntry]) -> None:
-        """A message says something else now, in as many passages as before."""
-        self._say({message: passages}, is_withdrawn=False)
+    def replace_text(self, message: int, passages: Sequence[PassageEntry]) -> None:
+        """Replace the text of a message; the number of passages stays."""
+        self._replace({message: passages}, is_withdrawn=False)
         if not any(passage.word_count for passage in passages):
-            self.facts.clear(np.flatnonzero(self.shelf.column("message") == message).tolist())
+            self.metadata_of_passages.clear(np.flatnonzero(self.index.column("message") == message).tolist())
 
-    def cites_anew(self, node: Node) -> None:
-        """A memory that is known comes from other messages now."""
+    def replace_sources(self, node: Node) -> None:
+        """Replace the sources of a known memory."""
         others = np.array(self._nodes, dtype=np.int64) != node.id
         self._messages = array("q", np.array(self._messages, dtype=np.int64)[others].tobytes())
         self._nodes = array("q", np.array(self._nodes, dtype=np.int64)[others].tobytes())
@@ -299,55 +306,57 @@ class Archive:
         self._pairs = None
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The best worth among the memories of each passage's message; 0 where none is given one."""
-        given = np.zeros(len(self.shelf))
+        """Return, for every passage, the highest value among the memories of its message; 0 if none has a value."""
+        result = np.zeros(len(self.index))
         pairs = self._sorted_pairs()
         if not len(pairs.nodes) or not len(node_ids):
-            return given
+            return result
         places = np.minimum(np.searchsorted(pairs.known, node_ids), len(pairs.known) - 1)
         is_known = pairs.known[places] == node_ids
         by_node = np.zeros(len(pairs.known))
         by_node[places[is_known]] = worths[is_known]
-        # Numbers of messages may lie far apart: nothing is as long as the highest of them.
+        # Message numbers may be sparse, so no array has the length of the highest number.
         cited, best = pairs.messages[pairs.begins], np.maximum.reduceat(by_node[pairs.at], pairs.begins)
-        messages = self.shelf.column("message")
+        messages = self.index.column("message")
         places = np.minimum(np.searchsorted(cited, messages), len(cited) - 1)
         is_cited = cited[places] == messages
-        given[is_cited] = best[places[is_cited]]
-        return given
+        result[is_cited] = best[places[is_cited]]
+        return result
 
     def best_of_memories(
         self, passages: NDArray[np.int64], worths_of: Callable[[NDArray[np.int64]], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """The best worth among the memories of each of these passages' messages; 0 where there is none."""
+        """Return, for these passages, the highest value among the memories of their messages; 0 if there are none."""
         pairs = self._sorted_pairs()
         best = np.zeros(len(passages))
-        messages = self.shelf.column("message")[passages]
+        messages = self.index.column("message")[passages]
         begins, ends = (
             np.searchsorted(pairs.messages, messages),
             np.searchsorted(pairs.messages, messages + 1),
         )
         counts = ends - begins
-        whose = np.repeat(np.arange(len(passages)), counts)
-        places = np.arange(len(whose)) + np.repeat(begins - np.cumsum(counts) + counts, counts)
-        np.maximum.at(best, whose, worths_of(pairs.nodes[places]))
+        owners = np.repeat(np.arange(len(passages)), counts)
+        places = np.arange(len(owners)) + np.repeat(begins - np.cumsum(counts) + counts, counts)
+        np.maximum.at(best, owners, worths_of(pairs.nodes[places]))
         return best
 
-    def told_by(self, are_alive: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """Passages of messages from which some memory lives."""
+    def with_living_memories(
+        self, are_alive: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+    ) -> NDArray[np.bool_]:
+        """Return which passages belong to messages with living memories."""
         pairs = self._sorted_pairs()
         living = np.unique(pairs.messages[are_alive(pairs.nodes)])
-        return np.isin(self.shelf.column("message"), living)
+        return np.isin(self.index.column("message"), living)
 
     @property
     def words(self) -> WordScores:
-        """The words signal over the shelf as it is now."""
+        """The lexical signal over the current index."""
         if self._words is None:
-            self._words = WordScores(self.shelf)
+            self._words = WordScores(self.index)
         return self._words
 
     def memories_of(self, message: int) -> list[NodeId]:
-        """Ids of memories made from a message, ascending; those forgotten since the archive was loaded among them."""
+        """Return the ids of memories made from a message, ascending. Some may be forgotten."""
         pairs = self._sorted_pairs()
         begin, end = np.searchsorted(pairs.messages, [message, message + 1])
         ids: list[int] = pairs.nodes[begin:end].tolist()
@@ -360,19 +369,19 @@ class Archive:
         return self._pairs
 
     def vectors_stamp(self) -> str:
-        """What an index over the vectors belongs to: these vectors of these passages of these messages."""
+        """Return the stamp of a vector index, which identifies the vectors, passages and messages in it."""
         assert self.vectors is not None
         stamp = self.vectors.digest()
         for name in ("message", "begin"):
-            stamp.update(self.shelf.column(name).tobytes())
-        told: str = stamp.hexdigest()
-        return told
+            stamp.update(self.index.column(name).tobytes())
+        passages: str = stamp.hexdigest()
+        return passages
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes held, about."""
+        """Approximate size in memory."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        return self.shelf.nbytes + self.facts.nbytes + vectors + PAIR_BYTES * len(self._nodes)
+        return self.index.nbytes + self.metadata_of_passages.nbytes + vectors + PAIR_BYTES * len(self._nodes)
 
 
 def _decoded(metadata: str) -> Mapping[str, object]:

@@ -1,13 +1,12 @@
-"""Retention: texts of messages are taken out of the archive when their time is over (parameter `retention`).
+"""Retention: texts of messages are removed from the archive when they expire (parameter `retention`).
 
-A text goes only when its batch is digested, and for good: its terms leave the index, its chunk leaves the disk
-unless something else refers to it. What stays is the record (who, when, which conversation), and the memories made
-of it, found by their own words as they are now. So the passages of such a message are *retold*: made of its
-memories, and made again whenever one of them is shortened or forgotten.
+A text is removed for good, and only after its batch was digested: its terms leave the index, and its chunk leaves the
+store unless something else refers to it. The message record (speaker, time, conversation) stays, and so do its
+memories. From then on the passages of the message are built from its memories, and rebuilt when one of them is
+shortened or forgotten.
 
-The rule guarded here: each step is one transaction, whole by itself, and what is left to do is read from the store.
-A kill at any moment loses nothing and brings nothing back. Deliberately not here: when steps are made
-(`sweeper.py`), what a passage is (`archive.py`).
+The rule guarded here: each step is one transaction, and the remaining work can be read from the store. A kill at any
+moment loses nothing and restores nothing. `retention_task.py` decides when steps run.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ebbtide.changes import Change
-from ebbtide.fleet.archive.archive import retold, spans_of
+from ebbtide.fleet.archive.archive import passages_from_memories, spans_of
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text
 from ebbtide.ids import NodeId
 from ebbtide.records import BatchState, MessageRecord, Node, PassageEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -24,53 +24,53 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 DAY_MS = 86_400_000
 
-MOST_LOOKED_AT = 4000
-"""Messages or nodes looked at in one step, about 10 ms."""
+MAX_READ_PER_STEP = 4000
+"""Most messages or nodes read in one step, about 10 ms."""
 
-MOST_WITHDRAWN = 200
-"""Texts withdrawn in one step, unless its time is over sooner."""
+MAX_TEXTS_PER_STEP = 200
+"""Most texts removed in one step."""
 
-Retold = dict[int, list[PassageEntry]]
-"""Message to the passages it is found by, now that its text is gone."""
+PassageUpdates = dict[int, list[PassageEntry]]
+"""New passages of messages without text, by message number."""
 
 
 def before_ms(kept_days: int, now_ms: int) -> int | None:
-    """Texts accepted before this time are due; None where every digested one is."""
+    """Return the time before which accepted texts expire; None if every digested text does."""
     return now_ms - kept_days * DAY_MS if kept_days else None
 
 
-def withdraw(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> Retold:
-    """Take texts out of the archive; `nodes` are all memories that live of these messages."""
-    told: Retold = {}
+def remove_texts(txn: WriteTransaction, messages: Iterable[int], nodes: Sequence[Node]) -> PassageUpdates:
+    """Remove the texts of messages. `nodes` are all living memories made from these messages."""
+    updates: PassageUpdates = {}
     for number in messages:
-        record = txn.messages.get(number)
-        text = None if record is None else txn.messages.text(record)
-        if record is None or text is None:
+        found = message_with_text(txn, number)
+        if found is None:
             continue
-        told[number] = retold(record, spans_of(text), nodes)
-        txn.messages.withdraw(record, told[number])
-    if told:
+        record, text = found
+        updates[number] = passages_from_memories(record, spans_of(text), nodes)
+        txn.messages.withdraw(record, updates[number])
+    if updates:
         txn.meta.set(leftovers=True)
-    return told
+    return updates
 
 
 def citing(txn: ReadTransaction, change: Change) -> set[int]:
-    """Messages without their text whose memories a change touches; to be asked before it is written."""
+    """Return the messages without text whose memories a change affects. Call this before the change is written."""
     if not txn.meta.withdrawn:
         return set()
     ids = [*change.forgotten, *change.deleted, *(node.id for node in change.nodes)]
-    before = [node for node in map(txn.nodes.get, ids) if node is not None]
+    before = living_nodes(txn, ids)
     cited = {source.message for node in (*before, *change.nodes) for source in node.sources}
     records = (txn.messages.get(number) for number in cited)
     return {record.number for record in records if record is not None and record.is_withdrawn}
 
 
-def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> Retold | None:
-    """Let messages without their text be found by what their memories say after a change, which is written.
+def refresh_passages(txn: WriteTransaction, messages: Iterable[int], change: Change) -> PassageUpdates | None:
+    """Rebuild the passages of messages without text after a change was written.
 
-    None where the passages of one were missing: they are made anew when the archive is loaded.
+    Return None if stored passages are missing; they are rebuilt when the archive is loaded.
     """
-    told: Retold = {}
+    updates: PassageUpdates = {}
     is_complete = True
     for number in messages:
         record, kept = txn.messages.get(number), txn.passages.get(number)
@@ -78,52 +78,54 @@ def retell(txn: WriteTransaction, messages: Iterable[int], change: Change) -> Re
             is_complete = False
             continue
         ids = {node_id for entry in kept for node_id in entry.told_by} | {node.id for node in change.nodes}
-        nodes = [node for node in map(txn.nodes.get, sorted(ids)) if node is not None]
-        told[number] = retold(record, ((entry.begin, entry.length) for entry in kept), nodes)
-        txn.passages.put(number, told[number])
-    return told if is_complete else None
+        nodes = living_nodes(txn, sorted(ids))
+        updates[number] = passages_from_memories(
+            record, ((entry.begin, entry.length) for entry in kept), nodes
+        )
+        txn.passages.put(number, updates[number])
+    return updates if is_complete else None
 
 
 @dataclass(slots=True)
 class Sweep:
-    """Everything that is due withdrawn, in steps: look which texts are, find their memories, withdraw them."""
+    """Removes all expired texts in steps: find the texts, find their memories, remove the texts."""
 
     retention: str
-    """What it was begun for: after another choice it is begun anew."""
+    """The parameter value for which the sweep was started. Another value starts a new sweep."""
     before_ms: int | None
     is_done: bool = False
     _begin: int = 0
     _first_left: int | None = None
-    """The first message that keeps its text, of those looked at: its batch is not digested."""
+    """The first message examined whose batch is not digested, so that its text stays."""
     _due: list[int] = field(default_factory=list)
     _memories: dict[int, list[NodeId]] = field(default_factory=dict)
     _next_node: int | None = 0
-    """Where the look for memories goes on; None when all were looked at."""
+    """Where the search for memories continues; None when it is complete."""
 
     @property
-    def withdraws_next(self) -> bool:
-        """Whether the next step withdraws texts."""
+    def removes_texts_next(self) -> bool:
+        """Whether the next step removes texts."""
         return bool(self._due) and self._next_node is None
 
-    def step(self, store: LmdbStore, is_time_up: Callable[[], bool]) -> Retold:
-        """Do one step; the messages whose text it withdrew. When it fails, begin a new sweep."""
+    def step(self, store: LmdbStore, is_time_up: Callable[[], bool]) -> PassageUpdates:
+        """Run one step. Return the new passages of messages without text. After a failure, start a new sweep."""
         if not self._due:
-            store.read(self._look)
+            store.read(self._find_due)
             if self.is_done:
                 self._note_progress(store)
             return {}
         if self._next_node is not None:
             store.read(self._find_memories)
             return {}
-        told, self._due = store.write(lambda txn: self._withdraw(txn, is_time_up))
-        return told
+        updates, self._due = store.write(lambda txn: self._withdraw(txn, is_time_up))
+        return updates
 
-    def _look(self, txn: ReadTransaction) -> None:
+    def _find_due(self, txn: ReadTransaction) -> None:
         begin = max(self._begin, txn.meta.texts_from)
         batches: dict[int, bool] = {}
         self.is_done = True
         for looked_at, record in enumerate(txn.messages.all(begin)):
-            if looked_at == MOST_LOOKED_AT:
+            if looked_at == MAX_READ_PER_STEP:
                 self.is_done = False
                 break
             if self.before_ms is not None and record.accepted_at_ms >= self.before_ms:
@@ -143,31 +145,32 @@ class Sweep:
         assert self._next_node is not None
         start, self._next_node = self._next_node, None
         for looked_at, node in enumerate(txn.nodes.all(start)):
-            if looked_at == MOST_LOOKED_AT:
+            if looked_at == MAX_READ_PER_STEP:
                 self._next_node = node.id
                 return
             for message in {source.message for source in node.sources}:
                 if message in self._memories:
                     self._memories[message].append(node.id)
 
-    def _withdraw(self, txn: WriteTransaction, is_time_up: Callable[[], bool]) -> tuple[Retold, list[int]]:
-        told: Retold = {}
+    def _withdraw(
+        self, txn: WriteTransaction, is_time_up: Callable[[], bool]
+    ) -> tuple[PassageUpdates, list[int]]:
+        updates: PassageUpdates = {}
         left = list(self._due)
-        while left and len(told) < MOST_WITHDRAWN and not (told and is_time_up()):
+        while left and len(updates) < MAX_TEXTS_PER_STEP and not (updates and is_time_up()):
             number = left.pop(0)
-            nodes = [node for node in map(txn.nodes.get, self._memories[number]) if node is not None]
-            told |= withdraw(txn, [number], nodes)
-        return told, left
+            updates |= remove_texts(txn, [number], living_nodes(txn, self._memories[number]))
+        return updates, left
 
     def _note_progress(self, store: LmdbStore) -> None:
-        """Let the next sweep begin where texts are left."""
+        """Store where the next sweep begins."""
         left = self._begin if self._first_left is None else self._first_left
         if left > store.read(lambda txn: txn.meta.texts_from):
             store.write(lambda txn: txn.meta.set(texts_from=left))
 
 
 def is_digested(txn: ReadTransaction, record: MessageRecord, known: dict[int, bool]) -> bool:
-    """Whether the batch of a message is digested; the statuses of old ones are not kept."""
+    """Whether the batch of a message is digested. The status of an old batch may be pruned."""
     if record.batch not in known:
         batch = txn.inbox.get(record.batch)
         known[record.batch] = batch is None or batch.state == BatchState.DIGESTED.value

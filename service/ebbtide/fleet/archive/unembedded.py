@@ -1,13 +1,12 @@
-"""What of an agent has no vectors yet, and how vectors are kept: the two jobs of embedding.
+"""Messages without vectors, and the storage of vectors: the two jobs of embedding.
 
-The rules guarded here: every vector bears the stamp of the model that made it, and a new model gets a new stamp, as
-does another size of vectors under the same name, so that vectors of two models never stand beside each other; what a
-model was asked about is looked at again when its vectors are written, since the text may have been withdrawn
-meanwhile, and then they are dropped.
+The rules guarded here: every vector has the stamp of its model. A new model, or a new dimension of the same model, gets
+a new stamp, so that vectors of two models are never mixed. When vectors are written, the texts are compared with those
+that the model got; if a text was removed meanwhile, its vectors are dropped.
 
-All messages up to `up_to` have vectors; behind it some may, and are passed over. So nothing is lost when the
-mark is set back, as it is when the passages of a message change. A message without its text is embedded by what
-its memories say now, as it is found. Deliberately not here: who asks the model, and when (`embedding.py`).
+All messages up to `up_to` have vectors. Later ones may have them and are skipped, so the mark can safely be set back,
+for example when the passages of a message change. A message without text is embedded by what its memories say.
+`runtime/embedding.py` calls the model.
 """
 
 from __future__ import annotations
@@ -20,26 +19,27 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.fleet.archive.archive import said_by
+from ebbtide.fleet.archive.archive import content_of
+from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
 from ebbtide.retrieval.passages import cut, spoken
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 Vector = NDArray[np.float32]
 
-TEXTS_AT_ONCE = 256
-"""Texts of a round: one commit for all of them, and as many as are asked again after a kill."""
+TEXTS_PER_ROUND = 256
+"""Texts per round: they share one commit, and a kill repeats at most this many."""
 
-MESSAGES_SEEN = 2000
-"""Most messages looked at in a round: those that have their vectors already are passed over."""
+MAX_MESSAGES_PER_ROUND = 2000
+"""Most messages examined in a round, including those that have vectors."""
 
 NUMBER_BYTES = 2
-"""Bytes of each number of a vector as it is kept."""
+"""Bytes per number of a stored vector."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
-    """A message with the texts of its passages, and these passages as they were: both may change meanwhile."""
+class MessageToEmbed:
+    """A message with its passages and their texts, to detect changes before vectors are stored."""
 
     record: MessageRecord
     passages: list[PassageEntry] | None
@@ -48,23 +48,23 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """Messages that lack vectors, the texts of their passages, and how far the agent has them after these."""
+    """The messages of a round, and the embedding state after it."""
 
     state: EmbeddingState
     since: int
-    """How far it had them before."""
-    lacking: tuple[Lacking, ...] = ()
+    """The mark before the round."""
+    lacking: tuple[MessageToEmbed, ...] = ()
 
     @property
     def all_texts(self) -> list[str]:
-        """The texts of all messages, one after the other."""
+        """The texts of all messages, in order."""
         return [text for one in self.lacking for text in one.texts]
 
 
 def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingState:
-    """The state as it is for a model with vectors of a size, 0 where nobody knows that.
+    """Return the embedding state for a model and a dimension (0: unknown).
 
-    Another model than before begins anew, with a stamp of its own, and so does another size.
+    Another model or another dimension starts from the beginning with a new stamp.
     """
     is_of_another_size = 0 not in (dimension, state.dimension) and dimension != state.dimension
     if state.model != model or is_of_another_size:
@@ -73,51 +73,55 @@ def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingS
 
 
 def _state(txn: ReadTransaction) -> EmbeddingState:
-    """The state as it is kept; where that does not tell a size, as in older stores, with that of the vectors."""
+    """Return the stored state. If its dimension is unknown, take that of the stored vectors."""
     state = txn.meta.embedding
     if state.dimension or not state.stamp:
         return state
-    some = (one.vectors for _, one in islice(txn.vectors.all(), MESSAGES_SEEN) if one.stamp == state.stamp)
+    some = (
+        one.vectors
+        for _, one in islice(txn.vectors.all(), MAX_MESSAGES_PER_ROUND)
+        if one.stamp == state.stamp
+    )
     first = next((vector for vectors in some for vector in vectors if vector), b"")
     return msgspec.structs.replace(state, dimension=len(first) // NUMBER_BYTES)
 
 
 def unembedded_count(txn: ReadTransaction, model: str, dimension: int) -> int:
-    """Messages that may lack vectors of a model and of a size (0: any): those behind the mark."""
+    """Return how many messages may lack vectors of this model and dimension (0: any)."""
     behind = txn.meta.next_message_number - 1 - state_under(model, dimension, _state(txn)).up_to
-    # Numbers of messages may lie far apart.
+    # Message numbers may be sparse.
     return min(behind, txn.counts().message_count)
 
 
 def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembedded | None:
-    """The next messages to embed, which may turn out to be none; None when all have vectors of this model.
+    """Return the next messages to embed, possibly an empty round; None if all have vectors.
 
-    `dimension` is the size of its vectors, 0 where nobody knows that.
+    `dimension` is that of the model, 0 if it is unknown.
     """
     state = state_under(model, dimension, _state(txn))
     last = txn.meta.next_message_number - 1
     if state.up_to >= last:
         return None
-    lacking: list[Lacking] = []
+    lacking: list[MessageToEmbed] = []
     text_count, up_to = 0, last
     for seen, record in enumerate(txn.messages.all(state.up_to + 1)):
-        if seen == MESSAGES_SEEN or text_count >= TEXTS_AT_ONCE:
+        if seen == MAX_MESSAGES_PER_ROUND or text_count >= TEXTS_PER_ROUND:
             up_to = record.number - 1
             break
         known = txn.vectors.get(record.number)
         if known is None or known.stamp != state.stamp:
             kept = txn.passages.get(record.number)
-            lacking.append(Lacking(record, kept, tuple(_spoken(txn, record, kept))))
+            lacking.append(MessageToEmbed(record, kept, tuple(_spoken(txn, record, kept))))
             text_count += len(lacking[-1].texts)
     return Unembedded(msgspec.structs.replace(state, up_to=up_to), state.up_to, tuple(lacking))
 
 
 def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry] | None) -> Iterator[str]:
-    """The passages of a message, each with who said it before it: a bare turn means little to a model."""
+    """Yield the passages of a message with the speaker in front: a turn without speaker means little to a model."""
     text = txn.messages.text(record)
     if text is None:
         for entry in kept or ():
-            said = said_by(node for node in map(txn.nodes.get, entry.told_by) if node is not None)
+            said = content_of(living_nodes(txn, entry.told_by))
             yield spoken(said, record.speaker) if said else ""
         return
     spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]
@@ -128,9 +132,9 @@ def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry
 def keep_vectors(
     txn: WriteTransaction, work: Unembedded, vectors: Sequence[Vector | None]
 ) -> dict[int, EmbeddedMessage]:
-    """Write the vectors of all texts of `work`, in order; what was kept, by message.
+    """Store the vectors of all texts of `work`, in order. Return the stored vectors by message.
 
-    Nothing is kept when the agent has gone over to another model meanwhile, or the model to another size.
+    Store nothing if the agent's model or its dimension has changed meanwhile.
     """
     present = _state(txn)
     if state_under(work.state.model, work.state.dimension, present).stamp != work.state.stamp:
@@ -153,7 +157,7 @@ def keep_vectors(
         kept[number] = EmbeddedMessage(work.state.stamp, tuple(map(_packed, mine)))
         txn.vectors.put(number, kept[number])
     if present.stamp == work.state.stamp and present.up_to < work.since:
-        # Set back while the model was asked.
+        # The mark was set back while the model ran.
         up_to = min(up_to, present.up_to)
     txn.meta.set(embedding=msgspec.structs.replace(work.state, up_to=up_to, dimension=max(sizes, default=0)))
     return kept

@@ -1,15 +1,12 @@
-"""Correction: a memory says something else because its owner said so.
+"""Correction: the owner changes what a memory says.
 
-A corrected memory becomes its own source: what it says now is kept in the archive as a message of its own, by the
-speaker and at the time of the first message it came from but without an id of the caller's, and what it was made from
-is withdrawn. So a question finds
-it by its new words and never by the old ones, and shortening begins from the new text. Its links, its strength and its
-scans stay as they were: it is the same memory.
+A corrected memory becomes its own source. The new content is stored as a message of its own, with the speaker and the
+time of the memory's first message but without the caller's message id, and the old sources are blanked. Queries find
+the memory by its new words only, and shortening starts from the new text. Links, strengths and scan counts stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,9 +14,10 @@ import msgspec
 from ebbtide.changes import Change
 from ebbtide.errors import NotFound
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.retention import Retold, citing, retell
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
+from ebbtide.fleet.deletion.deletion import blank_sources, prove_going
 from ebbtide.fleet.deletion.proofs import Proofs
-from ebbtide.fleet.deletion.withdrawal import Rewritten, prove_going, withdraw
+from ebbtide.fleet.state.agent_state import Amendment
 from ebbtide.ids import NodeId, node_text_id
 from ebbtide.records import MessageRecord, Node, PassageEntry, PersonalSpan, Source
 from ebbtide.store.layout import text_key
@@ -28,110 +26,108 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What is to be different about a memory; None where it stays."""
+    """The changes to a memory; None leaves a field as it is."""
 
     node_id: NodeId
     content: str | None = None
     phrase: str = ""
     keywords: tuple[str, ...] | None = None
     metadata: str | None = None
-    """As JSON; empty for none from now on."""
+    """JSON; an empty string removes it."""
     personal: tuple[PersonalSpan, ...] = ()
-    """What is personal in the content, without the speaker's label."""
+    """Personal data in the content, without the speaker's label."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSource:
-    """The message that a corrected memory became, and the messages it was made from as they are now."""
+    """The message that a corrected memory became, and its old messages after blanking."""
 
     record: MessageRecord
     passages: list[PassageEntry]
     metadata: str
-    rewritten: list[Rewritten]
+    rewritten: PassageUpdates
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
-    """A memory as it is from now on."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected(Amendment):
+    """A corrected memory."""
 
     node: Node
     own: OwnSource | None
-    retold: Retold | None
-    """Messages without their text, as memories tell them now."""
     proofs: tuple[bytes, ...]
-    """Keyed hashes of what it said before, where it says something else now."""
+    """Keyed hashes of the previous texts, if the content changed."""
 
-    @property
-    def change(self) -> Change:
-        """How the network follows."""
-        return Change(nodes=[self.node])
-
-    @property
-    def erased_messages(self) -> Sequence[int]:
-        """None: what was said otherwise is no memory less."""
-        return ()
-
-    def shelve(self, archive: Archive) -> None:
-        """Let the archive follow."""
+    def update_archive(self, archive: Archive) -> None:
+        """Apply the correction to the archive."""
+        Amendment.update_archive(self, archive)
         if self.own is not None:
-            for one in self.own.rewritten:
-                archive.rewritten(one.message, one.passages)
             record, metadata = self.own.record, self.own.metadata
-            archive.accepted([record], [self.own.passages], {record.metadata_key: metadata or "{}"})
-            archive.cites_anew(self.node)
+            archive.add_messages(
+                [record], [self.own.passages], {record.metadata_key or b"": metadata or "{}"}
+            )
+            archive.replace_sources(self.node)
 
 
 def kept_prefix(node: Node, content: str) -> str:
-    """The speaker's label of a memory, as far as its new content keeps it."""
+    """Return the speaker's label if the new content still starts with it."""
     return node.prefix if content.startswith(node.prefix) else ""
 
 
 def living(txn: ReadTransaction, node_id: NodeId) -> Node:
-    """The memory of this id; NODE_NOT_FOUND where it does not live."""
+    """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none."""
     node = txn.nodes.get(node_id)
     if node is None:
         raise NotFound(f"there is no node {node_text_id(node_id)}", reason="NODE_NOT_FOUND")
     return node
 
 
-def correct(txn: WriteTransaction, wanted: Correction) -> Corrected:
-    """Put a correction in force."""
-    before = living(txn, wanted.node_id)
+def correct(txn: WriteTransaction, correction: Correction) -> Corrected:
+    """Apply a correction."""
+    before = living(txn, correction.node_id)
     node = before
-    if wanted.content is not None:
-        prefix = kept_prefix(before, wanted.content)
-        node = msgspec.structs.replace(node, content=wanted.content, phrase=wanted.phrase, prefix=prefix)
-    if wanted.keywords is not None:
-        node = msgspec.structs.replace(node, keywords=wanted.keywords)
+    if correction.content is not None:
+        prefix = kept_prefix(before, correction.content)
+        node = msgspec.structs.replace(
+            node, content=correction.content, phrase=correction.phrase, prefix=prefix
+        )
+    if correction.keywords is not None:
+        node = msgspec.structs.replace(node, keywords=correction.keywords)
     own, proofs = None, Proofs(txn.audit.make_proof_key())
-    if wanted.content is not None:
+    if correction.content is not None:
         prove_going(txn, before, proofs)
-    if wanted.content is not None or wanted.metadata is not None:
-        node, own = _with_own_source(txn, before, node, wanted)
+    if correction.content is not None or correction.metadata is not None:
+        node, own = _with_own_source(txn, before, node, correction)
     change = Change(nodes=[node])
     without_text = citing(txn, change)
     txn.apply(change)
     txn.meta.set(leftovers=True)
-    return Corrected(node, own, retell(txn, without_text, change), tuple(proofs.found))
+    return Corrected(
+        change=change,
+        rewritten={} if own is None else own.rewritten,
+        passage_updates=refresh_passages(txn, without_text, change),
+        node=node,
+        own=own,
+        proofs=tuple(proofs.found),
+    )
 
 
 def _with_own_source(
-    txn: WriteTransaction, before: Node, node: Node, wanted: Correction
+    txn: WriteTransaction, before: Node, node: Node, correction: Correction
 ) -> tuple[Node, OwnSource]:
-    told = wanted.content or txn.nodes.first_content(before) or before.content
-    text, first = told.removeprefix(node.prefix), _first_record(txn, before)
-    metadata = wanted.metadata
+    content = correction.content or txn.nodes.first_content(before) or before.content
+    text, first = content.removeprefix(node.prefix), _first_record(txn, before)
+    metadata = correction.metadata
     if metadata is None:
-        held = txn.messages.metadata(first)
-        metadata = msgspec.json.encode(held).decode() if held else ""
-    rewritten, _ = withdraw(txn, before)
+        stored = txn.messages.metadata(first)
+        metadata = msgspec.json.encode(stored).decode() if stored else ""
+    rewritten, _ = blank_sources(txn, before)
     record = msgspec.structs.replace(
         first,
         number=txn.meta.next_message_number,
-        # Nobody sent it: the caller's id stays with the message that it was given to.
+        # No caller sent this message; the id stays with the original.
         caller_id="",
         text_key=text_key(text),
-        personal=wanted.personal,
+        personal=correction.personal,
         metadata_key=txn.texts.put(metadata) if metadata else b"",
     )
     passages = passages_of(text, record.speaker)

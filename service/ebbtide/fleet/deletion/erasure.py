@@ -1,14 +1,15 @@
-"""Erasure: what a selection found is taken away for good, in small steps that each are whole.
+"""Erasure: removes for good what a selection found, in small steps, each a complete transaction.
 
-The rules guarded here. **What is erased leaves nothing that was made of it**: memories with their links at both ends,
-their place in focus and their rewrites; texts, passages, vectors, metadata and names of messages, of which a tombstone
-with a number stays; batches with receipts once all their messages are gone; names of links that tell of it
-(`unnaming.py`). **Nothing comes back**: a batch of which
-something was erased is not the batch any more that a digest has read, so what the digest made of it is refused.
-**Every step says so**: its record, with a keyed hash of each erased text, is in its own transaction.
+The rules guarded here:
 
-The store still has the bytes where nothing refers to them; the compaction that follows (`State.compact`) leaves them
-behind, and a note in the store asks for it, should the process end before.
+* **Nothing derived from erased data stays.** Removed are memories with their links, focus and rewrites; texts,
+  passages, vectors, metadata and names of messages, which leave a numbered tombstone; batches with their receipts once
+  all their messages are erased; and relation names that reveal it (`relation_scrubbing.py`).
+* **Nothing comes back.** Erasing part of a batch changes the batch, so a digest that read it before is refused.
+* **Every step is recorded.** Its audit record, with a keyed hash of each erased text, is in the same transaction.
+
+The erased bytes stay in the file until the compaction that follows (`State.compact`). The store notes that it is due,
+in case the process ends before.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from itertools import islice
 
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of
-from ebbtide.fleet.archive.retention import Retold, citing, retell
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
+from ebbtide.fleet.deletion.deletion import BatchSources, blanked, own_words, text_bytes
 from ebbtide.fleet.deletion.proofs import Proofs
-from ebbtide.fleet.deletion.relation_scrubbing import MOST_UNNAMED, unnamed
-from ebbtide.fleet.deletion.selection import Look, Span
-from ebbtide.fleet.deletion.withdrawal import Mates, Rewritten, blanked, own_words, said_bytes
+from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, without_names
+from ebbtide.fleet.deletion.selection import SelectionSearch, Span
+from ebbtide.fleet.state.agent_state import Amendment
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.records import Link, MessageRecord, Node
@@ -31,13 +34,13 @@ from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
-MOST_PROOFS = 200
-"""Texts erased in one step, so that no record grows without a bound; those of one message stay together."""
+MAX_PROOFS_PER_STEP = 200
+"""Most texts erased in one step, to bound the audit record. Texts of one message stay together."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """How much was erased."""
+    """Counts of erased items."""
 
     node_count: int = 0
     link_count: int = 0
@@ -45,10 +48,10 @@ class Tally:
     batch_count: int = 0
     byte_count: int = 0
     relation_count: int = 0
-    """Links that stay without the name they had."""
+    """Links that lost their name."""
 
     def add(self, other: Tally) -> None:
-        """Count what another step erased."""
+        """Add the counts of another step."""
         self.node_count += other.node_count
         self.link_count += other.link_count
         self.message_count += other.message_count
@@ -57,49 +60,39 @@ class Tally:
         self.relation_count += other.relation_count
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureStep:
-    """What one step erased, how the state follows it, and what is left to do."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureStep(Amendment):
+    """What one step erased, the updates to apply, and what is left to do."""
 
-    change: Change
-    retold: Retold | None
-    rewritten: list[Rewritten]
-    tombstones: Retold
+    tombstones: PassageUpdates
     tally: Tally
     record: AuditRecord | None
-    met: dict[int, bytes]
-    messages_left: Sequence[int]
-    nodes_left: Sequence[NodeId]
-    links_left: Sequence[Link]
+    text_proofs: dict[int, bytes]
+    left: tuple[Sequence[int], Sequence[NodeId], Sequence[Link]]
+    """Messages, nodes and links still to erase."""
 
-    @property
-    def erased_messages(self) -> list[int]:
-        """The messages that lost their text, or a part of it."""
-        return sorted({*self.tombstones, *(one.message for one in self.rewritten)})
-
-    def shelve(self, archive: Archive) -> None:
-        """Let the archive follow."""
-        for one in self.rewritten:
-            archive.rewritten(one.message, one.passages)
-        archive.retold(self.tombstones)
+    def update_archive(self, archive: Archive) -> None:
+        """Apply the step to the archive."""
+        Amendment.update_archive(self, archive)
+        archive.replace_withdrawn(self.tombstones)
 
 
 @dataclass(slots=True)
 class Erasure:
-    """What is left to erase of a selection."""
+    """The part of a selection that is still to be erased."""
 
-    look: Look
+    search: SelectionSearch
     messages: Sequence[int] = ()
     nodes: Sequence[NodeId] = ()
     links: Sequence[Link] = ()
-    """Links that lose their names when all else is through."""
-    met: dict[int, bytes] = field(default_factory=dict)
-    """What proves each message as it was before anything of it went: its words may go in several steps."""
+    """Links that lose their names after everything else is erased."""
+    text_proofs: dict[int, bytes] = field(default_factory=dict)
+    """Proofs of complete messages, computed before their first part is erased."""
 
     @classmethod
-    def of(cls, look: Look, links: Sequence[Link] = ()) -> Erasure:
-        """All that a look found, and the links whose names tell of it."""
-        return cls(look, sorted([*look.whole, *look.spans]), list(look.nodes), links)
+    def of(cls, search: SelectionSearch, links: Sequence[Link] = ()) -> Erasure:
+        """Erase what a search found and scrub the names of these links."""
+        return cls(search, sorted([*search.whole, *search.spans]), list(search.nodes), links)
 
     @property
     def is_done(self) -> bool:
@@ -109,18 +102,18 @@ class Erasure:
     def step(
         self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
     ) -> ErasureStep:
-        """Erase some; nothing here changes before it is committed, since it may be tried twice."""
+        """Erase some items. This object changes only in `committed`, because a transaction may be retried."""
         step, kinds = (
-            _Step(txn, self.look, Proofs(txn.audit.make_proof_key()), self.met),
-            self.look.wanted.kinds,
+            _Step(txn, self.search, Proofs(txn.audit.make_proof_key()), self.text_proofs),
+            self.search.selection.kinds,
         )
         if not self.messages and not self.nodes:
-            # The network has followed by now: links of what is gone are not there any more.
-            change = unnamed(network, self.links[:MOST_UNNAMED])
-            return step.end(entry, kinds, ((), (), self.links[MOST_UNNAMED:]), change)
+            # The network is up to date here: links of erased memories are gone.
+            change = without_names(network, self.links[:MAX_SCRUBBED_LINKS])
+            return step.end(entry, kinds, ((), (), self.links[MAX_SCRUBBED_LINKS:]), change)
         messages, nodes = iter(self.messages), iter(self.nodes)
         message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
-        # Memories that are named come when the messages are through: they went with them, most of them.
+        # Selected memories follow after the messages, because most of them are erased with their messages.
         node_count = 0
         if message_count == len(self.messages):
             node_count = sum(1 for _ in step.erase(nodes, step.node, is_time_up))
@@ -128,128 +121,126 @@ class Erasure:
         return step.end(entry, kinds, left, Change())
 
     def committed(self, step: ErasureStep) -> None:
-        """Go on behind a step."""
-        self.messages, self.nodes, self.links = step.messages_left, step.nodes_left, step.links_left
-        self.met |= step.met
+        """Advance after a committed step."""
+        self.messages, self.nodes, self.links = step.left
+        self.text_proofs |= step.text_proofs
 
 
 @dataclass(slots=True)
 class _Step:
-    """One step in its transaction."""
+    """One step within its transaction."""
 
     txn: WriteTransaction
-    look: Look
+    search: SelectionSearch
     proofs: Proofs
-    met_before: Mapping[int, bytes]
-    met: dict[int, bytes] = field(default_factory=dict)
+    proofs_before: Mapping[int, bytes]
+    text_proofs: dict[int, bytes] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
-    rewritten: dict[int, Rewritten] = field(default_factory=dict)
-    tombstones: Retold = field(default_factory=dict)
-    gone: list[NodeId] = field(default_factory=list)
+    rewritten: PassageUpdates = field(default_factory=dict)
+    tombstones: PassageUpdates = field(default_factory=dict)
+    deleted_ids: list[NodeId] = field(default_factory=list)
     without_text: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
     since: dict[int, list[Node]] | None = None
     blank_spans: dict[int, list[Span]] = field(default_factory=dict)
-    """Stretches of messages to overwrite at the end of the step: once for each message, however many memories go."""
-    mates: Mates = field(default_factory=Mates)
+    """Spans to overwrite at the end of the step, once per message."""
+    batch_sources: BatchSources = field(default_factory=BatchSources)
 
     def erase(
         self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
     ) -> Iterator[int]:
-        """Erase one after the other while there is time, one at least; those that are erased."""
+        """Erase items while there is time, at least one. Yield the erased ones."""
         for name in names:
             erase(name)
             yield name
-            if len(self.proofs.found) >= MOST_PROOFS or is_time_up():
+            if len(self.proofs.found) >= MAX_PROOFS_PER_STEP or is_time_up():
                 return
 
     def message(self, number: int) -> None:
-        """Erase a message, or the stretches of it that are selected, with the memories made from them."""
+        """Erase a message, or its selected parts, with the memories made from them."""
         record = self.txn.messages.get(number)
         if record is None or is_tombstone(record):
             return
-        is_whole = number in self.look.whole
-        # Read before any of it goes: what a memory takes along below is not there to be hashed afterwards.
-        before = self._meet(number)
+        is_whole = number in self.search.whole
+        # Read first: a memory erased below takes part of the text with it.
+        before = self._read_text(number)
         if is_whole:
             self.proofs.add(before or "")
         elif before is not None:
-            self.proofs.add_stretches(before, self.look.spans[number])
+            self.proofs.add_stretches(before, self.search.spans[number])
         for node in self._citing(number):
             self._take(node)
         if not is_whole:
-            self._blank(number, self.look.spans[number])
+            self._blank(number, self.search.spans[number])
             return
-        # As it is now, and there no more where the last memory took its last words along.
+        # Read again: the last memory may have taken the last words.
         record = self.txn.messages.get(number)
         if record is not None and not is_tombstone(record):
-            self.tally.byte_count += said_bytes(self.txn.messages.text(record) or "")
+            self.tally.byte_count += text_bytes(self.txn.messages.text(record) or "")
             self._bury(record)
 
-    def _meet(self, number: int) -> str | None:
-        """The text of a message; what proves it whole is noted when it is met first."""
-        record = self.txn.messages.get(number)
-        text = None if record is None else self.txn.messages.text(record)
-        if text is not None and number not in self.met_before and number not in self.met:
-            self.met[number] = proof_of(self.proofs.key, text)
-        return text
+    def _read_text(self, number: int) -> str | None:
+        """Return the text of a message. On the first call, note the proof of the complete text."""
+        found = message_with_text(self.txn, number)
+        if found is None:
+            return None
+        if number not in self.proofs_before and number not in self.text_proofs:
+            self.text_proofs[number] = proof_of(self.proofs.key, found[1])
+        return found[1]
 
     def _blank(self, number: int, spans: Sequence[Span]) -> None:
-        text = self._meet(number)
+        text = self._read_text(number)
         if text is not None:
             self.proofs.add_stretches(text, spans)
             self.blank_spans.setdefault(number, []).extend(spans)
 
     def _overwrite(self) -> None:
-        """Overwrite the stretches that go of messages that stay."""
+        """Overwrite the erased parts of messages that stay."""
         for number, spans in self.blank_spans.items():
+            before = text_of(self.txn, number)
+            passages = blanked(self.txn, number, spans)
+            if passages is None:
+                continue
             record = self.txn.messages.get(number)
-            text = None if record is None else self.txn.messages.text(record)
-            one = None if text is None else blanked(self.txn, number, spans)
-            if text is not None and one is not None:
-                record = self.txn.messages.get(number)
-                assert record is not None, "what was rewritten is there"
-                self.tally.byte_count += said_bytes(text) - said_bytes(self.txn.messages.text(record) or "")
-                self._rewrote(one, record)
+            assert record is not None, "a message that was overwritten exists"
+            after = self.txn.messages.text(record) or ""
+            self.tally.byte_count += text_bytes(before) - text_bytes(after)
+            self.rewritten[number] = passages
+            self.batches.add(record.batch)
+            if not after.strip():
+                self._bury(record)
 
     def node(self, node_id: NodeId) -> None:
-        """Erase a memory with what it was made from."""
+        """Erase a memory with its sources."""
         node = self.txn.nodes.get(node_id)
         if node is not None:
             self._take(node)
 
     def _citing(self, message: int) -> list[Node]:
-        """The memories that go along with a message; of those made since it was selected, too."""
+        """Return the memories that are erased with a message, including those made since the search."""
         if self.since is None:
             self.since = {}
-            for node in self.txn.nodes.all(self.look.next_node_id):
-                for number in self.look.along(node):
+            for node in self.txn.nodes.all(self.search.next_node_id):
+                for number in self.search.erased_sources(node):
                     self.since.setdefault(number, []).append(node)
-        known = map(self.txn.nodes.get, self.look.citing.get(message, ()))
-        made_since = (self.txn.nodes.get(node.id) for node in self.since.get(message, ()))
-        return [node for node in (*known, *made_since) if node is not None]
+        made_since = (node.id for node in self.since.get(message, ()))
+        return living_nodes(self.txn, [*self.search.citing.get(message, ()), *made_since])
 
     def _take(self, node: Node) -> None:
         txn = self.txn
         self.without_text |= citing(txn, Change(deleted=[node.id]))
         self.proofs.add_memory(txn, node)
-        if self.look.takes_words(node):
-            for message, spans in own_words(txn, node, self.look.nodes, self.mates).items():
+        if self.search.erases_sources(node):
+            for message, spans in own_words(txn, node, self.search.nodes, self.batch_sources).items():
                 self._blank(message, spans)
         self.tally.link_count += txn.links.count_at(node.id)
         self.tally.node_count += 1
         txn.apply(Change(deleted=[node.id]))
-        self.gone.append(node.id)
-
-    def _rewrote(self, one: Rewritten, record: MessageRecord) -> None:
-        self.rewritten[one.message] = one
-        self.batches.add(record.batch)
-        if not (self.txn.messages.text(record) or "").strip():
-            self._bury(record)
+        self.deleted_ids.append(node.id)
 
     def _bury(self, record: MessageRecord) -> None:
-        """Leave a tombstone of a message, which is gone as a whole now."""
-        proof = self.met_before.get(record.number) or self.met.get(record.number)
+        """Replace a message by a tombstone."""
+        proof = self.proofs_before.get(record.number) or self.text_proofs.get(record.number)
         if proof is not None:
             self.proofs.found[proof] = None
         kept = self.txn.passages.get(record.number) or []
@@ -267,15 +258,15 @@ class _Step:
         left: tuple[Sequence[int], Sequence[NodeId], Sequence[Link]],
         renamed: Change,
     ) -> ErasureStep:
-        """What belongs to the step as a whole: links, focus, batches, passages of messages without text, its record."""
+        """Complete the step: overwrite texts, update links, focus, batches and passages, and write the audit record."""
         txn, tally = self.txn, self.tally
         self._overwrite()
-        focus = tuple(node_id for node_id in txn.meta.focus if node_id not in self.gone)
-        change = Change(deleted=self.gone, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
+        focus = tuple(node_id for node_id in txn.meta.focus if node_id not in self.deleted_ids)
+        change = Change(deleted=self.deleted_ids, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
         txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))
         tally.relation_count = len(renamed.unnamed)
         self._settle_batches()
-        retold = retell(txn, self.without_text - self.tombstones.keys(), change)
+        passage_updates = refresh_passages(txn, self.without_text - self.tombstones.keys(), change)
         record = None
         if tally.node_count or tally.message_count or tally.relation_count or self.rewritten:
             details: dict[str, object] = {
@@ -292,11 +283,20 @@ class _Step:
             assert identity is not None, "an open store has its identity"
             record = txn.audit.append(whole, identity.agent_id)
             txn.meta.set(compaction_due=True)
-        rewritten = list(self.rewritten.values())
-        return ErasureStep(change, retold, rewritten, self.tombstones, tally, record, self.met, *left)
+        return ErasureStep(
+            change=change,
+            rewritten=self.rewritten,
+            passage_updates=passage_updates,
+            erased_messages=sorted(self.tombstones.keys() | self.rewritten.keys()),
+            tombstones=self.tombstones,
+            tally=tally,
+            record=record,
+            text_proofs=self.text_proofs,
+            left=left,
+        )
 
     def _settle_batches(self) -> None:
-        """Batches of which nothing is left go; others are not any more what a digest has read of them."""
+        """Delete batches without remaining messages, and mark the others as changed."""
         empty = []
         for number in sorted(self.batches):
             batch = self.txn.inbox.get(number)

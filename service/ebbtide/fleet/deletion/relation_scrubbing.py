@@ -1,15 +1,14 @@
-"""Unnaming: links lose a name that tells of what is forgotten for good.
+"""Relation scrubbing: links lose a name that reveals erased data.
 
-A link to a memory that faded stays in its source and dangles, with the name of its relation, and a language model made
-that name from what the memory said: “diagnosed with …”. Where what it was made from is erased, the name goes and the
-link stays without one: that there was something is the living memory's own, what it was is not. The same holds of every
-link whose name names the topic that is erased, and of the links of a memory that was corrected, at both of its ends:
-they may have been named for what it said before.
+A link to a forgotten memory stays in its source with the relation name that a language model derived from that memory,
+such as “diagnosed with …”. When the text behind that memory is erased, the name is removed and the link stays without
+one. The same applies to every link whose name mentions an erased topic, and to all links of a corrected memory, which
+may be named after its old content.
 
-A memory that faded has left nothing but its number, so what it came from is known by the status of its batch. The rules
-guarded here: **any memory of a batch of which something is erased counts**, since nobody knows which message it came
-from; and where that status is not kept any more, **whatever is not known to come from another batch**. Names that no
-model made, of neighbours in a batch, tell nothing and stay.
+A forgotten memory leaves only its id, so its origin is known only from the status of its batch. The rules guarded here:
+**every memory of a batch counts as erased if any part of the batch is**, because its exact message is unknown; and if
+that status was pruned, **every memory that is not known to come from another batch counts.** Names of neighbour links
+are not derived from texts and stay.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from itertools import chain
 import numpy as np
 
 from ebbtide.changes import Change
-from ebbtide.fleet.deletion.selection import Look
+from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.digestion import NEIGHBOUR_NAMES
@@ -28,53 +27,53 @@ from ebbtide.memory.network import LinkState, Network
 from ebbtide.records import Link
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
-MOST_UNNAMED = 1000
-"""Links that lose their names in one step, so that none takes long."""
+MAX_SCRUBBED_LINKS = 1000
+"""Most links scrubbed in one step."""
 
-TELLS_NOTHING = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values())})
-"""Names that were made from nothing that anybody said."""
+NEUTRAL_RELATIONS = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values())})
+"""Relation names that are not derived from any text."""
 
 
-def telling_links(txn: ReadTransaction, network: Network, look: Look) -> list[Link]:
-    """The links whose names tell of what a look has found.
+def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSearch) -> list[Link]:
+    """Return the links whose names may reveal what a search found.
 
-    Those at memories that go are among them: such a memory may fade before its turn comes, and then they stay.
+    This includes links at memories that will be erased: such a memory may be forgotten first, and then its links stay.
     """
-    topic, names = look.wanted.topic, network.relations
-    tells = np.array([name not in TELLS_NOTHING for name in names], dtype=np.bool_)
-    if not tells.any():
+    topic, names = search.selection.topic, network.relations
+    is_derived = np.array([name not in NEUTRAL_RELATIONS for name in names], dtype=np.bool_)
+    if not is_derived.any():
         return []
     is_about = np.array([topic is not None and topic.is_named_in(name) for name in names], dtype=np.bool_)
     table, alive, ids = network.links.rows, network.slots["alive"], network.slots["id"]
-    rows = np.flatnonzero(alive[table["source"]] & tells[table["relation"]])
+    rows = np.flatnonzero(alive[table["source"]] & is_derived[table["relation"]])
     slots = table["target"][rows]
-    is_gone = _among(look.nodes)(ids[slots]) | (~alive[slots] & _came_from(look, ids[slots]))
-    is_corrected = _among(look.corrected)
-    is_gone |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
-    rows = rows[is_gone | is_about[table["relation"][rows]]]
+    is_affected = _among(search.nodes)(ids[slots]) | (~alive[slots] & _came_from(search, ids[slots]))
+    is_corrected = _among(search.corrected)
+    is_affected |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
+    rows = rows[is_affected | is_about[table["relation"][rows]]]
 
-    def is_told(link: Link) -> bool:
-        goes = link.target in look.nodes or not look.corrected.isdisjoint((link.source, link.target))
-        if goes or not look.wanted.is_filtering:
+    def is_selected(link: Link) -> bool:
+        is_erased = link.target in search.nodes or not search.corrected.isdisjoint((link.source, link.target))
+        if is_erased or not search.selection.has_filters:
             return True
-        is_gone = link.target not in network and bool(_came_from(look, np.array([link.target]))[0])
-        return is_gone or _is_picked(txn, look, link)
+        is_affected = link.target not in network and bool(_came_from(search, np.array([link.target]))[0])
+        return is_affected or _is_matched(txn, search, link)
 
-    return [link for link, _ in network.link_states(rows) if is_told(link)]
-
-
-def staying(links: Sequence[Link], network: Network, look: Look) -> int:
-    """How many of these links stay without their names, rather than go with a memory."""
-    going = {node_id for node_id in look.nodes if node_id in network}
-    return sum(1 for link in links if link.source not in going and link.target not in going)
+    return [link for link, _ in network.link_states(rows) if is_selected(link)]
 
 
-def unnamed(network: Network, links: Sequence[Link]) -> Change:
-    """The change by which those of these links that are still there lose their names.
+def kept_link_count(links: Sequence[Link], network: Network, search: SelectionSearch) -> int:
+    """Return how many of these links stay without a name rather than being erased with a memory."""
+    erased = {node_id for node_id in search.nodes if node_id in network}
+    return sum(1 for link in links if link.source not in erased and link.target not in erased)
 
-    Of several that become the same the strongest stays.
+
+def without_names(network: Network, links: Sequence[Link]) -> Change:
+    """Return the change that removes the names of these links, as far as they still exist.
+
+    If several links become equal, the strongest stays.
     """
-    wanted = {(link.source, link.target, link.relation) for link in links}
+    selection = {(link.source, link.target, link.relation) for link in links}
     ends = {(link.source, link.target) for link in links}
     gone: list[Link] = []
     strongest: dict[tuple[NodeId, NodeId], LinkState] = {}
@@ -82,7 +81,7 @@ def unnamed(network: Network, links: Sequence[Link]) -> Change:
         for state in network.link_states(network.links.of_source(network.slot_of(source))):
             link = state.link
             key = (link.source, link.target)
-            is_wanted = (*key, link.relation) in wanted
+            is_wanted = (*key, link.relation) in selection
             gone += [link] if is_wanted else []
             if is_wanted or (key in ends and link.relation == ""):
                 known = strongest.get(key)
@@ -101,13 +100,13 @@ def _among(node_ids: Collection[NodeId]) -> Callable[[Array], Array]:
     return lambda targets: np.isin(targets, known)
 
 
-def _came_from(look: Look, targets: Array) -> Array:
-    """Which of these forgotten memories came, or may have come, from what is erased."""
-    found = _among(look.once_made)(targets)
-    return found | ~_among(look.made_elsewhere)(targets) if look.is_unsure else found
+def _came_from(search: SelectionSearch, targets: Array) -> Array:
+    """Return which of these forgotten memories came, or may have come, from erased text."""
+    found = _among(search.possible_memories)(targets)
+    return found | ~_among(search.other_memories)(targets) if search.has_unknown_batches else found
 
 
-def _is_picked(txn: ReadTransaction, look: Look, link: Link) -> bool:
-    """Whether either end of a link comes from a message to which a topic is narrowed."""
+def _is_matched(txn: ReadTransaction, search: SelectionSearch, link: Link) -> bool:
+    """Whether either end of a link comes from a message that matches the filters."""
     ends = (txn.nodes.get(link.source), txn.nodes.get(link.target))
-    return any(look.is_picked(source.message) for node in ends if node is not None for source in node.sources)
+    return any(search.matched(source.message) for node in ends if node is not None for source in node.sources)

@@ -1,13 +1,13 @@
-"""A selection: what of an agent is to be forgotten for good, found in small steps before anything is erased.
+"""A selection describes what to forget for good. A search finds it in small steps before anything is erased.
 
-What narrows (a time, conversations, speakers, a topic) holds together; memories and messages that are named come on
-top. A message that is selected goes whole, with every memory made from it. A topic takes of each message the sentences
-that name it, and every memory that names it or was made from such a sentence. A memory that is selected goes with what
-it was made from, as a deleted one does.
+All filters (time range, conversations, speakers, topic) must match; explicitly listed memories and messages are added.
+A selected message is erased whole, with every memory made from it. A topic selects the sentences of a message that
+mention it, and every memory that mentions it or was made from such a sentence. A selected memory is erased with its
+sources, as in a deletion.
 
-The same words may have been said elsewhere, and a topic may be named around what stays: by a speaker's name, an id,
-metadata. That stays, since nobody selected it, and is told: `also_found_in`. So is what may be meant but was redacted
-to something that others share: whose it was nobody can tell any more, and nothing of others goes in silence.
+The same sentences may occur elsewhere, and the topic may occur in names, ids or metadata of data that stays. That data
+was not selected, so it stays and is reported as `also_found_in`. Data that may be meant but was redacted to a common
+placeholder is reported too, because it may belong to someone else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ebbtide.fleet.deletion.withdrawal import Mates, own_words, said_bytes, without
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
+from ebbtide.fleet.deletion.deletion import BatchSources, own_words, text_bytes, without
 from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.records import Batch, MessageRecord, Node
@@ -24,39 +25,39 @@ from ebbtide.retrieval.topic import Topic
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
-MOST_LOOKED_AT = 1000
-"""Messages or nodes looked at in one step, unless its time is over sooner."""
+MAX_READ_PER_STEP = 1000
+"""Most messages or nodes read in one step."""
 
-LEAST_TOLD_BYTES = 12
-"""A sentence shorter than this is no clue to anything when it was said elsewhere too: "Yes, please."."""
+MIN_SENTENCE_BYTES = 12
+"""Shorter sentences, such as "Yes, please.", are ignored when the search looks for repetitions."""
 
-MOST_TOLD = 1000
-"""Places named where the same words were said; further ones are counted."""
+MAX_LISTED = 1000
+"""Most places reported; further ones are only counted."""
 
 
 Span = tuple[int, int]
-"""(begin, end) of a stretch of a message, in UTF-8 bytes."""
+"""(begin, end) of a part of a message, in UTF-8 bytes."""
 
 
 class OffloadedTopic(Topic):
-    """A topic that is looked for in worker processes where a text is long. For threads that may block."""
+    """A topic that is matched in worker processes if a text is long. For threads that may block."""
 
     def __init__(self, topic: Topic, texts: TextWorkers) -> None:
         self._topic = topic
         self._texts = texts
 
     def is_named_in(self, text: str) -> bool:
-        """Whether a text names it. TEXT_TOO_COMPLEX where that takes too long."""
+        """Whether a text mentions the topic. Raise TEXT_TOO_COMPLEX if that takes too long."""
         return self._texts.call(len(text), self._topic.is_named_in, text)
 
     def stretches(self, text: str) -> list[Span]:
-        """The sentences of a text that name it. TEXT_TOO_COMPLEX where that takes too long."""
+        """Return the sentences of a text that mention the topic. Raise TEXT_TOO_COMPLEX if that takes too long."""
         return self._texts.call(len(text), self._topic.stretches, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is to be forgotten."""
+    """What to forget."""
 
     nodes: frozenset[NodeId] = frozenset()
     messages: frozenset[int] = frozenset()
@@ -66,18 +67,18 @@ class Selection:
     end_ms: int | None = None
     topic: Topic | None = None
     redacted_speakers: frozenset[str] = frozenset()
-    """What redaction would have left of the speakers' names: others may have been redacted to the same."""
+    """The speakers' names after redaction; other names may be redacted to the same."""
     redacted_topic: Topic | None = None
-    """What redaction would have left of the topic."""
+    """The topic after redaction."""
 
     @property
-    def is_filtering(self) -> bool:
-        """Whether only some messages count."""
+    def has_filters(self) -> bool:
+        """Whether the selection is limited to some messages."""
         return bool(self.conversations or self.speakers) or (self.begin_ms, self.end_ms) != (None, None)
 
     @property
     def kinds(self) -> list[str]:
-        """By what is selected, without the words: what the audit log may tell."""
+        """The kinds of criteria, without their values, for the audit log."""
         given = {
             "nodes": self.nodes,
             "messages": self.messages,
@@ -88,26 +89,26 @@ class Selection:
         }
         return [name for name, value in given.items() if value]
 
-    def picks(self, record: MessageRecord) -> bool:
-        """Whether everything that narrows holds for a message; the topic apart."""
-        return (not self.speakers or record.speaker in self.speakers) and self._picks_otherwise(record)
+    def matches(self, record: MessageRecord) -> bool:
+        """Whether a message matches all filters except the topic."""
+        return (not self.speakers or record.speaker in self.speakers) and self._matches_filters(record)
 
-    def may_mean(self, record: MessageRecord) -> bool:
-        """Whether everything that narrows holds for a message as it is, or as redaction may have left it."""
+    def may_match(self, record: MessageRecord) -> bool:
+        """Whether a message matches all filters except the topic, directly or after redaction."""
         is_speaker = record.speaker in self.speakers or record.speaker in self.redacted_speakers
-        return (not self.speakers or is_speaker) and self._picks_otherwise(record)
+        return (not self.speakers or is_speaker) and self._matches_filters(record)
 
     def may_name(self, text: str) -> bool:
-        """Whether a text names the topic, as it is or as redaction may have left it; all do where there is none."""
+        """Whether a text mentions the topic, directly or after redaction; True if there is no topic."""
         topics = [one for one in (self.topic, self.redacted_topic) if one is not None]
         return not topics or any(one.is_named_in(text) for one in topics)
 
     @property
     def may_be_redacted(self) -> bool:
-        """Whether what is meant may have been redacted to something that others share."""
+        """Whether data that is meant may have been redacted to a common placeholder."""
         return bool(self.redacted_speakers) or self.redacted_topic is not None
 
-    def _picks_otherwise(self, record: MessageRecord) -> bool:
+    def _matches_filters(self, record: MessageRecord) -> bool:
         time_ms = record.time_ms
         return (
             (not self.conversations or record.conversation_id in self.conversations)
@@ -117,180 +118,179 @@ class Selection:
 
 
 @dataclass(slots=True)
-class Look:
-    """A selection looked up; what it found so far."""
+class SelectionSearch:
+    """The search for a selection and its findings so far."""
 
-    wanted: Selection
+    selection: Selection
     nodes: dict[NodeId, None] = field(default_factory=dict)
-    """Memories that go."""
+    """Memories to erase."""
     whole: dict[int, None] = field(default_factory=dict)
-    """Messages that go as a whole."""
+    """Messages to erase as a whole."""
     spans: dict[int, list[Span]] = field(default_factory=dict)
-    """Of these messages only some stretches go."""
+    """Spans to erase of other messages."""
     citing: dict[int, list[NodeId]] = field(default_factory=dict)
-    """The memories that go along with a message."""
+    """Memories to erase with a message."""
     byte_count: int = 0
-    """Bytes of words that go, without the white space between them."""
+    """Bytes of text to erase, without white space."""
     emptied: dict[int, None] = field(default_factory=dict)
-    """Messages of which nothing is left once their stretches are gone."""
-    partly: dict[int, None] = field(default_factory=dict)
-    """Messages of which something goes and something is left."""
-    named: set[NodeId] = field(default_factory=set)
-    """Of the memories that go, those that take what they were made from along."""
+    """Messages without any text after their spans are erased."""
+    partially_erased: dict[int, None] = field(default_factory=dict)
+    """Messages that lose a part of their text."""
+    fully_erased: set[NodeId] = field(default_factory=set)
+    """Memories to erase whose sources are erased too."""
     next_node_id: NodeId = 0
-    """Memories from here on came into being since the look at them was over."""
+    """Memories from this id on were created after the search for memories."""
     batches: set[int] = field(default_factory=set)
-    """Batches of which something goes."""
-    once_made: set[NodeId] = field(default_factory=set)
-    """Memories that came from these, living or not, and those that are named."""
-    is_unsure: bool = False
-    """Whether the status of one of these is not kept any more: nobody knows which memories came from it."""
-    made_elsewhere: set[NodeId] = field(default_factory=set)
-    """Memories that came from other batches, where that matters."""
+    """Batches that lose data."""
+    possible_memories: set[NodeId] = field(default_factory=set)
+    """Memories, living or not, that came from these batches, and listed ones."""
+    has_unknown_batches: bool = False
+    """Whether the status of such a batch was pruned, so that its memories are unknown."""
+    other_memories: set[NodeId] = field(default_factory=set)
+    """Memories that came from other batches, if that matters."""
     corrected: set[NodeId] = field(default_factory=set)
-    """Memories that came from these and stay, since they say something else by now."""
-    also: list[str] = field(default_factory=list)
-    also_count: int = 0
+    """Memories from these batches that stay, because they were corrected."""
+    elsewhere: list[str] = field(default_factory=list)
+    elsewhere_count: int = 0
     redacted_count: int = 0
-    """Of these, those that may be meant: redaction made them like others, so nobody can tell."""
+    """How many of these may be meant, but cannot be distinguished after redaction."""
     is_done: bool = False
     _stage: int = 0
     _begin: int = 0
-    _picked: set[int] = field(default_factory=set)
-    _going: dict[int, dict[Span, None]] = field(default_factory=dict)
-    """Stretches that go, by message."""
+    _matched: set[int] = field(default_factory=set)
+    _marked: dict[int, dict[Span, None]] = field(default_factory=dict)
+    """Spans to erase, by message."""
     _named_batches: dict[int, bool] = field(default_factory=dict)
-    """Whether what was told with a batch names the topic."""
-    _said: set[int] = field(default_factory=set)
-    """Hashes of the sentences that go: there may be very many."""
+    """Whether the metadata of a batch mentions the topic."""
+    _sentence_hashes: set[int] = field(default_factory=set)
+    """Hashes of the sentences to erase, of which there may be very many."""
 
     def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
-        """Look at some more. The stages: messages, memories, their words, their batches, the same words elsewhere."""
+        """Search on. The stages: messages, memories, their sources, their batches, repetitions elsewhere."""
         stages = (
             self._messages,
             self._nodes,
-            self._words_of_nodes,
-            self._what_is_left,
+            self._sources_of_nodes,
+            self._count_bytes,
             self._batches,
             self._other_batches,
-            self._messages_alike,
-            self._nodes_alike,
+            self._messages_elsewhere,
+            self._nodes_elsewhere,
         )
         numbers = stages[self._stage](txn)
         for count, number in enumerate(numbers, 1):
             self._begin = number + 1
-            if count == MOST_LOOKED_AT or is_time_up():
+            if count == MAX_READ_PER_STEP or is_time_up():
                 return
         self._stage, self._begin = self._stage + 1, 0
         self.is_done = self._stage == len(stages)
 
-    # --- what goes ---------------------------------------------------------------------------------
+    # --- what to erase -----------------------------------------------------------------------------
 
     def _messages(self, txn: ReadTransaction) -> Iterator[int]:
         for record in txn.messages.all(self._begin):
             if not is_tombstone(record):
-                self._look_at(txn, record)
+                self._select_message(txn, record)
             yield record.number
 
-    def _look_at(self, txn: ReadTransaction, record: MessageRecord) -> None:
-        wanted, number = self.wanted, record.number
-        is_picked = wanted.picks(record)
-        if is_picked and wanted.is_filtering:
-            self._picked.add(number)
-        if number in wanted.messages or (is_picked and wanted.is_filtering and wanted.topic is None):
+    def _select_message(self, txn: ReadTransaction, record: MessageRecord) -> None:
+        selection, number = self.selection, record.number
+        matched = selection.matches(record)
+        if matched and selection.has_filters:
+            self._matched.add(number)
+        if number in selection.messages or (matched and selection.has_filters and selection.topic is None):
             self.whole[number] = None
             self.batches.add(record.batch)
-            self._note(txn.messages.text(record) or "")
-        elif is_picked and wanted.topic is not None:
+            self._add_sentences(txn.messages.text(record) or "")
+        elif matched and selection.topic is not None:
             said = txn.messages.text(record) or ""
-            spans = wanted.topic.stretches(said)
+            spans = selection.topic.stretches(said)
             if spans:
                 self.spans[number] = spans
                 self.batches.add(record.batch)
-                self._goes(number, said, spans)
+                self._mark(number, said, spans)
 
-    def takes_words(self, node: Node) -> bool:
-        """Whether a memory that goes takes along what it was made from: unless its messages go whole anyway."""
-        along = self.along(node)
-        return node.id in self.named or any(message not in self.whole for message in along)
+    def erases_sources(self, node: Node) -> bool:
+        """Whether the sources of a memory are erased with it; not if its messages are erased as a whole."""
+        erased_sources = self.erased_sources(node)
+        return node.id in self.fully_erased or any(message not in self.whole for message in erased_sources)
 
     def _nodes(self, txn: ReadTransaction) -> Iterator[int]:
         self.next_node_id = txn.meta.next_node_id
         for node in txn.nodes.all(self._begin):
-            self._look_at_node(txn, node)
+            self._select_node(txn, node)
             yield node.id
 
-    def _look_at_node(self, txn: ReadTransaction, node: Node) -> None:
-        along = self.along(node)
-        for message in along:
+    def _select_node(self, txn: ReadTransaction, node: Node) -> None:
+        erased_sources = self.erased_sources(node)
+        for message in erased_sources:
             self.citing.setdefault(message, []).append(node.id)
-        is_named = node.id in self.wanted.nodes or self._is_about(node)
-        if not along and not is_named:
+        is_named = node.id in self.selection.nodes or self._names_topic(node)
+        if not erased_sources and not is_named:
             return
-        if is_named or any(message not in self.whole for message in along):
-            self.named.add(node.id)
+        if is_named or any(message not in self.whole for message in erased_sources):
+            self.fully_erased.add(node.id)
         self.nodes.setdefault(node.id)
         self.batches.add(node.batch)
-        self._note(node.content.removeprefix(node.prefix))
+        self._add_sentences(node.content.removeprefix(node.prefix))
 
-    def _words_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
-        mates = Mates()
-        for node_id in sorted(one for one in self.named if one >= self._begin):
+    def _sources_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
+        batch_sources = BatchSources()
+        for node_id in sorted(one for one in self.fully_erased if one >= self._begin):
             node = txn.nodes.get(node_id)
-            for number, spans in own_words(txn, node, self.nodes, mates).items() if node is not None else ():
-                record = txn.messages.get(number)
-                text = None if record is None else txn.messages.text(record)
-                if text is not None and number not in self.whole:
-                    self._goes(number, text, spans)
+            for number, spans in (
+                own_words(txn, node, self.nodes, batch_sources).items() if node is not None else ()
+            ):
+                found = message_with_text(txn, number)
+                if found is not None and number not in self.whole:
+                    self._mark(number, found[1], spans)
             yield node_id
 
-    def _what_is_left(self, txn: ReadTransaction) -> Iterator[int]:
-        """Count what goes of each message once, however many memories and sentences take it along."""
-        for number in sorted(one for one in self.whole.keys() | self._going.keys() if one >= self._begin):
-            record = txn.messages.get(number)
-            text = (None if record is None else txn.messages.text(record)) or ""
-            left = "" if number in self.whole else without(text, self._going[number])
-            byte_count = said_bytes(text) - said_bytes(left)
+    def _count_bytes(self, txn: ReadTransaction) -> Iterator[int]:
+        """Count the erased bytes of each message once."""
+        for number in sorted(one for one in self.whole.keys() | self._marked.keys() if one >= self._begin):
+            text = text_of(txn, number)
+            left = "" if number in self.whole else without(text, self._marked[number])
+            byte_count = text_bytes(text) - text_bytes(left)
             self.byte_count += byte_count
             if number not in self.whole and byte_count:
-                (self.partly if left.strip() else self.emptied)[number] = None
+                (self.partially_erased if left.strip() else self.emptied)[number] = None
             yield number
 
     def _batches(self, txn: ReadTransaction) -> Iterator[int]:
-        self.once_made.update(self.wanted.nodes)
+        self.possible_memories.update(self.selection.nodes)
         for number in sorted(number for number in self.batches if number >= self._begin):
             batch = txn.inbox.get(number)
             if batch is None:
-                self.is_unsure = True
+                self.has_unknown_batches = True
             else:
-                self.once_made.update(batch.node_ids)
-                self.corrected.update(self._corrected_of(txn, batch))
+                self.possible_memories.update(batch.node_ids)
+                self.corrected.update(self._corrected_nodes(txn, batch))
             yield number
 
-    def _corrected_of(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
+    def _corrected_nodes(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
         said = range(batch.first_message, batch.first_message + batch.message_count)
-        living = [node for node in map(txn.nodes.get, batch.node_ids) if node is not None]
-        for node in living:
+        for node in living_nodes(txn, batch.node_ids):
             if node.id not in self.nodes and all(source.message not in said for source in node.sources):
                 yield node.id
 
     def _other_batches(self, txn: ReadTransaction) -> Iterator[int]:
-        for batch in txn.inbox.all(self._begin) if self.is_unsure else ():
+        for batch in txn.inbox.all(self._begin) if self.has_unknown_batches else ():
             if batch.number not in self.batches:
-                self.made_elsewhere.update(batch.node_ids)
+                self.other_memories.update(batch.node_ids)
             yield batch.number
 
-    def is_picked(self, message: int) -> bool:
-        """Whether a message is one of those that the selection is narrowed to."""
-        return message in self._picked
+    def matched(self, message: int) -> bool:
+        """Whether a message matches the filters."""
+        return message in self._matched
 
     @property
     def gone_whole(self) -> list[int]:
-        """Messages of which nothing is left, whether they were selected or everything in them was."""
+        """Messages without any remaining text."""
         return sorted(self.whole.keys() | self.emptied.keys())
 
-    def along(self, node: Node) -> list[int]:
-        """The selected messages, or messages of which something is selected, that take a memory along."""
+    def erased_sources(self, node: Node) -> list[int]:
+        """Return the selected messages because of which a memory is erased."""
         return list(
             dict.fromkeys(
                 source.message
@@ -303,51 +303,58 @@ class Look:
             )
         )
 
-    def _is_about(self, node: Node) -> bool:
-        topic = self.wanted.topic
+    def _names_topic(self, node: Node) -> bool:
+        topic = self.selection.topic
         if topic is None or not any(map(topic.is_named_in, (node.content, node.phrase, *node.keywords))):
             return False
-        return not self.wanted.is_filtering or any(one.message in self._picked for one in node.sources)
+        return not self.selection.has_filters or any(one.message in self._matched for one in node.sources)
 
-    def _goes(self, message: int, text: str, spans: Iterable[Span]) -> None:
-        known, raw = self._going.setdefault(message, {}), text.encode()
+    def _mark(self, message: int, text: str, spans: Iterable[Span]) -> None:
+        known, raw = self._marked.setdefault(message, {}), text.encode()
         for span in spans:
             if span not in known:
                 known[span] = None
-                self._note(raw[span[0] : span[1]].decode(errors="replace"))
+                self._add_sentences(raw[span[0] : span[1]].decode(errors="replace"))
 
-    def _note(self, text: str) -> None:
-        self._said.update(map(hash, _telling(text)))
+    def _add_sentences(self, text: str) -> None:
+        self._sentence_hashes.update(map(hash, _sentences(text)))
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether nothing was found that goes."""
+    def is_empty(self) -> bool:
+        """Whether the search found nothing to erase."""
         return not (self.nodes or self.whole or self.spans)
 
-    # --- what stays, and tells of it -----------------------------------------------------------------
+    # --- repetitions in data that stays ------------------------------------------------------------
 
     @property
-    def _may_stay(self) -> bool:
-        return bool(self._said) or self.wanted.topic is not None or self.wanted.may_be_redacted
+    def _searches_elsewhere(self) -> bool:
+        return (
+            bool(self._sentence_hashes) or self.selection.topic is not None or self.selection.may_be_redacted
+        )
 
-    def _messages_alike(self, txn: ReadTransaction) -> Iterator[int]:
-        for record in txn.messages.all(self._begin) if self._may_stay else ():
+    def _messages_elsewhere(self, txn: ReadTransaction) -> Iterator[int]:
+        for record in txn.messages.all(self._begin) if self._searches_elsewhere else ():
             is_gone = record.number in self.whole or record.number in self.emptied or is_tombstone(record)
-            if not is_gone and self._tells_in(txn, record):
-                self._tell(f"m{record.number}")
+            if not is_gone and self._mentions(txn, record):
+                self._report(f"m{record.number}")
             yield record.number
 
-    def _tells_in(self, txn: ReadTransaction, record: MessageRecord) -> bool:
-        wanted, is_touched = self.wanted, record.number in self._going
+    def _mentions(self, txn: ReadTransaction, record: MessageRecord) -> bool:
+        selection, is_touched = self.selection, record.number in self._marked
         text = (None if is_touched else txn.messages.text(record)) or ""
-        if wanted.may_be_redacted and not is_touched and wanted.may_mean(record) and wanted.may_name(text):
+        if (
+            selection.may_be_redacted
+            and not is_touched
+            and selection.may_match(record)
+            and selection.may_name(text)
+        ):
             self.redacted_count += 1
             return True
-        return self._is_said_in(text) or self._is_named_around(txn, record)
+        return self._repeats(text) or self._is_named_in_context(txn, record)
 
-    def _is_named_around(self, txn: ReadTransaction, record: MessageRecord) -> bool:
-        """Whether the topic is named by who said a message, where, under which id, and by what was told with it."""
-        topic = self.wanted.topic
+    def _is_named_in_context(self, txn: ReadTransaction, record: MessageRecord) -> bool:
+        """Whether the topic occurs in the speaker, ids or metadata of a message, or in its batch."""
+        topic = self.selection.topic
         if topic is None:
             return False
         around = (
@@ -361,31 +368,31 @@ class Look:
     def _is_named_by_batch(self, txn: ReadTransaction, number: int, topic: Topic) -> bool:
         if number not in self._named_batches:
             batch = txn.inbox.get(number)
-            told = () if batch is None else (batch.metadata, batch.idempotency_key, batch.last_error)
-            self._named_batches[number] = any(map(topic.is_named_in, told))
+            texts = () if batch is None else (batch.metadata, batch.idempotency_key, batch.last_error)
+            self._named_batches[number] = any(map(topic.is_named_in, texts))
         return self._named_batches[number]
 
-    def _nodes_alike(self, txn: ReadTransaction) -> Iterator[int]:
-        redacted = self.wanted.redacted_topic
-        for node in txn.nodes.all(self._begin) if self._said or redacted is not None else ():
+    def _nodes_elsewhere(self, txn: ReadTransaction) -> Iterator[int]:
+        redacted = self.selection.redacted_topic
+        for node in txn.nodes.all(self._begin) if self._sentence_hashes or redacted is not None else ():
             if node.id not in self.nodes:
                 may_be_meant = redacted is not None and redacted.is_named_in(node.content)
                 self.redacted_count += may_be_meant
-                if may_be_meant or self._is_said_in(node.content.removeprefix(node.prefix)):
-                    self._tell(f"n{node.id}")
+                if may_be_meant or self._repeats(node.content.removeprefix(node.prefix)):
+                    self._report(f"n{node.id}")
             yield node.id
 
-    def _is_said_in(self, text: str) -> bool:
-        return any(hash(sentence) in self._said for sentence in _telling(text))
+    def _repeats(self, text: str) -> bool:
+        return any(hash(sentence) in self._sentence_hashes for sentence in _sentences(text))
 
-    def _tell(self, name: str) -> None:
-        self.also_count += 1
-        if len(self.also) < MOST_TOLD:
-            self.also.append(name)
+    def _report(self, name: str) -> None:
+        self.elsewhere_count += 1
+        if len(self.elsewhere) < MAX_LISTED:
+            self.elsewhere.append(name)
 
 
 def words_in(value: object) -> Iterator[str]:
-    """The texts in a value of metadata, names of fields too."""
+    """Yield the texts in a metadata value, including field names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -399,9 +406,9 @@ def words_in(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _telling(text: str) -> Iterator[str]:
-    """The sentences of a text that are long enough to tell something."""
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that are long enough to identify it."""
     for sentence in sentences_of(text):
-        told = sentence.strip()
-        if len(told.encode()) >= LEAST_TOLD_BYTES:
-            yield told
+        sentence_text = sentence.strip()
+        if len(sentence_text.encode()) >= MIN_SENTENCE_BYTES:
+            yield sentence_text

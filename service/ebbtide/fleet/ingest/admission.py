@@ -1,7 +1,7 @@
-"""What becomes of a batch that arrives: put into the inbox, answered with an earlier one, or refused.
+"""Admission of an incoming batch: store it, replay an earlier result, or refuse it.
 
-All of it happens inside a transaction that someone else commits, perhaps along with other arrivals. The rule
-guarded here: a refusal writes nothing, so it is returned and spoils nothing for what shares its commit.
+This runs inside a transaction that the caller commits, possibly with other batches. The rule guarded here: a refusal
+writes nothing. It is returned rather than raised, so that it does not affect other batches of the commit.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ebbtide.records import AgentCounts, Batch, MessageRecord, PassageEntry, Rec
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 MESSAGE_WEIGHT = 1 << 10
-"""What a message weighs beside its text: storing its record takes as long as so many bytes more of text."""
+"""Weight of a message in addition to its text: storing its record takes as long as this many bytes of text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How much an agent may hold for it to take a batch; 0: no limit."""
+    """Limits above which an agent accepts no further batch; 0: no limit."""
 
     nodes: int = 0
     used_bytes: int = 0
@@ -31,12 +31,12 @@ UNBOUNDED = Quota()
 
 
 class PolicyChanged(Exception):
-    """What arrived went through the door under a policy that is in force no longer: it goes through it anew."""
+    """The policy on personal data changed after the batch was redacted, so it must be redacted again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """A batch to be accepted, with its messages, their texts and the hash that its idempotency key stands for."""
+class IncomingBatch:
+    """A batch to accept: its messages, their texts and the hash of the request body for its idempotency key."""
 
     batch: Batch
     records: Sequence[MessageRecord]
@@ -47,53 +47,53 @@ class Arrival:
     """The metadata of its messages as JSON, by key."""
     quota: Quota = UNBOUNDED
     pii: str | None = None
-    """The policy on personal data that it went through the door under; None where there was no door."""
+    """The policy on personal data that was applied; None if none was applied."""
 
     @property
     def weight(self) -> int:
-        """The work it makes, as so many bytes of text."""
+        """The amount of work, in bytes of text."""
         return sum(map(len, self.texts)) + MESSAGE_WEIGHT * len(self.texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A batch as it is stored, and how many waited then, itself included."""
+    """A stored batch, and the number of waiting batches including it."""
 
     batch: Batch
     pending_batches: int
     records: Sequence[MessageRecord] = ()
-    """Its messages as they are stored; none where nothing was stored again."""
+    """Its messages as stored; empty for a replay."""
 
 
-def accept(txn: WriteTransaction, arrival: Arrival, max_queue_size: int) -> Accepted | Exception:
-    """Put a batch into the inbox; its numbers are given here. A refusal is returned, not raised.
+def accept(txn: WriteTransaction, incoming: IncomingBatch, max_queue_size: int) -> Accepted | Exception:
+    """Put a batch into the inbox and assign its numbers. Return a refusal instead of raising it.
 
-    A known idempotency key answers with the first batch; nothing is stored again.
+    For a known idempotency key, return the first batch and store nothing.
     """
-    batch, counts = arrival.batch, txn.counts()
+    batch, counts = incoming.batch, txn.counts()
     known = txn.inbox.receipt(batch.idempotency_key) if batch.idempotency_key else None
     try:
         if known is not None:
-            return Accepted(_replayed(txn, known, arrival.body_hash), counts.pending_batches)
+            return Accepted(_replayed(txn, known, incoming.body_hash), counts.pending_batches)
         _refuse_when_full(counts, max_queue_size)
-        _refuse_beyond(arrival.quota, txn, counts)
+        _refuse_beyond(incoming.quota, txn, counts)
     except EbbtideError as refusal:
         return refusal
     first, number = txn.meta.next_message_number, txn.meta.next_batch_number
     numbered = msgspec.structs.replace(batch, number=number, first_message=first)
     placed = [
         msgspec.structs.replace(record, number=first + index, batch=number)
-        for index, record in enumerate(arrival.records)
+        for index, record in enumerate(incoming.records)
     ]
-    receipt = Receipt(number, arrival.body_hash) if batch.idempotency_key else None
-    stored = txn.accept(numbered, placed, list(arrival.texts), receipt, arrival.passages, arrival.metadata)
+    receipt = Receipt(number, incoming.body_hash) if batch.idempotency_key else None
+    stored = txn.accept(numbered, placed, list(incoming.texts), receipt, incoming.passages, incoming.metadata)
     return Accepted(stored, counts.pending_batches + 1, placed)
 
 
 def _replayed(txn: ReadTransaction, known: Receipt, body_hash: bytes) -> Batch:
     if known.body_hash != body_hash:
         raise Conflict(
-            f"the idempotency key was used with another body, for batch b{known.batch}",
+            f"the idempotency key was already used with a different body, for batch b{known.batch}",
             reason="IDEMPOTENCY_KEY_REUSED",
         )
     batch = txn.inbox.get(known.batch)
@@ -105,17 +105,17 @@ def _refuse_when_full(counts: AgentCounts, most: int) -> None:
     held = counts.pending_batches + counts.parked_batches
     if held >= most:
         raise Exhausted(
-            f"the inbox holds {counts.pending_batches} waiting and {counts.parked_batches} parked "
-            f"batches; max_queue_size is {most}; nothing was stored",
+            f"the inbox contains {counts.pending_batches} waiting and {counts.parked_batches} parked batches, "
+            f"and max_queue_size is {most}; nothing was stored",
             reason="QUEUE_FULL",
             retry_after_s=5.0,
         )
 
 
 def _refuse_beyond(quota: Quota, txn: ReadTransaction, counts: AgentCounts) -> None:
-    """QUOTA_REACHED for an agent that holds as much as it may.
+    """Raise QUOTA_REACHED if the agent has reached its quota.
 
-    A batch that arrives below the bound is taken whole, so what an agent holds may pass it by what waits in its inbox.
+    A batch that arrives below the limit is accepted whole, so waiting batches may take the agent over the limit.
     """
     if quota.nodes and counts.node_count >= quota.nodes:
         raise _quota_reached("nodes", counts.node_count, quota.nodes)
@@ -125,7 +125,7 @@ def _refuse_beyond(quota: Quota, txn: ReadTransaction, counts: AgentCounts) -> N
 
 def _quota_reached(what: str, held: int, limit: int) -> Exhausted:
     return Exhausted(
-        f"the agent holds {held} {what} and may hold {limit}; nothing was stored",
+        f"the agent has {held} {what}, and its limit is {limit}; nothing was stored",
         reason="QUOTA_REACHED",
         metadata={"quota": what, "limit": str(limit), "held": str(held)},
     )

@@ -1,7 +1,7 @@
-"""The jobs on an agent's inbox: a batch comes in, is handed to the digest, becomes memories or is put off.
+"""The jobs on an agent's inbox: accept a batch, hand it to the digest, commit its memories, defer or park it.
 
-The rule guarded here: a batch leaves the inbox in the commit that holds what it became, and in no other way. What
-becomes of one that arrives is in `arrivals.py`; who works the inbox off is in `digest.py`.
+The rule guarded here: a batch leaves the inbox only in the commit that contains its memories. `admission.py` decides
+whether a batch is accepted; `digest.py` works off the inbox.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ebbtide.bounds import MAX_COUNT
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.events import EventKind
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.retention import Retold, withdraw
-from ebbtide.fleet.ingest.admission import Accepted, Arrival, PolicyChanged, accept
+from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
 from ebbtide.fleet.state.agent_state import State
-from ebbtide.fleet.state.event_builder import batch_run, happenings
+from ebbtide.fleet.state.event_builder import batch_run, build_events
 from ebbtide.ids import NodeId
 from ebbtide.memory import digestion
 from ebbtide.memory.digestion import NewMemory
@@ -26,19 +26,19 @@ from ebbtide.records import Batch, BatchState, MessageRecord
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
-LONGEST_PAUSE_MS = 600_000
-"""Most that `language.retry_cap_ms` may be: nobody is put off for longer."""
+MAX_PAUSE_MS = 600_000
+"""Upper bound of `language.retry_cap_ms`: no batch is deferred for longer."""
 
-LEAST_KEPT = 100
-"""So many statuses and receipts stay however old they are: a clock that was set forward makes all of them old."""
+MIN_KEPT = 100
+"""This many statuses and receipts are kept regardless of age, in case the clock was set forward."""
 
 PRUNED_PER_DIGEST = 32
-"""Most statuses dropped along with a digest, so that no commit grows without bound."""
+"""Most statuses deleted with one digest, to bound the commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestTask:
-    """The batch to digest next, with its messages and their texts."""
+    """The next batch to digest, with its messages and their texts."""
 
     batch: Batch
     records: list[MessageRecord]
@@ -46,15 +46,15 @@ class DigestTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Draftable:
-    """A processed segment before its first content has a place: `own_text` where it is in no message."""
+class MemoryDraft:
+    """A processed segment. `own_text` is its first content if that occurs in no message."""
 
     memory: NewMemory
     own_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class StatusRetention:
     """How long statuses of digested batches are kept."""
 
     keep: int
@@ -62,64 +62,67 @@ class Retention:
 
 
 class BatchChanged(Exception):
-    """Something of the batch in hand was erased: what was made of it is worth nothing, and it is read anew."""
+    """Part of the batch was erased meanwhile; the digest must read it again."""
 
 
 class Inbox:
-    """What was accepted and is not digested yet, of one agent."""
+    """The accepted, undigested batches of one agent."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def accept(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
-        """Store batches in the inbox, all in one commit; what became of each.
+    def accept(self, batches: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
+        """Store batches in one commit. Return an outcome for each.
 
-        Each fares as if they came one after the other: what refuses one leaves the others alone, and a key finds its
-        first batch in this commit too. PolicyChanged for one that came through the door under another policy than the
-        one in force: a change that was answered holds for whatever is stored from then on. When there is no room
-        for all of them nothing is stored, and then each by itself: one may be small enough.
+        The result is the same as if they were stored one after the other: a refusal does not affect the others, and an
+        idempotency key finds a batch of the same commit. The outcome is PolicyChanged for a batch that was redacted
+        under another policy than the current one. If there is no room for all, each is stored separately, because a
+        small one may fit.
         """
-        outcomes = self._accept_all(arrivals)
-        self._shelve(arrivals, outcomes)
+        outcomes = self._accept_all(batches)
+        self._update_archive(batches, outcomes)
         return outcomes
 
-    def _accept_all(self, arrivals: Sequence[Arrival]) -> list[Accepted | Exception]:
+    def _accept_all(self, batches: Sequence[IncomingBatch]) -> list[Accepted | Exception]:
         try:
-            return self._state.store.write(lambda txn: [self._accept(txn, arrival) for arrival in arrivals])
+            return self._state.store.write(lambda txn: [self._accept(txn, incoming) for incoming in batches])
         except Exhausted:
-            if len(arrivals) == 1:
+            if len(batches) == 1:
                 raise
-        return [self._accept_alone(arrival) for arrival in arrivals]
+        return [self._accept_alone(incoming) for incoming in batches]
 
-    def _shelve(self, arrivals: Sequence[Arrival], outcomes: Sequence[Accepted | Exception]) -> None:
-        """Let the archive follow what was committed; where that fails it is loaded anew when it is needed."""
+    def _update_archive(
+        self, batches: Sequence[IncomingBatch], outcomes: Sequence[Accepted | Exception]
+    ) -> None:
+        """Add the committed messages to the archive."""
 
-        def shelve(archive: Archive) -> None:
-            for arrival, outcome in zip(arrivals, outcomes, strict=True):
+        def update_archive(archive: Archive) -> None:
+            for incoming, outcome in zip(batches, outcomes, strict=True):
                 if isinstance(outcome, Accepted) and outcome.records:
-                    spoken = zip(arrival.texts, outcome.records, strict=True)
-                    passages = arrival.passages or [passages_of(text, one.speaker) for text, one in spoken]
-                    archive.accepted(outcome.records, passages, arrival.metadata)
+                    spoken = zip(incoming.texts, outcome.records, strict=True)
+                    passages = incoming.passages or [passages_of(text, one.speaker) for text, one in spoken]
+                    archive.add_messages(outcome.records, passages, incoming.metadata)
 
-        self._state.open_archive.follow(shelve)
+        self._state.open_archive.follow(update_archive)
 
-    def _accept(self, txn: WriteTransaction, arrival: Arrival) -> Accepted | Exception:
+    def _accept(self, txn: WriteTransaction, incoming: IncomingBatch) -> Accepted | Exception:
         parameters = self._state.parameters
-        if arrival.pii not in (None, parameters.pii):
+        if incoming.pii not in (None, parameters.pii):
             return PolicyChanged()
-        return accept(txn, arrival, parameters.max_queue_size)
+        return accept(txn, incoming, parameters.max_queue_size)
 
-    def _accept_alone(self, arrival: Arrival) -> Accepted | Exception:
+    def _accept_alone(self, incoming: IncomingBatch) -> Accepted | Exception:
         try:
-            return self._state.store.write(lambda txn: self._accept(txn, arrival))
+            return self._state.store.write(lambda txn: self._accept(txn, incoming))
         except Exception as error:
-            # Those before it may be stored: what goes wrong from now on is this one's alone.
+            # Earlier ones may be stored already; an error from here on concerns this batch alone.
             return error
 
-    def next_task(self, now_ms: int, longest_pause_ms: int = LONGEST_PAUSE_MS) -> DigestTask | int | None:
-        """The next batch to digest; how long to wait (ms) when all are put off; None when none waits.
+    def next_task(self, now_ms: int, longest_pause_ms: int = MAX_PAUSE_MS) -> DigestTask | int | None:
+        """Return the next batch to digest; the wait in milliseconds if all are deferred; None if none waits.
 
-        One that is put off for longer than the longest pause was put off before the clock was set back: it is due.
+        A batch that is deferred for longer than `longest_pause_ms` was deferred before the clock was set back; it is
+        due.
         """
 
         def read(txn: ReadTransaction) -> DigestTask | int | None:
@@ -134,14 +137,14 @@ class Inbox:
         return self._state.store.read(read)
 
     def focus_texts(self) -> list[tuple[NodeId, str]]:
-        """(id, content without the speaker's label) of the nodes in focus, newest first."""
+        """Return (id, content without the speaker's label) of the nodes in focus, newest first."""
         focus = self._state.network.focus[: self._state.parameters.focus_limit]
 
         def read(txn: ReadTransaction) -> list[tuple[NodeId, str]]:
             found = []
             for node_id in focus:
                 node = txn.nodes.get(node_id)
-                assert node is not None, "what is in focus lives"
+                assert node is not None, "a node in focus lives"
                 found.append((node_id, node.content.removeprefix(node.prefix)))
             return found
 
@@ -150,15 +153,15 @@ class Inbox:
     def digest(
         self,
         batch: Batch,
-        drafts: Sequence[Draftable],
+        drafts: Sequence[MemoryDraft],
         relation_names: Mapping[tuple[int, int], str],
         expected_focus: Sequence[NodeId],
         now_ms: int,
-        retention: Retention,
+        retention: StatusRetention,
     ) -> bool:
-        """Commit what a batch became. False, and nothing done, when the focus has moved meanwhile.
+        """Commit the memories of a batch. Return False and change nothing if the focus has moved meanwhile.
 
-        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        Raise BatchChanged and change nothing if the batch differs from what the digest read.
         """
         self._state.store.read(lambda txn: _refuse_changed(txn, batch))
         if tuple(expected_focus) != self._state.network.focus[: self._state.parameters.focus_limit]:
@@ -170,15 +173,15 @@ class Inbox:
             relation_names,
             batch=batch.number,
             owed_passes=owed,
-            dice=self._state.dice("digest", batch.number),
+            rng=self._state.rng("digest", batch.number),
         )
         new = {node.id: index for index, node in enumerate(change.nodes)}
         runs = [
-            *happenings(self._state.network, change),
+            *build_events(self._state.network, change),
             batch_run(EventKind.BATCH_DIGESTED, batch, len(new)),
         ]
 
-        def write(txn: WriteTransaction) -> Retold:
+        def write(txn: WriteTransaction) -> PassageUpdates:
             placed = msgspec.structs.replace(change, nodes=list(change.nodes))
             for node_id, index in new.items():
                 own_text = drafts[index].own_text
@@ -195,21 +198,21 @@ class Inbox:
                 keep=retention.keep,
                 older_than_ms=retention.older_than_ms,
                 most=PRUNED_PER_DIGEST,
-                least=LEAST_KEPT,
+                least=MIN_KEPT,
             )
             if self._state.parameters.kept_days != 0:
                 return {}
             first = batch.first_message
-            return withdraw(txn, range(first, first + batch.message_count), placed.nodes)
+            return remove_texts(txn, range(first, first + batch.message_count), placed.nodes)
 
         self._state.follow(change, self._state.store.write(write))
-        self._state.log.told(runs)
+        self._state.log.notify(runs)
         return True
 
-    def put_off(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
-        """Count a failed round: to the tail with a pause, or parked; whether it is parked now.
+    def defer(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
+        """Count a failed attempt, then defer the batch to the tail, or park it. Return whether it is parked.
 
-        BatchChanged, and nothing done, when the batch is not any more what the digest has read of it.
+        Raise BatchChanged and change nothing if the batch differs from what the digest read.
         """
         failed = msgspec.structs.replace(
             batch, attempts=min(batch.attempts + 1, MAX_COUNT), last_error=error, not_before_ms=not_before_ms
@@ -226,11 +229,11 @@ class Inbox:
             self._state.log.write(txn, runs)
 
         self._state.store.write(write)
-        self._state.log.told(runs)
+        self._state.log.notify(runs)
         return parked
 
     def retry(self, number: int) -> Batch | None:
-        """Put a parked batch back into the inbox with its attempts forgotten; None when there is none."""
+        """Put a parked batch back into the inbox with no attempts counted. Return None if the batch does not exist."""
 
         def write(txn: WriteTransaction) -> Batch | None:
             batch = txn.inbox.get(number)
@@ -244,7 +247,7 @@ class Inbox:
 
         retried = self._state.store.write(write)
         if retried is not None:
-            self._state.log.told([batch_run(EventKind.BATCH_RETRIED, retried)])
+            self._state.log.notify([batch_run(EventKind.BATCH_RETRIED, retried)])
         return retried
 
 

@@ -1,8 +1,8 @@
-"""From a model's segments to memories with exact sources.
+"""Turns a model's segments into memories with exact sources.
 
-A segment that stands word for word in one message cites that slice, by UTF-8 bytes, and its first content is
-that slice: nothing is stored twice. Anything a model has rephrased cites the whole of the messages it named,
-and keeps its first content as a text of its own.
+A segment that occurs verbatim in one message cites that slice in UTF-8 bytes, and its first content is the slice, so
+that nothing is stored twice. A rephrased segment cites the whole messages that it names and stores its first content
+separately.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ebbtide.fleet.ingest.inbox import DigestTask, Draftable
+from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft
 from ebbtide.language.port import Processed, Segment, Utterance
 from ebbtide.memory.digestion import NewMemory
-from ebbtide.memory.speaker import speaker_labels
+from ebbtide.memory.wording import speaker_labels
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import MessageRecord, Source
 
 STRIDE = 1024
-"""Characters after which the byte offset in a text is kept."""
+"""Interval, in characters, between stored byte offsets."""
 
 
 class ByteOffsets:
-    """Byte offsets of places in messages. A text is encoded once, not again for each of its segments."""
+    """Converts code point offsets in messages to byte offsets. Encodes each text once, not once per segment."""
 
-    def __init__(self, heard: Sequence[Utterance]) -> None:
-        self._heard = heard
+    def __init__(self, utterances: Sequence[Utterance]) -> None:
+        self._utterances = utterances
         self._known: dict[int, list[int]] = {}
 
     def at(self, message: int, place: int) -> int:
-        """Return the offset in UTF-8 bytes of a place in a message, given in code points."""
-        text = self._heard[message].text
+        """Return the UTF-8 byte offset of a code point offset in a message."""
+        text = self._utterances[message].text
         if text.isascii():
             return place
         if message not in self._known:
@@ -40,8 +40,8 @@ class ByteOffsets:
         return self._known[message][index] + len(text[index * STRIDE : place].encode())
 
 
-def told_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
-    """Indices of the messages of a batch that become memories."""
+def digestible_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
+    """Return the indices of the messages that become memories."""
     return [
         index
         for index, record in enumerate(task.records)
@@ -50,7 +50,7 @@ def told_messages(task: DigestTask, parameters: AgentParameters) -> list[int]:
 
 
 def utterances(task: DigestTask, indices: Sequence[int], parameters: AgentParameters) -> list[Utterance]:
-    """What the model gets to see of a batch."""
+    """Return the messages as the model sees them."""
     spoken = [(task.records[i].role, task.records[i].speaker, task.texts[i]) for i in indices]
     labels = speaker_labels(spoken, parameters.speaker_prefix, parameters.locale)
     return [
@@ -59,11 +59,11 @@ def utterances(task: DigestTask, indices: Sequence[int], parameters: AgentParame
     ]
 
 
-def placed_start(segment: Segment, heard: Sequence[Utterance]) -> int | None:
-    """Where the segment stands word for word in its only message, in code points."""
+def placed_start(segment: Segment, utterances: Sequence[Utterance]) -> int | None:
+    """Return the code point offset at which the segment occurs verbatim in its only message; None if it does not."""
     if len(segment.messages) != 1:
         return None
-    text = heard[segment.messages[0]].text
+    text = utterances[segment.messages[0]].text
     start = segment.start
     if start is not None and text[start : start + len(segment.text)] == segment.text:
         return start
@@ -71,28 +71,28 @@ def placed_start(segment: Segment, heard: Sequence[Utterance]) -> int | None:
     return None if found < 0 else found
 
 
-def label_of(segment: Segment, heard: Sequence[Utterance]) -> str:
-    """The speaker's label of a segment: the one of its messages, where they agree."""
-    labels = {heard[index].prefix for index in segment.messages}
+def label_of(segment: Segment, utterances: Sequence[Utterance]) -> str:
+    """Return the speaker's label that all messages of a segment share; else an empty string."""
+    labels = {utterances[index].prefix for index in segment.messages}
     return labels.pop() if len(labels) == 1 else ""
 
 
 def memory_of(
     segment: Segment,
     processed: Processed,
-    heard: Sequence[Utterance],
+    utterances: Sequence[Utterance],
     records: Sequence[MessageRecord],
     offsets: ByteOffsets,
-) -> Draftable:
-    """The memory that a processed segment becomes. `records` and `offsets` are those of `heard`."""
-    prefix = label_of(segment, heard)
-    start = placed_start(segment, heard)
+) -> MemoryDraft:
+    """Return the memory of a processed segment. `records` and `offsets` belong to `utterances`."""
+    prefix = label_of(segment, utterances)
+    start = placed_start(segment, utterances)
     first = records[segment.messages[0]]
     if start is None:
-        sources = tuple(_whole_source(records[i], heard[i].text) for i in sorted(set(segment.messages)))
+        sources = tuple(_whole_source(records[i], utterances[i].text) for i in sorted(set(segment.messages)))
     else:
-        begin = offsets.at(segment.messages[0], start)
-        sources = (Source(first.number, begin, len(segment.text.encode())),)
+        byte_begin = offsets.at(segment.messages[0], start)
+        sources = (Source(first.number, byte_begin, len(segment.text.encode())),)
     is_verbatim = start is not None and processed.content == prefix + segment.text
     if not processed.content.startswith(prefix):
         prefix = ""
@@ -104,9 +104,9 @@ def memory_of(
         prefix=prefix,
         sources=sources,
     )
-    return Draftable(memory, None if is_verbatim else processed.content.removeprefix(prefix))
+    return MemoryDraft(memory, None if is_verbatim else processed.content.removeprefix(prefix))
 
 
 def _whole_source(record: MessageRecord, text: str) -> Source:
-    """The whole of a message as a source."""
+    """Return a whole message as a source."""
     return Source(record.number, 0, len(text.encode()))

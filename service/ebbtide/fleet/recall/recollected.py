@@ -1,7 +1,4 @@
-"""What is asked of everything an agent ever heard, and what comes back: values of hybrid recall.
-
-Made by `recollection.py`, told by the verbs. Nothing here reads anything.
-"""
+"""The input and the result of hybrid recall. `recollection.py` produces the result, the verbs format it."""
 
 from __future__ import annotations
 
@@ -52,19 +49,19 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes, and what stands there."""
+    """The source of a memory: a slice of a message in UTF-8 bytes, with its text."""
 
     record: MessageRecord
     offset: int
     length: int
     quote: str = ""
-    """Empty where the text is gone."""
+    """Empty if the text was removed."""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One memory of an answer."""
+    """One memory of a result."""
 
     passage: int
     message: int
@@ -75,12 +72,12 @@ class Hit:
     score: float = 0.0
     kind: str = "episode"
     label: str = ""
-    """Who speaks, as the content begins."""
+    """The speaker's label at the start of the content."""
     is_shortened: bool = False
-    """Whether only its key sentences are told."""
+    """Whether the content was shortened to its key sentences."""
 
     def told(self, *, cites: bool, locale: str) -> str:
-        """What the answer says of it: its content, with its source behind it where that is wanted."""
+        """Return the content, followed by its source if `cites` is set."""
         if not cites:
             return self.content
         is_chinese = contains_han(self.content) if locale == "auto" else locale == "zh"
@@ -89,32 +86,32 @@ class Hit:
 
     @property
     def text_id(self) -> str:
-        """The id of its first living node, else that of its message."""
+        """The id of its first living node, or else that of its message."""
         return node_text_id(self.node_ids[0]) if self.node_ids else message_text_id(self.message)
 
 
 @dataclass(frozen=True, slots=True)
 class Recollected:
-    """An answer: memories in order; what was left out, with the reason; which signals gave what."""
+    """The result of a query: memories in order, dropped ones with the reason, and the ranking."""
 
     memories: tuple[Hit, ...] = ()
     dropped: tuple[tuple[Hit, str], ...] = ()
     ranking: Ranking | None = None
     question: Question | None = None
     archive: str = ""
-    """Whether the archive took part, and why."""
+    """Whether the archive was searched, and why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A message, its text unless that is gone, and the memories made from it that live."""
+class HeardMessage:
+    """A message, its text unless that was removed, and its living memories."""
 
     record: MessageRecord
     text: str | None
     nodes: list[Node]
 
     def stretch(self, begin: int, length: int) -> Cited:
-        """One of its passages as a source; where the text is gone places are in bytes as they stand."""
+        """Return one of its passages as a source. Without a text, positions are already in bytes."""
         if self.text is None:
             return Cited(self.record, begin, length)
         quote = self.text[begin : begin + length]

@@ -1,10 +1,10 @@
-"""Recollection: a question answered over everything an agent ever heard (hybrid recall, the job).
+"""Hybrid recall: answers a query over everything an agent heard. Runs as one job.
 
-cue → signals → one ranking → passages worded as memories → what fits is packed. One read transaction; nothing is
-changed. A passage whose memories all live as they were made is told as a *living* memory; one that was shortened
-or forgotten is told from the archive, marked *archived*; one whose batch no digest has reached, *pending*.
+cue → signals → one ranking → passages as memories → packing. One read transaction; nothing is changed. A passage whose
+memories live unshortened is returned as *living*. One that was shortened or forgotten is returned from the archive as
+*archived*. One whose batch is not digested yet is *pending*.
 
-Deliberately not here: how signals are computed and fused (`retrieval/`), limits and forms (`verbs/recall.py`).
+`retrieval/` computes and fuses the signals; `verbs/recall.py` checks limits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ebbtide.fleet.recall.recollected import (
     LIVING,
     PENDING,
     Cited,
-    Heard,
+    HeardMessage,
     Hit,
     Recollected,
     Wanted,
@@ -49,31 +49,31 @@ from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
-FEWEST_CANDIDATES = 20
-"""Passages looked at for an answer, beside half as many again as are wanted: some may be near copies of others."""
+MIN_CANDIDATES = 20
+"""Passages ranked in addition to 1.5 times the requested number, because some may be near duplicates."""
 
-FEWEST_FOR_A_BUDGET = 100
-"""Passages looked at where a budget decides: small ones fill what large ones leave."""
+MIN_CANDIDATES_FOR_BUDGET = 100
+"""Fewest passages ranked under a token budget: small ones fill the gaps that large ones leave."""
 
-MOST_FOR_A_BUDGET = 1000
-"""And no more: choosing among them takes as long as they are many times those chosen."""
+MAX_CANDIDATES_FOR_BUDGET = 1000
+"""Most passages ranked under a token budget, because packing time grows with their number."""
 
-FADING_MS = 14 * 86_400_000
-"""An episode is worth 1/e of what a new one is after two weeks."""
+NEWNESS_DECAY_MS = 14 * 86_400_000
+"""Time constant of newness: after two weeks an episode is worth 1/e of a new one."""
 
 FOCUS_SHARE = 0.2
-"""How often links are followed from the focus, for each time they are followed from what was found first."""
+"""Share of walks that start from the focus rather than from the first results."""
 
 SINGLE_WEIGHT = 0.3
-"""Of a word of one Chinese character beside longer ones."""
+"""Weight of single Chinese characters in a query that also has longer words."""
 
-BUDGETS_LOOKED_AT = 3
-"""Candidates that would fill the budget so often are enough to choose from."""
+CANDIDATE_BUDGETS = 3
+"""Stop collecting candidates when they would fill the token budget this many times."""
 
 
 @dataclass(slots=True)
-class Recollector:
-    """Answers one question on one agent, inside one read transaction."""
+class QueryRunner:
+    """Answers one query on one agent within one read transaction."""
 
     txn: ReadTransaction
     archive: Archive
@@ -84,16 +84,16 @@ class Recollector:
     texts: TextWorkers = INLINE
     _batches: dict[int, bool] = field(default_factory=dict)
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
-    _messages: dict[int, Heard | None] = field(default_factory=dict)
+    _messages: dict[int, HeardMessage | None] = field(default_factory=dict)
 
     def answer(self, wanted: Wanted) -> Recollected:
-        """The best memories for a question, best first."""
-        shelf = self.archive.shelf
+        """Return the best memories for a query, best first."""
+        index = self.archive.index
         question = self._understood(wanted.query)
-        if not len(shelf):
+        if not len(index):
             return Recollected(question=question)
         if wanted.archive_when_needed:
-            # Living memories first: they may do by themselves.
+            # Living memories first: they may suffice.
             wanted = replace(wanted, include_archive=False)
         semantic, window, why_off = self._meaning(wanted)
         asked = RankingRequest(
@@ -101,7 +101,7 @@ class Recollector:
             parts=[
                 terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
             ],
-            speakers=[shelf.speaker_numbers[name] for name in question.speakers],
+            speakers=[index.speaker_numbers[name] for name in question.speakers],
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             semantic=semantic,
             window=window,
@@ -115,17 +115,17 @@ class Recollector:
             allowed=self._allowed(wanted),
             without=wanted.without,
         )
-        most = wanted.max_results * 3 // 2 + FEWEST_CANDIDATES
+        most = wanted.max_results * 3 // 2 + MIN_CANDIDATES
         if wanted.token_budget is not None:
-            most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
-        ranking = rank(shelf, self.archive.words, asked, most)
+            most = min(max(most, MIN_CANDIDATES_FOR_BUDGET), MAX_CANDIDATES_FOR_BUDGET)
+        ranking = rank(index, self.archive.words, asked, most)
         archive = "always" if wanted.include_archive else "never"
         if wanted.archive_when_needed:
             archive = why_needed(question, ranking.scores) or "not needed"
             if archive != "not needed":
                 wanted = replace(wanted, include_archive=True)
                 asked = replace(asked, allowed=self._allowed(wanted))
-                ranking = rank(shelf, self.archive.words, asked, most)
+                ranking = rank(index, self.archive.words, asked, most)
         found = self._worded(ranking, wanted)
         packed = self._packed(found, wanted, self._idf(asked.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
@@ -140,35 +140,33 @@ class Recollector:
         )
 
     def _understood(self, query: str) -> Question:
-        shelf = self.archive.shelf
-        known = shelf.speakers_saying(map(term_of, words_of(query)))
+        index = self.archive.index
+        known = index.speakers_saying(map(term_of, words_of(query)))
         read = partial(understand, speakers=known, reference_ms=self._reference_ms())
         question = self.texts.call(len(query), read, query)
         named = tuple(name for name in known if name.casefold() in question.speakers)
         return replace(question, speakers=named)
 
     def _reference_ms(self) -> int:
-        """The time a question is asked at: that of the latest message, since "last May" is meant from there.
-
-        A message from the future does not move it beyond now.
-        """
-        times_ms = self.archive.shelf.column("time_ms")
+        """Return the time that relative dates refer to: that of the latest message, but not later than now."""
+        times_ms = self.archive.index.column("time_ms")
         return min(int(times_ms.max()), self.now_ms) if len(times_ms) else self.now_ms
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
-        shelf = self.archive.shelf
-        return shelf.named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
+        index = self.archive.index
+        return index.named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
     def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
-        """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
+        """Return the similarity of passages to the query, alone and with neighbours, or why it is unknown.
 
-        VECTORS_UNAVAILABLE where nobody knows, and nothing else was asked by; INVALID_VALUE for a vector of no use.
+        Raise VECTORS_UNAVAILABLE if it is unknown and no other signal was requested, and INVALID_VALUE for a vector of
+        the wrong dimension.
         """
         vectors = self.archive.vectors
-        if wanted.needs_vectors and len(self.archive.shelf):
+        if wanted.needs_vectors and len(self.archive.index):
             if vectors is None or vectors.model != wanted.embedding_model:
                 raise Precondition(
-                    "there are no vectors of the embedding model in force to hold this one against",
+                    "this agent has no vectors for the current embedding model",
                     reason="VECTORS_UNAVAILABLE",
                 )
             if wanted.vector is not None and len(wanted.vector) != vectors.dimension:
@@ -180,7 +178,7 @@ class Recollector:
         return self._nearness(wanted)
 
     def _nearness(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
-        vectors, shelf = self.archive.vectors, self.archive.shelf
+        vectors, index = self.archive.vectors, self.archive.index
         if wanted.vector is None:
             return None, None, wanted.no_vector
         if vectors is None or vectors.model != wanted.embedding_model:
@@ -189,22 +187,22 @@ class Recollector:
             return None, None, "vectors of another size"
         near = window = None
         if "semantic" not in wanted.without:
-            near = vectors.scores(wanted.vector, len(shelf))
+            near = vectors.scores(wanted.vector, len(index))
         if "window" not in wanted.without:
-            beside = shelf.beside("previous"), shelf.beside("next")
-            window = vectors.window_scores(wanted.vector, len(shelf), *beside)
+            beside = index.beside("previous"), index.beside("next")
+            window = vectors.window_scores(wanted.vector, len(index), *beside)
         return near, window, "no vectors yet"
 
     def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
-        """How strongly each passage is reached from the focus, by the best of its memories."""
+        """Return how strongly each passage is associated with the focus, by the best of its memories."""
         reached = associate(self.network, wanted.depth, wanted.start_nodes or None)
         return self.archive.by_passage(reached.node_ids, reached.worths)
 
     def _linked(
         self, start_nodes: Sequence[NodeId], first: NDArray[np.int64], scores: Scores
     ) -> NDArray[np.float64]:
-        """How close each passage is to the first ones, and to the focus, by all ways over links together."""
-        messages = self.archive.shelf.column("message")[first].tolist()
+        """Return how close each passage is to the first results and to the focus, over all paths of links."""
+        messages = self.archive.index.column("message")[first].tolist()
         memories = [self.archive.memories_of(message) for message in messages]
         shares = [
             np.full(len(made), score / len(made))
@@ -219,37 +217,37 @@ class Recollector:
         return self.archive.by_passage(near.node_ids, near.worths)
 
     def _worths(self, passages: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What passages are worth whatever is asked: half how new they are, half how much lives of what they said.
+        """Return the query-independent value of passages: the mean of newness and of the share of text that lives.
 
-        The second is importance as the last pass saw it: a memory keeps that share of its length.
+        The share is importance as the last pass saw it, because a memory keeps that share of its length.
         """
-        ages_ms = self._reference_ms() - self.archive.shelf.column("time_ms")[passages]
-        newness = np.exp(-np.maximum(ages_ms, 0) / FADING_MS)
+        ages_ms = self._reference_ms() - self.archive.index.column("time_ms")[passages]
+        newness = np.exp(-np.maximum(ages_ms, 0) / NEWNESS_DECAY_MS)
         kept = self.archive.best_of_memories(passages, self.network.kept_shares)
         return (newness + kept) / 2
 
     def _allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
-        shelf = self.archive.shelf
-        allowed = np.ones(len(shelf), dtype=np.bool_)
+        index = self.archive.index
+        allowed = np.ones(len(index), dtype=np.bool_)
         if wanted.speakers:
             numbers = [
-                shelf.speaker_numbers[name] for name in wanted.speakers if name in shelf.speaker_numbers
+                index.speaker_numbers[name] for name in wanted.speakers if name in index.speaker_numbers
             ]
-            allowed &= np.isin(shelf.column("speaker"), numbers)
+            allowed &= np.isin(index.column("speaker"), numbers)
         if wanted.conversations:
-            keys = shelf.conversation_numbers(map(conversation_key, wanted.conversations))
-            allowed &= np.isin(shelf.column("conversation"), keys)
+            keys = index.conversation_numbers(map(conversation_key, wanted.conversations))
+            allowed &= np.isin(index.column("conversation"), keys)
         begin, end = wanted.time_range
         if begin is not None:
-            allowed &= shelf.column("time_ms") >= begin
+            allowed &= index.column("time_ms") >= begin
         if end is not None:
-            allowed &= shelf.column("time_ms") < end
-        # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
-        allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
+            allowed &= index.column("time_ms") < end
+        # A message without text and without living memories has nothing to return.
+        allowed &= (index.column("withdrawn") == 0) | (index.column("word_count") > 0)
         if wanted.metadata:
-            allowed &= self.archive.facts.holding(wanted.metadata)
+            allowed &= self.archive.metadata_of_passages.matching(wanted.metadata)
         if not wanted.include_archive:
-            allowed &= self.archive.told_by(self.network.are_alive)
+            allowed &= self.archive.with_living_memories(self.network.are_alive)
         return allowed
 
     # --- passages as memories ----------------------------------------------------------------------
@@ -264,21 +262,21 @@ class Recollector:
             found.append(one)
             if wanted.token_budget is not None:
                 tokens += self.count_tokens(one.content)
-                if tokens > BUDGETS_LOOKED_AT * wanted.token_budget and len(found) >= FEWEST_CANDIDATES:
+                if tokens > CANDIDATE_BUDGETS * wanted.token_budget and len(found) >= MIN_CANDIDATES:
                     break
         return found
 
     def _recollection(self, passage: int, score: float, include_archive: bool) -> Hit | None:
-        shelf = self.archive.shelf
-        heard = self._heard(int(shelf.column("message")[passage]))
+        index = self.archive.index
+        heard = self._heard(int(index.column("message")[passage]))
         if heard is None:
             return None
-        begin = int(shelf.column("begin")[passage])
-        source = heard.stretch(begin, int(shelf.column("length")[passage]))
+        begin = int(index.column("begin")[passage])
+        source = heard.stretch(begin, int(index.column("length")[passage]))
         stretch = source.quote
         if heard.text is not None and not stretch.strip():
-            return None  # nothing was said, or all of it was withdrawn
-        source = replace(source, metadata=self.archive.facts.of(passage))
+            return None  # empty, or erased
+        source = replace(source, metadata=self.archive.metadata_of_passages.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if heard.text is None or not include_archive:
@@ -293,21 +291,21 @@ class Recollector:
         ids = tuple(node.id for node in living)
         return Hit(passage, heard.record.number, ids, content, state, source, score, label=label)
 
-    def _heard(self, message: int) -> Heard | None:
-        """A message with its text and the memories of it that live; read once for all its passages."""
+    def _heard(self, message: int) -> HeardMessage | None:
+        """Return a message with its text and its living memories. Cached for all its passages."""
         if message not in self._messages:
             said = self._said(message)
             if said is None:
                 self._messages[message] = None
             else:
                 made = map(self.txn.nodes.get, self.archive.memories_of(message))
-                self._messages[message] = Heard(*said, [node for node in made if node is not None])
+                self._messages[message] = HeardMessage(*said, [node for node in made if node is not None])
         return self._messages[message]
 
     def _said(self, message: int) -> tuple[MessageRecord, str | None] | None:
-        """A message and its text, without its memories: all that the order of many candidates needs; read once.
+        """Return a message and its text without its memories, which is all that ranking many candidates needs. Cached.
 
-        The text is None where it was withdrawn; None for a message that is not there, or lacks a text it should have.
+        The text is None if it was removed. Return None for a message that does not exist or lacks its text.
         """
         if message not in self._texts:
             record = self.txn.messages.get(message)
@@ -319,14 +317,14 @@ class Recollector:
     # --- packing -----------------------------------------------------------------------------------
 
     def _idf(self, terms: Mapping[int, float]) -> dict[int, float]:
-        """What each term of the question tells: rare ones more, as in the words signal."""
-        shelf = self.archive.shelf
+        """Return the weight of each query term: rarer terms weigh more, as in the lexical signal."""
+        index = self.archive.index
         return {
-            term: weight * rarity(len(shelf.postings(term)[0]), len(shelf)) for term, weight in terms.items()
+            term: weight * rarity(len(index.postings(term)[0]), len(index)) for term, weight in terms.items()
         }
 
     def _packed(self, found: Sequence[Hit], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
-        # Copies of one content are told once, so a content stands for what is told of it.
+        # Equal contents are returned once, so the content identifies its formatted text.
         told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 
@@ -350,18 +348,18 @@ class Recollector:
         )
 
     def _text_at(self, passage: int) -> str:
-        """What was said in a passage; nothing where it is gone."""
-        shelf = self.archive.shelf
-        begin = int(shelf.column("begin")[passage])
-        said = self._said(int(shelf.column("message")[passage]))
+        """Return the text of a passage; empty if it was removed."""
+        index = self.archive.index
+        begin = int(index.column("begin")[passage])
+        said = self._said(int(index.column("message")[passage]))
         text = None if said is None else said[1]
-        return "" if text is None else text[begin : begin + int(shelf.column("length")[passage])]
+        return "" if text is None else text[begin : begin + int(index.column("length")[passage])]
 
     def _terms_at(self, passage: int) -> frozenset[int]:
-        """The terms of a passage as they are kept; none where they are not."""
-        shelf = self.archive.shelf
-        kept = self.txn.passages.get(int(shelf.column("message")[passage])) or []
-        begin = int(shelf.column("begin")[passage])
+        """Return the stored terms of a passage; empty if there are none."""
+        index = self.archive.index
+        kept = self.txn.passages.get(int(index.column("message")[passage])) or []
+        begin = int(index.column("begin")[passage])
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
 
 
@@ -370,7 +368,7 @@ def _told_as(one: Hit, text: str, is_shortened: bool) -> Hit:
 
 
 def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:
-    """(begin, end) of what a memory says of a stretch, in bytes from its beginning."""
+    """Yield (begin, end) of the parts of a passage that a memory cites, in bytes from its start."""
     for one in node.sources:
         begin, end = max(0, one.offset - source.offset), one.offset + one.length - source.offset
         if one.message == source.record.number and begin < source.length and end > 0:
@@ -378,7 +376,7 @@ def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:
 
 
 def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
-    """Whether memories that live, none of them shortened, say every word of a stretch."""
+    """Whether living, unshortened memories contain every word of a passage."""
     if not living or any(len(node.content) != node.original_length for node in living):
         return False
     raw, place, left = stretch.encode(), 0, b""
@@ -390,10 +388,10 @@ def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
 
 
 def weighted_terms(question: Question, query: str) -> dict[int, float]:
-    """The terms to look for, each with its weight; those of the whole query where nothing else is left."""
+    """Return the query terms with their weights. If nothing else is left, use the whole query."""
     texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
     words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))
-    # A single Chinese character says little beside pairs and words, and everything where it stands alone.
+    # A single Chinese character matters little beside longer words, but fully if it is alone.
     singles = {word for word in words if len(word) == 1 and contains_han(word)}
     low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
     return {term_of(word): low if word in singles else 1.0 for word in words}

@@ -1,8 +1,8 @@
-"""Allowances: how many agents may exist within somebody's reach, looked at when one more is to come into being.
+"""Agent quotas: how many agents may exist within the reach of a key. Checked when an agent is created.
 
-Counting takes a look at every agent's directory, so it is done only for who has an allowance, only when an agent is
-new, and beside the event loop. Agents that are coming into being at that moment count too, those that came first: two
-requests at once get no further than one after the other.
+Counting reads every agent's directory. It is therefore done only for keys that have a quota, only for new agents, and
+outside the event loop. Agents that are being created count too, in the order of their requests, so that concurrent
+requests cannot exceed the quota.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ebbtide.store.directory.data_directory import DataDirectory, directory_name
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """At most so many agents of those that are covered."""
+class AgentQuota:
+    """At most `most` agents among those whose ids `covers` accepts."""
 
     covers: Callable[[str], bool]
     most: int
@@ -28,44 +28,44 @@ class Allowance:
 def agents_within(
     data: DataDirectory, covers: Callable[[str], bool], after: str = ""
 ) -> Iterator[tuple[str, AgentMeta]]:
-    """Directories of agents whose ids are covered, in order, and what is told of them.
+    """Yield the directories and metadata of the covered agents, in order.
 
-    An agent that is not covered is not even read where its directory is named like it.
+    The metadata of an agent is not read if its directory name alone shows that it is not covered.
     """
     for directory in data.directories(after):
         if not directory.startswith("~") and not covers(directory):
             continue
         meta = data.meta(directory)
-        # A copy made by hand under another name is nobody's.
+        # Ignore a copy that was made by hand under another name.
         is_own = meta is not None and directory_name(AgentId(meta.agent_id)) == directory
         if meta is not None and is_own and covers(meta.agent_id):
             yield directory, meta
 
 
-class Newcomers:
-    """Agents that are coming into being, in the order they came."""
+class PendingCreations:
+    """Agents that are being created, in the order of their requests."""
 
     def __init__(self) -> None:
-        self._arriving: dict[AgentId, None] = {}
+        self._pending: dict[AgentId, None] = {}
 
     @contextmanager
-    def arriving(self, agent_id: AgentId) -> Iterator[list[AgentId]]:
-        """Count an agent among them for the length of a block; those that came before it."""
-        before = list(self._arriving)
-        self._arriving[agent_id] = None
+    def creating(self, agent_id: AgentId) -> Iterator[list[AgentId]]:
+        """Count an agent as pending within the block; yield those that were pending before it."""
+        before = list(self._pending)
+        self._pending[agent_id] = None
         try:
             yield before
         finally:
-            del self._arriving[agent_id]
+            del self._pending[agent_id]
 
 
-def refuse_beyond(allowance: Allowance, data: DataDirectory, arriving: Iterable[AgentId]) -> None:
-    """QUOTA_REACHED when there are as many agents as there may be. Blocks."""
-    present = {directory for directory, _ in agents_within(data, allowance.covers)}
-    present |= {directory_name(agent_id) for agent_id in arriving if allowance.covers(agent_id)}
-    if len(present) >= allowance.most:
+def check_agent_quota(quota: AgentQuota, data: DataDirectory, pending: Iterable[AgentId]) -> None:
+    """Raise QUOTA_REACHED if no further agent may be created. Blocks."""
+    present = {directory for directory, _ in agents_within(data, quota.covers)}
+    present |= {directory_name(agent_id) for agent_id in pending if quota.covers(agent_id)}
+    if len(present) >= quota.most:
         raise Exhausted(
-            f"the key has {len(present)} agents and may have {allowance.most}; nothing was stored",
+            f"the key has {len(present)} agents and its limit is {quota.most}; nothing was stored",
             reason="QUOTA_REACHED",
-            metadata={"quota": "agents", "limit": str(allowance.most), "held": str(len(present))},
+            metadata={"quota": "agents", "limit": str(quota.most), "held": str(len(present))},
         )

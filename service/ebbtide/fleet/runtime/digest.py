@@ -1,12 +1,16 @@
-"""The digest: one agent's inbox worked off in order (memory model, section 4).
+"""The digest turns the batches of one agent's inbox into memories, in order (memory model, section 4).
 
-Read the head of the inbox (job) → ask the model (nothing held meanwhile) → commit what the batch became (job),
-after checking that the focus is still the one the relations were named for.
+Read the head of the inbox (job) → call the model, holding nothing → commit the memories (job), after checking that
+the focus is still the one for which the relations were named.
 
-What a failure means. No *server*: the batch stays at the head, nothing is counted, and the digest sleeps; the
-order of a conversation survives an outage. An unusable *reply*: a failed round; the batch goes to the tail with
-a pause, and after `park_after_attempts` rounds it is parked, kept and listed. What the model has answered so
-far is remembered while the batch stays at the head, so a shaky server makes progress.
+Failures:
+
+* The model server is down. The batch stays at the head, no attempt is counted, and the digest pauses. The order of a
+  conversation survives an outage.
+* The reply is unusable. The attempt is counted, and the batch moves to the tail with a pause. After
+  `park_after_attempts` attempts it is parked: stored and listed, but not retried.
+
+Answers are remembered while the batch stays at the head, so that progress is possible with an unreliable server.
 """
 
 from __future__ import annotations
@@ -15,19 +19,18 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
-from ebbtide.clock import Clock
 from ebbtide.errors import EbbtideError
-from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, Draftable, Retention
-from ebbtide.fleet.ingest.segments import ByteOffsets, label_of, memory_of, told_messages, utterances
+from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, MemoryDraft, StatusRetention
+from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, label_of, memory_of, utterances
+from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
-from ebbtide.fleet.runtime.notifier import Pulse
+from ebbtide.fleet.runtime.notifier import Notifier
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id
 from ebbtide.language.port import (
     BadReply,
-    LanguageModel,
     ModelUnavailable,
     Processed,
     Segment,
@@ -35,135 +38,83 @@ from ebbtide.language.port import (
     TextToProcess,
     Utterance,
 )
-from ebbtide.language.served.retry import ModelClient
 from ebbtide.memory.digestion import partners
 from ebbtide.records import Batch
-from ebbtide.telemetry import get_log, span, told
+from ebbtide.telemetry import loggable, span
 
 SMOOTHING = 0.3
-"""Weight of the latest digest in the running average of how long one takes."""
+"""Weight of the latest digest in the moving average of digest times."""
 
 HOUR_MS = 3_600_000
 
-MOST_ORIGINS = 1000
-"""Traced batches whose requests are remembered until their digest."""
+MAX_ORIGINS = 1000
+"""Most traced batches whose requests are remembered until their digest."""
 
 NO_SERVER = "no model server answers"
-"""Why a digest is held up as a rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class DigestPolicy:
-    """Bounds of the digest."""
-
-    park_after_attempts: int
-    status_keep: int
-    status_keep_h: int
+"""The most frequent reason why a digest is held up."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What the model has answered about one batch so far."""
+    """The model's answers about one batch so far."""
 
     batch: Batch
-    heard: list[Utterance]
+    utterances: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
-    drafts: list[Draftable] = field(default_factory=list)
+    drafts: list[MemoryDraft] = field(default_factory=list)
     focus: list[tuple[NodeId, str]] | None = None
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     named_count: int = 0
 
 
-class Digest:
-    """Works off one agent's inbox until it is cancelled."""
+class Digest(BackgroundTask):
+    """Digests one agent's inbox until it is cancelled."""
+
+    NO_MODEL = NO_SERVER
 
     def __init__(
-        self,
-        workspace: Workspace,
-        mailbox: Mailbox,
-        asking: ModelClient,
-        fallback: LanguageModel,
-        clock: Clock,
-        policy: DigestPolicy,
-        on_digested: Callable[[], None],
+        self, workspace: Workspace, mailbox: Mailbox, shared: SharedResources, on_digested: Callable[[], None]
     ) -> None:
+        self._agent_id = workspace.identity.agent_id
+        super().__init__("digest", self._agent_id, shared.model_client.patience)
         self._workspace = workspace
         self._mailbox = mailbox
-        self._asking = asking
-        self._fallback = fallback
-        self._clock = clock
-        self._policy = policy
+        self._model_client = shared.model_client
+        self._fallback = shared.fallback
+        self._clock = shared.clock
+        self._policy = shared.digest_policy
         self._on_digested = on_digested
         self._progress: Progress | None = None
-        self._arrived = asyncio.Event()
-        self._failures = 0
         self._oldest_ms: int | None = None
-        self._log = get_log("digest").bind(agent_id=workspace.identity.agent_id)
-        self._agent_id = workspace.identity.agent_id
         self.origins: dict[int, str] = {}
-        """Where batches came from that are traced: their digest is told below the request that brought them."""
-        self.in_hand: int | None = None
+        """Trace context of the request that brought a batch, by batch number."""
+        self.current_batch: int | None = None
         """Number of the batch being digested."""
         self.recent_s = 0.0
-        """Running average of how long a digest takes."""
-        self.is_held_up = False
-        """Whether the digest sleeps over a failure: nobody should wait for it."""
-        self.held_up_by = ""
-        """Over which; nothing while it goes on."""
-        self.progressed = Pulse()
-        """Beats whenever a batch is digested, put off or parked."""
+        """Moving average of digest times."""
+        self.progressed = Notifier()
+        """Notified when a batch is digested, deferred or parked."""
 
     @property
     def lag_s(self) -> float:
-        """How long the batch in hand, or the one held up, has waited since it was accepted."""
+        """Age of the current or held-up batch, in seconds since it was accepted."""
         if self._oldest_ms is None:
             return 0.0
         return max(0.0, (self._clock.now_ms() - self._oldest_ms) / 1000)
 
-    def comes_from(self, number: int, origin: str) -> None:
-        """Remember the request that brought a batch, for as long as there is room."""
-        if origin and len(self.origins) < MOST_ORIGINS:
+    def set_origin(self, number: int, origin: str) -> None:
+        """Remember the trace context of a batch while there is room."""
+        if origin and len(self.origins) < MAX_ORIGINS:
             self.origins[number] = origin
 
-    def notice(self) -> None:
-        """A batch has arrived, or may go on."""
-        self._arrived.set()
-
-    async def run(self) -> None:
-        """Digest for ever."""
-        while True:
-            try:
-                await self._once()
-                self._go_on()
-            except ModelUnavailable as error:
-                await self._hold(error.retry_after_s, NO_SERVER, str(error))
-            except EbbtideError as error:
-                # Not the batch's fault: a full disk, for instance. It stays at the head.
-                await self._hold(error.retry_after_s, "the store refused", error.reason)
-            except Exception as error:
-                # A fault of ours must not end the digest: what waits would wait for ever.
-                self._log.error("digest failed", exc_info=error)
-                await self._hold(None, "a fault of ours", type(error).__name__)
-
-    def _go_on(self) -> None:
-        self._failures = 0
-        self.is_held_up = False
-        self.held_up_by = ""
-
-    async def _hold(self, pause_s: float | None, why: str, detail: str) -> None:
-        self._failures += 1
-        self.is_held_up = True
-        self.held_up_by = why
-        self.in_hand = None
-        pause_s = pause_s or self._asking.patience.pause_s(self._failures)
-        self._log.warning("digest waits", why=why, detail=detail, pause_s=pause_s)
-        self.progressed.beat()
-        await asyncio.sleep(pause_s)
+    def _on_pause(self, why: str, detail: str) -> None:
+        self.current_batch = None
+        self.progressed.notify()
 
     async def _once(self) -> None:
         self._arrived.clear()
-        longest_ms = round(self._asking.patience.cap_s * 1000)
+        longest_ms = round(self._patience.cap_s * 1000)
         task = await self._mailbox.run(
             lambda: self._workspace.inbox.next_task(self._clock.now_ms(), longest_ms)
         )
@@ -171,10 +122,10 @@ class Digest:
             self._oldest_ms = task.batch.accepted_at_ms
             await self._digest(task)
             return
-        # The store answers again: a failure before is over, also where no batch waits.
-        self._go_on()
+        # The store works again, so an earlier failure is over even if no batch waits.
+        self._reset_failures()
         self._oldest_ms = None
-        self.progressed.beat()
+        self.progressed.notify()
         try:
             async with asyncio.timeout(None if task is None else task / 1000):
                 await self._arrived.wait()
@@ -182,32 +133,31 @@ class Digest:
             return
 
     async def _digest(self, task: DigestTask) -> None:
-        self.in_hand = task.batch.number
-        with span(
-            "digest", parent=self.origins.pop(task.batch.number, ""), agent_id=self._agent_id
-        ) as told_of:
-            told_of.set("batch_id", batch_text_id(task.batch.number))
-            await self._work_off(task)
+        self.current_batch = task.batch.number
+        parent = self.origins.pop(task.batch.number, "")
+        with span("digest", parent=parent, agent_id=self._agent_id) as digest_span:
+            digest_span.set("batch_id", batch_text_id(task.batch.number))
+            await self._digest_batch(task)
         self._on_digested()
-        self.progressed.beat()
+        self.progressed.notify()
 
-    async def _work_off(self, task: DigestTask) -> None:
+    async def _digest_batch(self, task: DigestTask) -> None:
         begun_s = self._clock.monotonic_s()
         try:
             count = await self._turn_into_memories(task)
         except (ModelUnavailable, EbbtideError):
             raise
         except TextTooComplex as error:
-            # Every further round would take as long and end in the same way.
-            await self._put_off(task, str(error), park_after=1)
+            # Another attempt would take as long and fail in the same way.
+            await self._defer(task, str(error), park_after=1)
         except BadReply as error:
-            await self._put_off(task, str(error))
+            await self._defer(task, str(error))
         except BatchChanged:
             self._progress = None
         except Exception as error:
-            # A fault of ours must neither stop the digest nor lose the batch.
+            # A bug must neither stop the digest nor lose the batch.
             self._log.error("digest failed", batch_id=batch_text_id(task.batch.number), exc_info=error)
-            await self._put_off(task, f"internal error: {type(error).__name__}")
+            await self._defer(task, f"internal error: {type(error).__name__}")
         else:
             took_s = self._clock.monotonic_s() - begun_s
             self.recent_s += SMOOTHING * (took_s - self.recent_s) if self.recent_s else took_s
@@ -215,15 +165,15 @@ class Digest:
                 "batch digested",
                 batch_id=batch_text_id(task.batch.number),
                 nodes=count,
-                first=told(task.texts[0] if task.texts else ""),
+                first=loggable(task.texts[0] if task.texts else ""),
                 took_ms=round(took_s * 1000),
             )
             self._progress = None
         finally:
-            self.in_hand = None
+            self.current_batch = None
 
     async def _turn_into_memories(self, task: DigestTask) -> int:
-        """Segment, process, relate, commit; how many memories the batch became."""
+        """Segment, process, relate and commit a batch. Return the number of new memories."""
         progress = self._resume(task)
         await self._segment(progress)
         drafts = await self._process(progress, task)
@@ -238,7 +188,7 @@ class Digest:
                 progress.names,
                 [node_id for node_id, _ in progress.focus],
                 now_ms,
-                Retention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
+                StatusRetention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
             )
             if await self._mailbox.run(commit):
                 return len(drafts)
@@ -247,88 +197,85 @@ class Digest:
     def _resume(self, task: DigestTask) -> Progress:
         if self._progress is None or self._progress.batch != task.batch:
             parameters = self._workspace.parameters
-            indices = told_messages(task, parameters)
-            heard = utterances(task, indices, parameters)
-            self._progress = Progress(task.batch, heard, indices)
+            indices = digestible_messages(task, parameters)
+            self._progress = Progress(task.batch, utterances(task, indices, parameters), indices)
         return self._progress
 
     async def _segment(self, progress: Progress) -> None:
         if progress.segments is None:
-            progress.segments = []
-            if progress.heard:
-                limit = self._workspace.parameters.segment_max_chars
-                try:
-                    progress.segments = await self._asking.segment(progress.heard, max_chars=limit)
-                except BaseException:
-                    progress.segments = None
-                    raise
+            limit = self._workspace.parameters.segment_max_chars
+            spoken = progress.utterances
+            progress.segments = await self._model_client.segment(spoken, max_chars=limit) if spoken else []
 
-    async def _process(self, progress: Progress, task: DigestTask) -> list[Draftable]:
+    async def _process(self, progress: Progress, task: DigestTask) -> list[MemoryDraft]:
         assert progress.segments is not None
         records = [task.records[i] for i in progress.indices]
-        offsets = ByteOffsets(progress.heard)
+        offsets = ByteOffsets(progress.utterances)
         waiting: list[TextToProcess] = []
         for segment in progress.segments[len(progress.drafts) :]:
-            prefix = label_of(segment, progress.heard)
+            prefix = label_of(segment, progress.utterances)
             waiting.append((prefix + segment.text, prefix, None))
         while waiting:
+            # In groups: all of a long batch at once would block other agents.
             answers = await self._first_processed(waiting)
             del waiting[: len(answers)]
-            # A few at a time: all of a long batch at once would hold up everybody else.
             for processed in answers:
                 segment = progress.segments[len(progress.drafts)]
-                progress.drafts.append(memory_of(segment, processed, progress.heard, records, offsets))
+                progress.drafts.append(memory_of(segment, processed, progress.utterances, records, offsets))
         return progress.drafts
 
     async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:
-        """Answers for the first of the texts: of as many as the model takes in one go, or of one."""
-        answers = await self._asking.process_many(waiting)
+        """Process the first texts: as many as the model accepts in one call, or one."""
+        answers = await self._model_client.process_many(waiting)
         if answers:
             return answers
         text, prefix, _ = waiting[0]
         try:
-            return [await self._asking.process(text, prefix=prefix)]
+            return [await self._model_client.process(text, prefix=prefix)]
         except BadReply:
-            # The segment is the content, and the built-in model derives the rest.
+            # Store the segment as it is; the built-in model derives phrase and keywords.
             return [await self._fallback.process(text, prefix=prefix)]
 
-    async def _relate(self, progress: Progress, drafts: list[Draftable]) -> None:
+    async def _relate(self, progress: Progress, drafts: list[MemoryDraft]) -> None:
         if progress.focus is None:
             progress.focus = await self._mailbox.run(self._workspace.inbox.focus_texts)
         ids = [node_id for node_id, _ in progress.focus]
         texts = [d.memory.content.removeprefix(d.memory.prefix) for d in drafts]
         focus_limit = self._workspace.parameters.focus_limit
-        everyone = partners(ids, len(drafts), focus_limit)
+        all_partners = partners(ids, len(drafts), focus_limit)
         old = [text for _, text in progress.focus]
-        indices = [index for index in range(progress.named_count, len(drafts)) if everyone[index]]
+        indices = [index for index in range(progress.named_count, len(drafts)) if all_partners[index]]
         waiting = [
-            (texts[index], [old[p.position] if p.index is None else texts[p.index] for p in everyone[index]])
+            (
+                texts[index],
+                [old[p.position] if p.index is None else texts[p.index] for p in all_partners[index]],
+            )
             for index in indices
         ]
         while waiting:
             answers = await self._first_named(waiting)
             for index, names in zip(indices, answers, strict=False):
-                for partner, name in zip(everyone[index], names, strict=True):
+                for partner, name in zip(all_partners[index], names, strict=True):
                     progress.names[index, partner.position] = name
                 progress.named_count = index + 1
             del waiting[: len(answers)], indices[: len(answers)]
 
     async def _first_named(self, waiting: list[tuple[str, list[str]]]) -> list[list[str]]:
-        """Names for the first of the memories: of as many as the model takes in one go, or of one."""
-        answers = await self._asking.relate_many(waiting)
+        """Name the relations of the first memories: of as many as the model accepts in one call, or of one."""
+        answers = await self._model_client.relate_many(waiting)
         if answers:
             return answers
         text, others = waiting[0]
         try:
-            return [await self._asking.relate(text, others)]
+            return [await self._model_client.relate(text, others)]
         except BadReply:
             return [[""] * len(others)]
 
-    async def _put_off(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
+    async def _defer(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
         attempts = task.batch.attempts + 1
-        pause_ms = round(self._asking.patience.pause_s(attempts) * 1000)
-        job: Any = partial(
-            self._workspace.inbox.put_off,
+        pause_ms = round(self._patience.pause_s(attempts) * 1000)
+        job = partial(
+            self._workspace.inbox.defer,
             task.batch,
             error,
             self._clock.now_ms() + pause_ms,
@@ -340,7 +287,7 @@ class Digest:
         except BatchChanged:
             return
         self._log.warning(
-            "batch parked" if parked else "batch put off",
+            "batch parked" if parked else "batch deferred",
             batch_id=batch_text_id(task.batch.number),
             attempts=attempts,
             detail=error,

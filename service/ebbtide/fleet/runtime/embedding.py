@@ -1,11 +1,11 @@
-"""Embedding: what an agent was told gets vectors in the background, as soon as its model can give them.
+"""Embedding: an agent's messages get vectors in the background.
 
-Read the next messages that have none (job) → ask the embedder (nothing held meanwhile) → commit what it gave
-(job). Whatever goes wrong costs nothing but time: words find what has no vector, and the work goes on where it
-stopped after a failure, a restart, or a change of the model. A text that a model cannot take costs that text its
-vector, not the others theirs; but only a model that is seen to be well may say so, since it is never asked again.
+Read the next messages without vectors (job) → call the embedder, holding nothing → commit the vectors (job). A failure
+costs only time: recall finds messages without vectors by their words, and the work resumes after a failure, a
+restart or a change of the model. A text that the model rejects stays without a vector and is not retried. The
+model must therefore be proven healthy before a text is blamed.
 
-An agent is not kept open for this: vectors are made while it is open anyway.
+Embedding does not keep an agent open.
 """
 
 from __future__ import annotations
@@ -14,124 +14,85 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import Vector
+from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
-from ebbtide.fleet.runtime.slice import Budget
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import PROBE, Embedder
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.gate import Priority, PriorityLimiter
-from ebbtide.language.served.retry import RetryPolicy
-from ebbtide.metrics import Metrics
-from ebbtide.telemetry import get_log, span
+from ebbtide.language.served.gate import Priority
+from ebbtide.telemetry import span
 
 GATHERING_S = 0.3
-"""How long a round waits for more to come: each round is a commit."""
+"""How long a round waits for more messages: each round is one commit."""
 
 
-class Embedding:
-    """Gives vectors to one agent's messages until it is cancelled."""
+class Embedding(BackgroundTask):
+    """Computes vectors of one agent's messages until it is cancelled."""
+
+    NO_MODEL = "no embedder answers"
 
     def __init__(
         self,
         workspace: Workspace,
         mailbox: Mailbox,
         embedder: Embedder,
-        gate: PriorityLimiter,
-        patience: RetryPolicy,
-        budget: Callable[[], Budget],
+        shared: SharedResources,
         on_embedded: Callable[[], None],
-        metrics: Metrics,
     ) -> None:
+        super().__init__("embedding", workspace.identity.agent_id, shared.model_client.patience)
         self._workspace = workspace
         self._mailbox = mailbox
         self._embedder = embedder
-        self._gate = gate
-        self._patience = patience
-        self._budget = budget
+        self._shared = shared
         self._on_embedded = on_embedded
-        self._metrics = metrics
-        self._arrived = asyncio.Event()
-        self._failures = 0
-        self._has_probed = False
-        """Whether the model was seen to be well in this round."""
-        self._has_given_up = False
+        self._is_model_healthy = False
+        """Whether the probe succeeded in this round."""
+        self._has_skipped = False
         """Whether a text was left without a vector in this round."""
-        self.held_up_by = ""
-        """What it waits over, after a failure; nothing while it goes on."""
         self.model_fault = ""
-        """The same, where the model is to blame."""
-        self._log = get_log("embedding").bind(agent_id=workspace.identity.agent_id)
+        """Why the model is unavailable; empty while it works."""
 
     @property
     def model(self) -> str:
-        """The name that the vectors are stamped with."""
+        """The name of the model, with which vectors are stamped."""
         return self._embedder.model
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has; 0 until that is known."""
+        """Dimension of the vectors; 0 until it is known."""
         return self._embedder.dimension or 0
 
-    @property
-    def is_held_up(self) -> bool:
-        """Whether it sleeps over a failure, and nothing gets vectors meanwhile."""
-        return self.held_up_by != ""
-
-    def notice(self) -> None:
-        """Messages have arrived, or have to be embedded again, or the index has fallen behind."""
-        self._arrived.set()
-
-    async def run(self) -> None:
-        """Embed for ever."""
-        while True:
-            try:
-                await self._once()
-            except ModelUnavailable as error:
-                await self._hold(
-                    error.retry_after_s, "no embedder answers", str(error), model_fault=str(error)
-                )
-            except EbbtideError as error:
-                await self._hold(error.retry_after_s, "the store refused", error.reason)
-            except Exception as error:
-                # A fault of ours must not end it: nothing would be embedded until the next opening.
-                self._log.error("embedding failed", exc_info=error)
-                await self._hold(None, "a fault of ours", type(error).__name__)
-
-    async def _hold(self, pause_s: float | None, why: str, detail: str, *, model_fault: str = "") -> None:
-        self._failures += 1
-        self.held_up_by, self.model_fault = f"{why}: {detail}", model_fault
-        pause_s = pause_s or self._patience.pause_s(self._failures)
-        self._log.warning("embedding waits", why=why, detail=detail, pause_s=pause_s)
-        await asyncio.sleep(pause_s)
-
     async def _once(self) -> None:
-        """One round; where nothing lacks a vector, wait for what does."""
+        """Run one round. If no message lacks vectors, update the index and wait for new work."""
         self._arrived.clear()
         job = partial(self._workspace.next_unembedded, self.model, self.dimension)
         work = await self._mailbox.run(job)
         if work is not None:
             vectors = await self._round(work.all_texts)
             await self._mailbox.run(partial(self._workspace.keep_vectors, work, vectors))
-            self._goes_on()
             self._on_embedded()
             return
         await self._index()
-        self._goes_on()
+        self._reset_failures()
         await self._arrived.wait()
         await asyncio.sleep(GATHERING_S)
 
-    def _goes_on(self) -> None:
-        self._failures = 0
-        self.held_up_by = self.model_fault = ""
+    def _reset_failures(self) -> None:
+        super()._reset_failures()
+        self.model_fault = ""
+
+    def _on_pause(self, why: str, detail: str) -> None:
+        self.held_up_by = f"{why}: {detail}"
+        self.model_fault = detail if why == self.NO_MODEL else ""
 
     async def _round(self, texts: Sequence[str]) -> list[Vector | None]:
-        """A vector for each text, or None for those that the model cannot take. ModelUnavailable if it takes none."""
-        self._has_probed = self._has_given_up = False
+        """Return a vector for each text, or None where the model rejects it. Raise ModelUnavailable if it is down."""
+        self._is_model_healthy = self._has_skipped = False
         vectors = await self._vectors(texts)
-        if self._has_given_up:
-            # It may have broken down after it was seen to be well.
+        if self._has_skipped:
+            # The model may have failed after the first probe.
             await self._probe()
         return vectors
 
@@ -139,34 +100,34 @@ class Embedding:
         if not texts:
             return []
         try:
-            return await self._asked(texts)
+            return await self._embed(texts)
         except BadReply:
             if len(texts) == 1:
-                return [await self._alone(texts[0])]
+                return [await self._embed_alone(texts[0])]
         half = len(texts) // 2
         return await self._vectors(texts[:half]) + await self._vectors(texts[half:])
 
-    async def _alone(self, text: str) -> Vector | None:
-        """The vector of a text that has failed, asked for again of a model that is well; None where it fails again."""
-        if not self._has_probed:
+    async def _embed_alone(self, text: str) -> Vector | None:
+        """Retry a text that failed, with a model known to be healthy. Return None if it fails again."""
+        if not self._is_model_healthy:
             await self._probe()
-            self._has_probed = True
+            self._is_model_healthy = True
         try:
-            return (await self._asked([text]))[0]
+            return (await self._embed([text]))[0]
         except BadReply as error:
-            self._has_given_up = True
-            self._log.warning("a text gets no vector", detail=str(error))
+            self._has_skipped = True
+            self._log.warning("a text was skipped because the embedder rejects it", detail=str(error))
             return None
 
     async def _probe(self) -> None:
-        """Make sure that the model is well. ModelUnavailable where it is not: then no text is to blame."""
+        """Raise ModelUnavailable unless the model can embed a known text."""
         try:
-            await self._asked([PROBE])
+            await self._embed([PROBE])
         except BadReply as error:
-            raise ModelUnavailable(f"{self.model} gives no vectors that can be used: {error}") from error
+            raise ModelUnavailable(f"{self.model} returns no usable vectors: {error}") from error
 
-    async def _asked(self, texts: Sequence[str]) -> list[Vector | None]:
-        async with self._gate.passing(Priority.BACKGROUND):
+    async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
+        async with self._shared.embedding_gate.passing(Priority.BACKGROUND):
             begun_s, outcome = asyncio.get_running_loop().time(), "cancelled"
             try:
                 with span("embedding", texts=len(texts)):
@@ -177,10 +138,14 @@ class Embedding:
                 outcome = "bad_reply" if isinstance(error, BadReply) else "unavailable"
                 raise
             finally:
-                self._metrics.model_call("embed", outcome, asyncio.get_running_loop().time() - begun_s)
+                took_s = asyncio.get_running_loop().time() - begun_s
+                self._shared.metrics.model_call("embed", outcome, took_s)
 
     async def _index(self) -> None:
-        """Bring the index of very many vectors up to date, a little at a time; what arrives goes first."""
+        """Update the vector index in steps. Stop when messages arrive: they go first."""
         while not self._arrived.is_set():
-            if not await self._mailbox.run(lambda: self._workspace.index_vectors(self._budget())):
+            if not await self._mailbox.run(self._index_step):
                 return
+
+    def _index_step(self) -> bool:
+        return self._workspace.open_archive.build_index(self._shared.budget())

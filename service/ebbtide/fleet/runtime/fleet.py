@@ -1,12 +1,11 @@
-"""The fleet: agent id to open agent, on demand, a bounded number at a time.
+"""The fleet maps agent ids to open agents. Agents are opened on demand, a bounded number at a time.
 
-An agent is opened by the first verb that needs it and stays open; when `max_open_agents` are open the least
-recently used idle one is closed to make room, and when none is idle the verb is refused (TOO_MANY_AGENTS).
-Opening, closing and erasing one agent never overlap: who comes meanwhile waits for the end of it. That open
-agents do not take too much memory either is seen to by footprint.py.
+The first verb that needs an agent opens it, and it stays open. When `max_open_agents` are open, the least recently used
+idle agent is closed to make room. If none is idle, the verb is refused (TOO_MANY_AGENTS). Opening, closing and deleting
+the same agent never overlap: later calls wait for the earlier one. `memory_budget.py` bounds the memory of open agents.
 
-At a start only agents with a work marker are opened, however many lie on disk. An agent closed by a verb rests:
-its marker stays, and its work goes on with the next verb or the next start.
+At start-up only agents with a work marker are opened, whatever the number of agents on disk. An agent that is closed by
+a verb keeps its marker; its work resumes with the next verb or the next start.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from typing import Any, TypeVar
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, Corrupted, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
 from ebbtide.events import EventKind, EventRun
-from ebbtide.fleet.runtime.agent import Agent, AgentNeeds
-from ebbtide.fleet.runtime.agent_quota import Allowance, Newcomers, agents_within, refuse_beyond
-from ebbtide.fleet.runtime.damage import Damage
-from ebbtide.fleet.runtime.loading import Coming, Loading
-from ebbtide.fleet.runtime.memory_budget import Footprint, least_recently_used
-from ebbtide.fleet.runtime.notifier import Pulse
+from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.agent_quota import AgentQuota, PendingCreations, agents_within, check_agent_quota
+from ebbtide.fleet.runtime.event_streams import MAX_EVENT_STREAMS, EventStreams
+from ebbtide.fleet.runtime.loading import CreateOptions, Loading
+from ebbtide.fleet.runtime.memory_budget import MemoryBudget, least_recently_used
+from ebbtide.fleet.runtime.notifier import Notifier
 from ebbtide.fleet.runtime.scheduler import Scheduler
-from ebbtide.fleet.runtime.watching import MAX_EVENT_STREAMS, Watching
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentSummary
@@ -39,24 +38,24 @@ from ebbtide.telemetry import get_log, in_background
 
 T = TypeVar("T")
 
-PAUSE_AFTER_REFUSAL_S = 2.0
-"""Pause of an agent's compression after its store refused."""
+PAUSE_AFTER_STORE_ERROR_S = 2.0
+"""Pause of an agent's compression after a store error."""
 
-ROOM_PATIENCE_S = 2.0
+ROOM_TIMEOUT_S = 2.0
 """How long an opening waits for an idle agent before it is refused."""
 
-MOVES_BATCHES = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
+BATCH_EVENTS = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, EventKind.BATCH_RETRIED})
 
-LOADS_AT_ONCE = 4
-"""Agents loaded at a time. Jobs of open agents would have to wait behind more, and nobody would become idle."""
+MAX_CONCURRENT_LOADS = 4
+"""Most agents loaded at a time. More would delay the jobs of open agents, so that none becomes idle."""
 
 
 class Fleet:
-    """Every agent of one daemon."""
+    """All agents of one daemon."""
 
     def __init__(
         self,
-        needs: AgentNeeds,
+        shared: SharedResources,
         defaults: AgentParameters,
         *,
         max_open: int,
@@ -64,27 +63,28 @@ class Fleet:
         compression_concurrency: int,
         max_event_streams: int = MAX_EVENT_STREAMS,
     ) -> None:
-        self.needs = needs
-        self.data: DataDirectory = needs.data
+        self.shared = shared
+        self.data: DataDirectory = shared.data
         self.defaults = defaults
         self.max_open = max_open
         self.scheduler = Scheduler(self._run_slice, concurrency=compression_concurrency)
         self._agents: dict[AgentId, Agent] = {}
-        self.footprint = Footprint(self._agents, self.close, needs.pool, max_resident_bytes)
+        self.memory_budget = MemoryBudget(self._agents, self.close, shared.pool, max_resident_bytes)
         self._opening: dict[AgentId, asyncio.Task[bool]] = {}
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
-        self._erasing: set[AgentId] = set()
-        self._newcomers = Newcomers()
+        self._deleting: set[AgentId] = set()
+        self._pending_creations = PendingCreations()
         self._restoring: set[AgentId] = set()
-        self._room = Pulse()
+        self._room = Notifier()
         self._making_room = asyncio.Lock()
         self._reserved_count = 0
-        self._loading = Loading(needs, defaults, self._told)
-        self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
-        self.watching = Watching(max_event_streams)
+        self._loading = Loading(shared, defaults, self._on_events)
+        self._loads = asyncio.Semaphore(MAX_CONCURRENT_LOADS)
+        self.event_streams = EventStreams(max_event_streams)
         self.unresumed: dict[AgentId, str] = {}
-        """Agents whose waiting work rests since they could not be opened, with the reason."""
-        self.damage = Damage()
+        """Agents with waiting work that could not be opened, with the error reason."""
+        self.damaged: dict[AgentId, str] = {}
+        """Agents whose data failed its checks, with the error reason, until they open well or are replaced."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: list[asyncio.Task[None]] = []
         self._is_stopping = False
@@ -93,15 +93,15 @@ class Fleet:
     # --- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to give turns, and take up work left by an earlier life."""
+        """Start the scheduler and resume work from before the last stop."""
         self._loop = asyncio.get_running_loop()
         self.scheduler.start()
-        self._background = [in_background(self._resume()), in_background(self.footprint.keep_small())]
+        self._background = [in_background(self._resume()), in_background(self.memory_budget.enforce_limit())]
 
     async def _resume(self) -> None:
         marked = await self.on_pool(self.data.marked)
         if marked:
-            self._log.info("work to resume", agents=len(marked))
+            self._log.info("resuming work", agents=len(marked))
         for agent_id in marked:
             await self._resume_one(agent_id)
 
@@ -118,13 +118,13 @@ class Fleet:
                 return
 
     def wake_waiters(self) -> None:
-        """Let requests that wait for a digest or an event look again, so that a stop does not wait for them."""
-        self.watching.beat_all()
+        """Wake requests that wait for a digest or an event, so that they do not delay a stop."""
+        self.event_streams.notify_all()
         for agent in self._agents.values():
-            agent.digest.progressed.beat()
+            agent.digest.progressed.notify()
 
     async def stop(self) -> None:
-        """Close every agent. What waits stays in the inboxes."""
+        """Close every agent. Waiting batches stay in the inboxes."""
         self._is_stopping = True
         for task in self._background:
             task.cancel()
@@ -140,10 +140,10 @@ class Fleet:
 
     @asynccontextmanager
     async def using(
-        self, agent_id: AgentId, *, create: bool = False, allowance: Allowance | None = None
+        self, agent_id: AgentId, *, create: bool = False, agent_quota: AgentQuota | None = None
     ) -> AsyncIterator[Agent]:
-        """The open agent, held open for the block. AGENT_NOT_FOUND unless it exists or `create` is set."""
-        async with self.ensuring(agent_id, create=create, allowance=allowance) as (agent, _):
+        """Open the agent for the block. Raise AGENT_NOT_FOUND if it does not exist and `create` is False."""
+        async with self.ensuring(agent_id, create=create, agent_quota=agent_quota) as (agent, _):
             yield agent
 
     @asynccontextmanager
@@ -153,28 +153,28 @@ class Fleet:
         overrides: Mapping[str, object] | None = None,
         *,
         create: bool = True,
-        allowance: Allowance | None = None,
+        agent_quota: AgentQuota | None = None,
     ) -> AsyncIterator[tuple[Agent, bool]]:
-        """The open agent and whether it came into being now, with `overrides` in force from the start."""
-        coming = Coming(create, overrides or {}, allowance, actor())
-        agent, is_new = await self._open(agent_id, coming)
+        """Open the agent for the block; yield it and whether it was created, with the parameters in `overrides`."""
+        options = CreateOptions(create, overrides or {}, agent_quota, actor())
+        agent, is_new = await self._open(agent_id, options)
         agent.users += 1
         try:
             yield agent, is_new
         except Corrupted as error:
-            self.damage.note(agent_id, error)
+            self._note_damage(agent_id, error)
             raise
         finally:
             agent.users -= 1
-            agent.last_used_s = self.needs.clock.monotonic_s()
-            self.footprint.note(agent)
-            self._room.beat()
+            agent.last_used_s = self.shared.clock.monotonic_s()
+            self.memory_budget.note(agent)
+            self._room.notify()
 
-    async def _open(self, agent_id: AgentId, coming: Coming) -> tuple[Agent, bool]:
+    async def _open(self, agent_id: AgentId, options: CreateOptions) -> tuple[Agent, bool]:
         is_new = False
         while True:
-            self._refuse_when_stopping(agent_id)
-            # Nothing is awaited between finding the agent and counting its user.
+            self._refuse_when_unavailable(agent_id)
+            # No await between finding the agent and counting its user.
             agent = self._agents.get(agent_id)
             if agent is not None:
                 return agent, is_new
@@ -183,75 +183,84 @@ class Fleet:
             elif agent_id in self._opening:
                 await asyncio.wait([self._opening[agent_id]])
             else:
-                opening = in_background(self._open_now(agent_id, coming))
+                opening = in_background(self._open_now(agent_id, options))
                 self._opening[agent_id] = opening
                 opening.add_done_callback(lambda task: self._opened(agent_id, task))
                 is_new = await asyncio.shield(opening)
 
     def _opened(self, agent_id: AgentId, task: asyncio.Task[bool]) -> None:
         del self._opening[agent_id]
-        self._room.beat()
+        self._room.notify()
         if not task.cancelled():
-            self.damage.note(agent_id, task.exception())
+            self._note_damage(agent_id, task.exception())
 
-    def _refuse_when_stopping(self, agent_id: AgentId) -> None:
+    def _note_damage(self, agent_id: AgentId, error: BaseException | None) -> None:
+        if isinstance(error, Corrupted):
+            self.damaged[agent_id] = error.reason
+        elif error is None or isinstance(error, NotFound):
+            self.damaged.pop(agent_id, None)
+
+    def _refuse_when_unavailable(self, agent_id: AgentId) -> None:
         if self._is_stopping:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
-        if agent_id in self._erasing:
-            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
+        self._refuse_when_replaced(agent_id)
+
+    def _refuse_when_replaced(self, agent_id: AgentId) -> None:
+        if agent_id in self._deleting:
+            raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
             raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
 
-    async def _open_now(self, agent_id: AgentId, coming: Coming) -> bool:
-        """Open the agent; whether it came into being now."""
+    async def _open_now(self, agent_id: AgentId, options: CreateOptions) -> bool:
+        """Open the agent. Return whether it was created."""
         exists = await self.on_pool(lambda: self.data.exists(agent_id))
         if exists:
-            return await self._open_within(agent_id, coming, exists)
-        if not coming.may_be_new:
+            return await self._open_within(agent_id, options, exists)
+        if not options.create:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-        with self._newcomers.arriving(agent_id) as before:
-            allowance = coming.allowance
-            if allowance is not None:
-                await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
-            return await self._open_within(agent_id, coming, exists)
+        with self._pending_creations.creating(agent_id) as before:
+            agent_quota = options.agent_quota
+            if agent_quota is not None:
+                await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
+            return await self._open_within(agent_id, options, exists)
 
-    async def _open_within(self, agent_id: AgentId, coming: Coming, exists: bool) -> bool:
+    async def _open_within(self, agent_id: AgentId, options: CreateOptions, exists: bool) -> bool:
         await self._reserve_room()
         try:
             async with self._loads:
-                await self.footprint.close_idle()
-                workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, coming))
-            agent = Agent(agent_id, workspace, counts, self.needs, self._ask_for_turn)
+                await self.memory_budget.close_idle()
+                workspace, counts = await self.on_pool(lambda: self._loading.load(agent_id, exists, options))
+            agent = Agent(agent_id, workspace, counts, self.shared, self._request_turn)
             self._agents[agent_id] = agent
             self.unresumed.pop(agent_id, None)
-            self.footprint.note(agent)
+            self.memory_budget.note(agent)
         finally:
             self._reserved_count -= 1
         self._log.debug("agent opened", agent_id=agent_id, created=not exists)
         return not exists
 
-    def _told(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
-        """Count what happened and wake who watches; runs on the pool, after the commit."""
-        self.needs.metrics.told(runs)
+    def _on_events(self, agent_id: AgentId, runs: Sequence[EventRun]) -> None:
+        """Count events and wake their streams. Runs on the pool after the commit."""
+        self.shared.metrics.count_events(runs)
         agent = self._agents.get(agent_id)
-        if agent is not None and any(run.kind in MOVES_BATCHES for run in runs):
+        if agent is not None and any(run.kind in BATCH_EVENTS for run in runs):
             agent.recount()
-        if self.watching.is_watched(agent_id) and self._loop is not None:
-            self._loop.call_soon_threadsafe(self.watching.beat, agent_id)
+        if self.event_streams.is_watched(agent_id) and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.event_streams.notify, agent_id)
 
     async def _reserve_room(self) -> None:
-        """Take one of `max_open` places, closing the least recently used idle agent if need be."""
-        deadline_s = self.needs.clock.monotonic_s() + ROOM_PATIENCE_S
+        """Take one of `max_open` places. If none is free, close the least recently used idle agent."""
+        deadline_s = self.shared.clock.monotonic_s() + ROOM_TIMEOUT_S
         async with self._making_room:
             while len(self._agents) + self._reserved_count + len(self._closing) >= self.max_open:
                 idle = least_recently_used(self._agents.values())
                 if idle is not None:
                     await self.close(idle.id)
                     continue
-                left_s = deadline_s - self.needs.clock.monotonic_s()
+                left_s = deadline_s - self.shared.clock.monotonic_s()
                 if left_s <= 0:
                     raise Exhausted(
-                        f"{self.max_open} agents are open and all have work in hand",
+                        f"{self.max_open} agents are open, the limit, and all of them are busy",
                         reason="TOO_MANY_AGENTS",
                         retry_after_s=1.0,
                     )
@@ -261,59 +270,54 @@ class Fleet:
     # --- closing and erasing -----------------------------------------------------------------------
 
     async def close(self, agent_id: AgentId) -> bool:
-        """Close the agent if it is open; whether it was."""
+        """Close the agent. Return whether it was open."""
         if agent_id in self._closing:
             await asyncio.wait([self._closing[agent_id]])
             return True
         agent = self._agents.pop(agent_id, None)
         if agent is None:
             return False
-        self.footprint.drop(agent_id)
-        await self._guarded(agent_id, self._shut(agent))
+        self.memory_budget.drop(agent_id)
+        await self._shielded(agent_id, self._shut(agent))
         return True
 
     async def _shut(self, agent: Agent) -> None:
-        await self.scheduler.withdraw(agent.id)
+        await self.scheduler.remove(agent.id)
         await agent.close()
         self.scheduler.ring.leave(agent.id)
         self._log.debug("agent closed", agent_id=agent.id)
 
-    async def erase(self, agent_id: AgentId) -> AuditRecord:
-        """Close the agent and remove its files for good; the record of it. AGENT_NOT_FOUND when there is none."""
-        if agent_id in self._erasing:
-            raise Precondition("the agent is being erased", reason="AGENT_BEING_ERASED")
-        if agent_id in self._restoring:
-            raise Precondition("the agent is being restored", reason="AGENT_BEING_RESTORED")
-        self._erasing.add(agent_id)
+    async def delete_agent(self, agent_id: AgentId) -> AuditRecord:
+        """Delete the agent and its files for good. Return the audit record. Raise AGENT_NOT_FOUND."""
+        self._refuse_when_replaced(agent_id)
+        self._deleting.add(agent_id)
         try:
             opening = self._opening.get(agent_id)
             if opening is not None:
                 await asyncio.wait([opening])
             await self.close(agent_id)
-            # What could not be finished of an erasure is taken up again.
+            # A deletion that was interrupted is completed.
             if not await self.on_pool(
                 lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
             ):
                 raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-            entry = AuditEntry(self.needs.clock.now_ms(), actor(), ERASED, {})
-            erased: list[AuditRecord] = []
-            await self._guarded(
-                agent_id, self.on_pool(lambda: erased.append(self.data.erase(agent_id, entry)))
-            )
-            self.damage.mended(agent_id)
-            return erased[0]
+            entry = AuditEntry(self.shared.clock.now_ms(), actor(), ERASED, {})
+            erase = partial(self.data.erase, agent_id, entry)
+            record = await self._shielded(agent_id, self.on_pool(erase))
+            self.damaged.pop(agent_id, None)
+            return record
         finally:
-            self._erasing.discard(agent_id)
+            self._deleting.discard(agent_id)
             self.unresumed.pop(agent_id, None)
-            self.watching.beat(agent_id)
+            self.event_streams.notify(agent_id)
 
-    async def install(self, staged: Staged, *, replace: bool, allowance: Allowance | None = None) -> bool:
-        """Put an agent that was made elsewhere into its place and take up its work; whether it replaced one.
+    async def install(self, staged: Staged, *, replace: bool, agent_quota: AgentQuota | None = None) -> bool:
+        """Move a staged agent into place and start its work. Return whether it replaced an agent.
 
-        AGENT_EXISTS when there is one and it is not to be replaced. Who calls this sees it to its end.
+        Raise AGENT_EXISTS if the agent exists and `replace` is False. The caller must await this to its end.
         """
         agent_id = staged.agent_id
-        self._refuse_when_stopping(agent_id)
+        self._refuse_when_unavailable(agent_id)
         self._restoring.add(agent_id)
         try:
             for task in (self._opening.get(agent_id), self._closing.get(agent_id)):
@@ -321,51 +325,54 @@ class Fleet:
                     await asyncio.wait([task])
             exists = agent_id in self._agents or await self.on_pool(lambda: self._may_exist(agent_id))
             if exists and not replace:
-                raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
-            if not exists and allowance is not None:
-                with self._newcomers.arriving(agent_id) as before:
-                    await self.on_pool(lambda: refuse_beyond(allowance, self.data, before))
+                raise Conflict(
+                    "an agent with this id already exists; pass replace=true to overwrite it",
+                    reason="AGENT_EXISTS",
+                )
+            if not exists and agent_quota is not None:
+                with self._pending_creations.creating(agent_id) as before:
+                    await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
             await self.close(agent_id)
             put = partial(self.data.install, agent_id, staged.path, staged.entry)
-            await self._guarded(agent_id, self.on_pool(put))
-            self.damage.mended(agent_id)
+            await self._shielded(agent_id, self.on_pool(put))
+            self.damaged.pop(agent_id, None)
         finally:
             self._restoring.discard(agent_id)
-            self.watching.beat(agent_id)
+            self.event_streams.notify(agent_id)
         if staged.counts.pending_batches or staged.counts.owed_passes:
-            under_way = [task for task in self._background if not task.done()]
-            self._background = [*under_way, in_background(self._resume_one(agent_id))]
+            running = [task for task in self._background if not task.done()]
+            self._background = [*running, in_background(self._resume_one(agent_id))]
         return exists
 
     def _may_exist(self, agent_id: AgentId) -> bool:
         try:
             return self.data.exists(agent_id)
         except (Corrupted, Precondition):
-            # Something damaged is there: what is restored may be meant to take its place.
+            # The stored agent is damaged; the restore may be meant to replace it.
             return True
 
-    async def _guarded(self, agent_id: AgentId, work: Coroutine[Any, Any, Any]) -> None:
-        """Run work that must end, also when whoever asked for it goes away; others wait for it."""
+    async def _shielded(self, agent_id: AgentId, work: Coroutine[Any, Any, T]) -> T:
+        """Run work to its end even if the caller is cancelled. Other calls for the agent wait for it."""
         task = in_background(work)
         self._closing[agent_id] = task
 
-        def forget(_: asyncio.Task[Any]) -> None:
+        def release(_: asyncio.Task[T]) -> None:
             if self._closing.get(agent_id) is task:
                 del self._closing[agent_id]
-            self.footprint.closed()
-            self._room.beat()
+            self.memory_budget.closed()
+            self._room.notify()
 
-        task.add_done_callback(forget)
-        await asyncio.shield(task)
+        task.add_done_callback(release)
+        return await asyncio.shield(task)
 
     # --- slices ------------------------------------------------------------------------------------
 
-    def _ask_for_turn(self, agent_id: AgentId) -> None:
-        """A digest has ended, or passes were asked for: the agent owes a pass, and may have grown."""
-        self.scheduler.ask(agent_id)
+    def _request_turn(self, agent_id: AgentId) -> None:
+        """Queue the agent for compression after a digest or a request for passes. Its size may have changed."""
+        self.scheduler.enqueue(agent_id)
         agent = self._agents.get(agent_id)
         if agent is not None:
-            self.footprint.note(agent)
+            self.memory_budget.note(agent)
 
     async def _run_slice(self, key: Hashable) -> bool:
         agent = self._agents.get(AgentId(str(key)))
@@ -374,26 +381,26 @@ class Fleet:
         try:
             owes_more = await agent.run_slice()
         except EbbtideError as error:
-            # A full disk, for instance: the pass must neither spin nor hold the turn while it waits.
-            self._log.warning("compression waits", agent_id=agent.id, reason=error.reason)
+            # For example a full disk. Pause, so that the pass neither loops nor keeps its turn.
+            self._log.warning("compression paused", agent_id=agent.id, reason=error.reason)
             loop = asyncio.get_running_loop()
-            loop.call_later(PAUSE_AFTER_REFUSAL_S, self.scheduler.ask, agent.id)
+            loop.call_later(PAUSE_AFTER_STORE_ERROR_S, self.scheduler.enqueue, agent.id)
             return False
-        self.footprint.note(agent)
-        self._room.beat()
+        self.memory_budget.note(agent)
+        self._room.notify()
         return owes_more
 
     # --- listing -----------------------------------------------------------------------------------
 
     @property
     def open_agents(self) -> list[Agent]:
-        """The agents that are open now."""
+        """The open agents."""
         return list(self._agents.values())
 
     async def summaries(
         self, after: str, count: int, covers: Callable[[str], bool] = lambda _: True
     ) -> tuple[list[AgentSummary], str]:
-        """Up to `count` agents of those covered, from the one whose directory follows `after`, and where to go on."""
+        """Return up to `count` covered agents after the directory `after`, and the directory to continue from."""
         return await self.on_pool(lambda: self._summaries(after, count, covers))
 
     def _summaries(
@@ -403,7 +410,7 @@ class Fleet:
         last = ""
         for directory, meta in agents_within(self.data, covers, after):
             if len(found) == count:
-                # Where to go on is told to the caller, so it is an agent that they may know of.
+                # The caller sees where to continue, so it must be an agent that the caller may know of.
                 return found, last
             last = directory
             agent = self._agents.get(AgentId(meta.agent_id))
@@ -416,5 +423,5 @@ class Fleet:
         return found, ""
 
     async def on_pool(self, fn: Callable[[], T]) -> T:
-        """Run what blocks on the daemon's threads."""
-        return await asyncio.get_running_loop().run_in_executor(self.needs.pool, fn)
+        """Run a blocking function on the job threads."""
+        return await asyncio.get_running_loop().run_in_executor(self.shared.pool, fn)

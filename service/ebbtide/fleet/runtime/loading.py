@@ -1,8 +1,8 @@
-"""Loading: an agent's workspace from its files, or from nothing where there are none.
+"""Loads an agent's workspace from its files, or creates the agent.
 
-What an earlier life of the daemon left undone in a store is done here, before anybody sees the agent: a compaction
-that an erasure still owes, a work marker that says too much. Who may open what and when, and how many at a time, is
-for the fleet. Methods block; they run on the daemon's threads.
+Work that an earlier run left unfinished in the store is completed here, before the agent is used: a compaction owed by
+an erasure, and a work marker without work. The fleet decides which agents are opened, and how many at a time. All
+methods block; they run on the job threads.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import partial
 
 from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.events import EventRun, names_run
-from ebbtide.fleet.runtime.agent import AgentNeeds
-from ebbtide.fleet.runtime.agent_quota import Allowance
+from ebbtide.fleet.runtime.agent_quota import AgentQuota
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.heap import fresh_pages
@@ -30,75 +30,77 @@ from ebbtide.telemetry import get_log
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
-    """How an agent may come into being, where there is none."""
+class CreateOptions:
+    """How to create an agent that does not exist."""
 
-    may_be_new: bool
+    create: bool
     overrides: Mapping[str, object]
-    allowance: Allowance | None
-    asker: str
-    """Who asks for it."""
+    agent_quota: AgentQuota | None
+    actor_name: str
+    """The actor recorded in the audit log."""
 
 
 class Loading:
-    """Makes workspaces of the files of one data directory."""
+    """Creates workspaces from the files of one data directory."""
 
     def __init__(
         self,
-        needs: AgentNeeds,
+        shared: SharedResources,
         defaults: AgentParameters,
-        told: Callable[[AgentId, Sequence[EventRun]], None],
+        on_events: Callable[[AgentId, Sequence[EventRun]], None],
     ) -> None:
-        self._needs = needs
+        self._shared = shared
         self._defaults = defaults
-        self._told = told
+        self._on_events = on_events
         self._log = get_log("fleet")
 
-    def load(self, agent_id: AgentId, exists: bool, coming: Coming) -> tuple[Workspace, AgentCounts]:
-        """The agent's workspace and what it holds; made now unless it exists."""
+    def load(self, agent_id: AgentId, exists: bool, options: CreateOptions) -> tuple[Workspace, AgentCounts]:
+        """Load the agent, or create it if it does not exist. Return its workspace and counts."""
         with fresh_pages():
             log = self._log_of(agent_id)
-            store = self._needs.data.open_store(agent_id) if exists else self._created(agent_id, coming, log)
+            store = (
+                self._shared.data.open_store(agent_id) if exists else self._created(agent_id, options, log)
+            )
         try:
-            workspace = Workspace(store, self._defaults, log, self._needs.texts)
+            workspace = Workspace(store, self._defaults, log, self._shared.texts)
             self._compact(workspace)
             counts = workspace.counts()
             if workspace.is_compaction_due:
                 return workspace, counts
             if counts.pending_batches == 0 and counts.owed_passes == 0:
-                self._needs.data.unmark(agent_id)
+                self._shared.data.unmark(agent_id)
             return workspace, counts
         except BaseException:
             store.close()
             raise
 
-    def _created(self, agent_id: AgentId, coming: Coming, log: EventLog) -> LmdbStore:
-        """Create the agent's store. Its parameters and its first audit record are in the commit that creates it."""
-        now_ms = self._needs.clock.now_ms()
+    def _created(self, agent_id: AgentId, options: CreateOptions, log: EventLog) -> LmdbStore:
+        """Create the agent's store. The creating commit contains its parameters and its first audit record."""
+        now_ms = self._shared.clock.now_ms()
         identity = Identity(agent_id, now_ms, secrets.randbits(63), layout.FORMAT_VERSION)
-        overrides = {name: value for name, value in coming.overrides.items() if value is not None}
+        overrides = {name: value for name, value in options.overrides.items() if value is not None}
         parameters = AgentParameters.model_validate({**self._defaults.model_dump(), **overrides})
-        entry = AuditEntry(now_ms, coming.asker, "created", {"parameters": dict(coming.overrides)})
-        runs = [names_run(sorted(coming.overrides))] if overrides else []
+        entry = AuditEntry(now_ms, options.actor_name, "created", {"parameters": dict(options.overrides)})
+        runs = [names_run(sorted(options.overrides))] if overrides else []
 
         def begin(txn: WriteTransaction) -> None:
             txn.meta.set(overrides=overrides, decay_rate=parameters.decay_rate)
             txn.audit.append(entry, agent_id)
             log.write(txn, runs)
 
-        store = self._needs.data.create_store(identity, begin)
-        log.told(runs)
+        store = self._shared.data.create_store(identity, begin)
+        log.notify(runs)
         return store
 
     def _log_of(self, agent_id: AgentId) -> EventLog:
-        needs = self._needs
-        return EventLog(needs.clock.now_ms, needs.events_keep, partial(self._told, agent_id))
+        shared = self._shared
+        return EventLog(shared.clock.now_ms, shared.events_keep, partial(self._on_events, agent_id))
 
     def _compact(self, workspace: Workspace) -> None:
-        """Do what an erasure could not do before the daemon ended; where it fails again it stays due."""
+        """Complete the compaction of an earlier erasure. If it fails, it stays due."""
         if workspace.is_compaction_due:
             try:
                 workspace.compact()
             except (Exhausted, Unavailable) as error:
                 agent_id = workspace.identity.agent_id
-                self._log.warning("compaction waits", agent_id=agent_id, reason=error.reason)
+                self._log.warning("compaction postponed", agent_id=agent_id, reason=error.reason)

@@ -1,17 +1,16 @@
 """A mailbox: the short jobs of one agent, one at a time, in order.
 
-A job is a plain function; it runs on the daemon's thread pool, so that neither a commit's fsync nor a large
-traversal stalls the event loop. The box is bounded: beyond its size a job is refused (AGENT_BUSY). A caller
-that gives up, or whose deadline passes, before its job has begun takes the job with it; a job that has begun
-is never cut off. Nothing is awaited inside a job, so nothing slow ever holds the agent's turn.
+A job is a plain function. It runs on the daemon's thread pool, so that neither an fsync nor a long computation blocks
+the event loop. The queue is bounded; when it is full, new jobs are refused (AGENT_BUSY). A job that has not started is
+dropped when its caller disconnects or its deadline passes. A job that has started always completes. Nothing is
+awaited inside a job.
 
-Some jobs are cheaper together: what several callers bring can be stored in one commit, which costs one fsync
-for all of them. `run_together` says so. Those that stand next to each other begin as one, in their order, up to
-a bound; whatever stands between two of them keeps its place, and each still gets an outcome of its own.
+`run_together` groups jobs that are cheaper together: neighbours in the queue with the same group function run as one,
+for example to share one commit and its fsync. They keep their order, and each caller gets its own outcome.
 
-The way to a thread and back takes 70 µs, a fifth of what a recall in a small memory takes. So jobs that wait side by
-side go there in one trip, one after the other, until TRIP_S is over; each outcome is told as soon as it is there, and
-what there was no time for keeps its place at the head. Until its own beginning each may still be given up.
+Handing a job to a thread and back takes 70 µs, a fifth of a recall in a small memory. Several waiting jobs are
+therefore dispatched together and run one after the other for at most DISPATCH_TIME_S. Each outcome is delivered as soon
+as it is known. Jobs that did not start in time return to the head of the queue.
 """
 
 from __future__ import annotations
@@ -31,75 +30,75 @@ from ebbtide.telemetry import in_background, is_traced, span
 A = TypeVar("A")
 T = TypeVar("T")
 
-MOST_TOGETHER = 64
-"""Most jobs that run as one: with so many, the fsync they share is a small part of their work."""
+MAX_GROUPED_JOBS = 64
+"""Most jobs in a group. With this many, the shared fsync is a small part of the work."""
 
-MOST_WEIGHT_TOGETHER = 256 << 10
-"""Most bytes that jobs which run as one may bring: a few milliseconds' work, so that the next one waits no longer."""
+MAX_GROUP_BYTES = 256 << 10
+"""Most bytes in a group: a few milliseconds of work, so that the next job does not wait long."""
 
-TRIP_S = 0.002
-"""After so long no further job begins in the same trip: nobody else's thread is kept longer."""
+DISPATCH_TIME_S = 0.002
+"""No further job of a dispatch starts after this time, so that other agents get the thread."""
 
-MOST_IN_A_TRIP = 16
-"""Most jobs that are taken along: that many short ones fit into the time."""
+MAX_JOBS_PER_DISPATCH = 16
+"""Most jobs in a dispatch: about as many short ones as fit into DISPATCH_TIME_S."""
 
 Outcome = Any
 """What a job returned, or the exception that it raised."""
 
 
 class _Job:
-    """What a caller wants done: `many` over the things that such jobs bring; alone, a function of nothing."""
+    """One submitted job: a function without arguments, or an item for a group function."""
 
-    __slots__ = ("asked_s", "begun_s", "context", "future", "many", "thing", "unclaimed", "weight")
+    __slots__ = ("_unclaimed", "context", "future", "group_fn", "item", "started_s", "submitted_s", "weight")
 
     def __init__(
-        self, many: Callable[[Sequence[Any]], Sequence[Any]] | None, thing: Any, weight: int
+        self, group_fn: Callable[[Sequence[Any]], Sequence[Any]] | None, item: Any, weight: int
     ) -> None:
-        self.many = many
-        self.thing = thing
+        self.group_fn = group_fn
+        self.item = item
         self.weight = weight
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.unclaimed = [True]
+        self._unclaimed = [True]
         self.context = contextvars.copy_context()
-        """Of whoever asks: what is logged and traced in the job is told under its request."""
-        self.asked_s = self.begun_s = 0.0
+        """The caller's context, so that log lines and spans of the job belong to its request."""
+        self.submitted_s = self.started_s = 0.0
 
-    def claim(self) -> bool:
-        """Whether it is for whoever asks this to begin it, or to give it up: one of them only, on whatever thread."""
+    def _claim(self) -> bool:
+        """Return True to exactly one caller, on any thread: the one that may start the job or time it out."""
         try:
-            self.unclaimed.pop()
+            self._unclaimed.pop()
         except IndexError:
             return False
         return True
 
-    def begin(self) -> bool:
-        """Whether to do it now: nobody has given it up."""
-        if self.future.done() or not self.claim():
+    def start(self) -> bool:
+        """Return whether to run the job now: it was neither started nor dropped."""
+        if self.future.done() or not self._claim():
             return False
-        self.begun_s = time.monotonic()
+        self.started_s = time.monotonic()
         return True
 
-    def end(self, outcome: Outcome) -> None:
-        """Hand the outcome to the one who asked, who may be gone."""
+    def finish(self, outcome: Outcome) -> None:
+        """Deliver the outcome, unless the caller is gone."""
         if self.future.done():
             return
         if isinstance(outcome, StopIteration):
-            # No future takes it.
+            # A future does not accept StopIteration.
             error = RuntimeError("a job raised StopIteration")
             error.__cause__ = outcome
             outcome = error
         if isinstance(outcome, BaseException):
             self.future.set_exception(outcome)
-            # Nobody may be there to take it; that is no reason for a warning.
+            # Retrieve it, so that asyncio does not warn if the caller is gone.
             self.future.exception()
         else:
             self.future.set_result(outcome)
 
-    def give_up(self, timeout_s: float) -> None:
-        """Its turn did not come in time. What has begun is waited for."""
-        if self.claim():
-            said = f"the agent's turn did not come within {timeout_s:g} s"
-            self.end(Deadline(said, reason="REQUEST_TIMED_OUT"))
+    def time_out(self, timeout_s: float) -> None:
+        """Fail the job if it has not started."""
+        if self._claim():
+            message = f"the request waited {timeout_s:g} s for the agent and was not run; retry it"
+            self.finish(Deadline(message, reason="REQUEST_TIMED_OUT"))
 
 
 class Mailbox:
@@ -112,14 +111,14 @@ class Mailbox:
         self._arrived = asyncio.Event()
         self._closed = False
         self._busy = False
-        self._along = 0
-        """Jobs that were taken along on the trip under way."""
+        self._dispatched_count = 0
+        """Jobs of the current dispatch behind its first one."""
         self._worker = in_background(self._work())
 
     @property
     def waiting_count(self) -> int:
-        """Jobs that have not begun."""
-        return len(self._waiting) + self._along
+        """Number of jobs that have not started."""
+        return len(self._waiting) + self._dispatched_count
 
     @property
     def is_idle(self) -> bool:
@@ -127,61 +126,61 @@ class Mailbox:
         return not self._waiting and not self._busy
 
     async def run(self, fn: Callable[[], T], *, timeout_s: float | None = None) -> T:
-        """Run `fn` when its turn comes and return what it returns.
+        """Run `fn` in turn and return its result.
 
-        Raises AGENT_BUSY when the box is full, REQUEST_TIMED_OUT when the turn does not come in time,
+        Raise AGENT_BUSY when the queue is full, REQUEST_TIMED_OUT when the job does not start in time, and
         AGENT_CLOSING when the agent is being closed.
         """
-        result: T = await self._told(None, fn, 0, timeout_s)
+        result: T = await self._submit(None, fn, 0, timeout_s)
         return result
 
     async def run_together(
         self,
-        many: Callable[[Sequence[A]], Sequence[T | Exception]],
-        thing: A,
+        group_fn: Callable[[Sequence[A]], Sequence[T | Exception]],
+        item: A,
         *,
         weight: int,
         timeout_s: float | None = None,
     ) -> T:
-        """Run `many` over this thing and those of its neighbours that ask for the same `many`.
+        """Run `group_fn` over this item and those of neighbouring jobs with the same `group_fn`.
 
-        It is called with the things in the order they came in, this one alone if it has no such neighbours,
-        and answers with an outcome for each: a result, or the exception that this caller gets. What it raises,
-        every one of them gets. `weight` is the work it makes, in bytes. Raises what `run` raises.
+        `group_fn` gets the items in order and returns an outcome for each: a result, or the exception that this
+        caller gets. If it raises, every caller gets that exception. `weight` is the size of the work in bytes. Raise
+        what `run` raises.
         """
-        result: T = await self._told(many, thing, weight, timeout_s)
+        result: T = await self._submit(group_fn, item, weight, timeout_s)
         return result
 
-    async def _told(self, many: Any, thing: Any, weight: int, timeout_s: float | None) -> Any:
+    async def _submit(self, group_fn: Any, item: Any, weight: int, timeout_s: float | None) -> Any:
         if not is_traced():
-            return await self._outcome(_Job(many, thing, weight), timeout_s)
-        with span("job") as told:
-            job = _Job(many, thing, weight)
-            job.asked_s = time.monotonic()
+            return await self._outcome(_Job(group_fn, item, weight), timeout_s)
+        with span("job") as job_span:
+            job = _Job(group_fn, item, weight)
+            job.submitted_s = time.monotonic()
             try:
                 return await self._outcome(job, timeout_s)
             finally:
-                if job.begun_s:
-                    told.set("queue_wait_ms", round((job.begun_s - job.asked_s) * 1000, 3))
+                if job.started_s:
+                    job_span.set("queue_wait_ms", round((job.started_s - job.submitted_s) * 1000, 3))
 
     async def _outcome(self, job: _Job, timeout_s: float | None) -> Any:
         self._put(job)
         if timeout_s is None:
             return await job.future
-        alarm = asyncio.get_running_loop().call_later(timeout_s, job.give_up, timeout_s)
+        timer = asyncio.get_running_loop().call_later(timeout_s, job.time_out, timeout_s)
         try:
             return await job.future
         finally:
-            alarm.cancel()
+            timer.cancel()
 
     def _put(self, job: _Job) -> None:
         if self._closed:
             raise Unavailable(
-                "the agent was closed meanwhile; ask again", reason="AGENT_CLOSING", retry_after_s=1.0
+                "the agent was closed meanwhile; retry the request", reason="AGENT_CLOSING", retry_after_s=1.0
             )
         if self.waiting_count >= self._size:
             raise Exhausted(
-                f"{self._size} requests wait for this agent already",
+                f"{self._size} requests are waiting for this agent already",
                 reason="AGENT_BUSY",
                 retry_after_s=1.0,
             )
@@ -192,86 +191,86 @@ class Mailbox:
         loop = asyncio.get_running_loop()
         outcomes: Sequence[Outcome]
         while True:
-            while jobs := self._begin():
-                do = partial(_in_turn, loop) if jobs[0].many is None else _as_one
+            while jobs := self._take():
+                do = partial(_run_in_turn, loop) if jobs[0].group_fn is None else _run_grouped
                 try:
                     outcomes = await loop.run_in_executor(self._pool, do, jobs)
                 except BaseException as error:
                     outcomes = [error] * len(jobs)
-                self._busy, self._along = False, 0
-                # What was taken along and has not begun keeps its place.
+                self._busy, self._dispatched_count = False, 0
+                # Jobs that did not start keep their place.
                 self._waiting.extendleft(reversed(jobs[len(outcomes) :]))
                 for job, outcome in zip(jobs, outcomes, strict=False):
-                    job.end(outcome)
+                    job.finish(outcome)
             if self._closed:
                 return
             self._arrived.clear()
             await self._arrived.wait()
 
-    def _begin(self) -> list[_Job]:
-        """Take the job at the head, and what goes along with it; nothing when none waits."""
+    def _take(self) -> list[_Job]:
+        """Take the first job and those that may be dispatched with it; an empty list if none waits."""
         jobs: list[_Job] = []
         weight = 0
         while self._waiting:
             job = self._waiting[0]
             if not job.future.done():
-                if jobs and not _goes_along(job, jobs, weight):
+                if jobs and not _may_join(job, jobs, weight):
                     break
-                if job.many is None or job.begin():
+                if job.group_fn is None or job.start():
                     jobs.append(job)
                     weight += job.weight
                     self._busy = True
             self._waiting.popleft()
-        self._along = len(jobs) - 1 if jobs and jobs[0].many is None else 0
+        self._dispatched_count = len(jobs) - 1 if jobs and jobs[0].group_fn is None else 0
         return jobs
 
     async def close(self) -> None:
-        """Take no more jobs, finish those that wait, end the worker. Idempotent."""
+        """Refuse new jobs, finish the waiting ones and end the worker. Idempotent."""
         self._closed = True
         self._arrived.set()
         await self._worker
 
 
-def _goes_along(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
-    """Whether a job may go to its thread with those before it: as one with them, or behind them."""
-    if jobs[0].many is None:
-        return job.many is None and len(jobs) < MOST_IN_A_TRIP
+def _may_join(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
+    """Whether a job may be dispatched with those before it, in a group or one after the other."""
+    if jobs[0].group_fn is None:
+        return job.group_fn is None and len(jobs) < MAX_JOBS_PER_DISPATCH
     return (
-        job.many is not None
-        and job.many == jobs[0].many
-        and len(jobs) < MOST_TOGETHER
-        and weight + job.weight <= MOST_WEIGHT_TOGETHER
+        job.group_fn is not None
+        and job.group_fn == jobs[0].group_fn
+        and len(jobs) < MAX_GROUPED_JOBS
+        and weight + job.weight <= MAX_GROUP_BYTES
     )
 
 
 # --- on the pool -------------------------------------------------------------------------------------------
 
 
-def _in_turn(loop: asyncio.AbstractEventLoop, jobs: Sequence[_Job]) -> Sequence[Outcome]:
-    """Do one job after another; the outcomes of those there was time for, all but the last told already."""
-    ends_s = time.monotonic() + TRIP_S
+def _run_in_turn(loop: asyncio.AbstractEventLoop, jobs: Sequence[_Job]) -> Sequence[Outcome]:
+    """Run jobs one after the other while there is time. Deliver each outcome but the last; return them all."""
+    deadline_s = time.monotonic() + DISPATCH_TIME_S
     outcomes: list[Outcome] = []
     for job in jobs:
         outcome: Outcome = None
-        if job.begin():
+        if job.start():
             try:
-                outcome = job.context.run(job.thing)
+                outcome = job.context.run(job.item)
             except BaseException as error:
                 outcome = error
         outcomes.append(outcome)
-        if len(outcomes) == len(jobs) or time.monotonic() >= ends_s:
+        if len(outcomes) == len(jobs) or time.monotonic() >= deadline_s:
             break
-        loop.call_soon_threadsafe(job.end, outcome)
+        loop.call_soon_threadsafe(job.finish, outcome)
     return outcomes
 
 
-def _as_one(jobs: Sequence[_Job]) -> Sequence[Outcome]:
-    """Do what the jobs want as one."""
-    many = jobs[0].many
-    assert many is not None, "jobs that run as one say how"
+def _run_grouped(jobs: Sequence[_Job]) -> Sequence[Outcome]:
+    """Run jobs as one group."""
+    group_fn = jobs[0].group_fn
+    assert group_fn is not None, "grouped jobs have a group function"
     try:
-        outcomes = jobs[0].context.run(many, [job.thing for job in jobs])
-        assert len(outcomes) == len(jobs), "an outcome for each"
+        outcomes = jobs[0].context.run(group_fn, [job.item for job in jobs])
+        assert len(outcomes) == len(jobs), "a group function returns an outcome for each job"
     except BaseException as error:
         return [error] * len(jobs)
     return outcomes

@@ -1,13 +1,12 @@
-"""The footprint: how much memory open agents hold together, and that it stays within `max_resident_bytes`.
+"""The memory budget keeps open agents within `max_resident_bytes`.
 
-Agents grow while they are open, so this is seen to all the time, not at openings only. Beyond the bound idle
-agents are closed, the least recently used first. Work is never refused for it: where everybody is at work, or
-one agent alone is too large, the bound is passed, and that is logged. The agent that was used last stays,
-however large: the next question is likely for it, and opening it again would take longer the larger it is.
+Agents grow while they are open, so the budget is enforced all the time, not only when an agent opens. Above the limit,
+idle agents are closed, the least recently used first. Work is never refused: if all agents are busy, or a single agent
+is too large, the limit is exceeded and that is logged. The most recently used agent stays open, because the next
+request probably needs it and a large agent takes long to open.
 
-What is counted is an estimate: what an agent's arrays hold, by their own count, with the gaps that they leave in
-the heap, and a fixed sum for all else that comes with being open. Pages of LMDB's files are not in it: they
-belong to the operating system, which takes them back when it needs them.
+Sizes are estimates: the sizes of an agent's arrays with a factor for heap fragmentation, and a fixed amount for
+everything else. Pages of LMDB files are not counted, because the operating system reclaims them when it needs memory.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from concurrent.futures import Executor
 from math import inf
 
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.heap import give_back
+from ebbtide.heap import trim_heap
 from ebbtide.ids import AgentId
 from ebbtide.telemetry import get_log
 
 OPEN_AGENT_BYTES = 96 << 10
-"""An open agent without a memory: its environment, tables, tasks, mailbox. Measured: 75 to 110 KiB."""
+"""Memory of an open agent without memories: environment, tables, tasks, mailbox. Measured: 75 to 110 KiB."""
 
 GAPS = 4 / 3
-"""Bytes of the heap for each byte of an array. Measured: 1.1 for agents that stay, 1.4 for those that come and go."""
+"""Heap bytes per array byte. Measured: 1.1 for agents that stay open, 1.4 for agents that open and close."""
 
-LOOK_AGAIN_S = 0.5
-"""Pause before the next look when agents hold too much and none can be closed."""
+RECHECK_S = 0.5
+"""Pause before the next check when the limit is exceeded and no agent can be closed."""
 
-TOLD_EVERY_S = 600.0
-"""A bound that is passed is logged at most this often."""
+LOG_INTERVAL_S = 600.0
+"""An exceeded limit is logged at most this often."""
 
-GIVE_BACK_FROM_BYTES = 32 << 20
-"""When closed agents held that much since the last time, the heap gives back what is free."""
+TRIM_FROM_BYTES = 32 << 20
+"""Free heap memory is returned to the system when closed agents held this much."""
 
 
 def least_recently_used(agents: Iterable[Agent]) -> Agent | None:
-    """The idle agent that nobody has used for longest."""
+    """Return the idle agent that was used least recently; None if no agent is idle."""
     idle = (agent for agent in agents if agent.is_idle)
     return min(idle, key=_last_use_s, default=None)
 
@@ -48,8 +47,8 @@ def _last_use_s(agent: Agent) -> float:
     return inf if agent.users else agent.last_used_s
 
 
-class Footprint:
-    """Bytes by agent and their sum; closes agents of the fleet by the fleet's own `close`."""
+class MemoryBudget:
+    """Counts bytes by agent and closes idle agents above the limit."""
 
     def __init__(
         self,
@@ -65,69 +64,69 @@ class Footprint:
         self._pool = pool
         self._by_agent: dict[AgentId, int] = {}
         self._closed_bytes = 0
-        self._must_look = asyncio.Event()
+        self._recheck = asyncio.Event()
         self._told_s = -inf
         self._log = get_log("fleet")
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether agents hold more than they may."""
+        """Whether open agents exceed the limit."""
         return self.held_bytes > self.most_bytes
 
     def note(self, agent: Agent) -> None:
-        """Take down what an agent holds by now; wherever that may have changed, or it may have become idle."""
+        """Update the size of an agent. Call this when the size may have changed or the agent may have become idle."""
         if self._agents.get(agent.id) is not agent:
             return
-        held = OPEN_AGENT_BYTES + round(GAPS * agent.look())
+        held = OPEN_AGENT_BYTES + round(GAPS * agent.measure())
         self.held_bytes += held - self._by_agent.get(agent.id, 0)
         self._by_agent[agent.id] = held
         if self.is_exceeded:
-            self._must_look.set()
+            self._recheck.set()
 
     def drop(self, agent_id: AgentId) -> None:
-        """Count an agent no longer, since it is being closed."""
+        """Stop counting an agent that is being closed."""
         held = self._by_agent.pop(agent_id, 0)
         self.held_bytes -= held
         self._closed_bytes += held
 
     def closed(self) -> None:
-        """An agent is closed; what it held is free now."""
-        if self._closed_bytes >= GIVE_BACK_FROM_BYTES:
-            self._must_look.set()
+        """Note that a closed agent has released its memory."""
+        if self._closed_bytes >= TRIM_FROM_BYTES:
+            self._recheck.set()
 
-    async def keep_small(self) -> None:
-        """Close idle agents whenever agents hold too much, and give back what closed ones held; for ever."""
+    async def enforce_limit(self) -> None:
+        """Close idle agents above the limit and return free memory to the system, until cancelled."""
         while True:
-            await self._must_look.wait()
-            self._must_look.clear()
-            await self.close_idle(spare_latest=True)
-            self._tell_of_excess()
-            if self._closed_bytes >= GIVE_BACK_FROM_BYTES:
+            await self._recheck.wait()
+            self._recheck.clear()
+            await self.close_idle(keep_latest=True)
+            self._log_excess()
+            if self._closed_bytes >= TRIM_FROM_BYTES:
                 self._closed_bytes = 0
-                await asyncio.get_running_loop().run_in_executor(self._pool, give_back)
+                await asyncio.get_running_loop().run_in_executor(self._pool, trim_heap)
             if self.is_exceeded and len(self._agents) > 1:
-                await asyncio.sleep(LOOK_AGAIN_S)
-                self._must_look.set()
+                await asyncio.sleep(RECHECK_S)
+                self._recheck.set()
 
-    async def close_idle(self, *, spare_latest: bool = False) -> None:
-        """Close idle agents until all that is held is within the bound, or none is left to close."""
+    async def close_idle(self, *, keep_latest: bool = False) -> None:
+        """Close idle agents until the limit is met or none is left to close."""
         while self.is_exceeded:
             idle = least_recently_used(self._agents.values())
-            if idle is None or (spare_latest and idle is max(self._agents.values(), key=_last_use_s)):
+            if idle is None or (keep_latest and idle is max(self._agents.values(), key=_last_use_s)):
                 return
             agent_id = idle.id
-            del idle  # or its memory would be held until the next look
+            del idle  # release it now, or its memory stays in use until the next check
             try:
                 await self._close(agent_id)
             except Exception as error:
-                self._log.error("agent not closed in order", agent_id=agent_id, exc_info=error)
+                self._log.error("closing an agent failed", agent_id=agent_id, exc_info=error)
 
-    def _tell_of_excess(self) -> None:
+    def _log_excess(self) -> None:
         now_s = asyncio.get_running_loop().time()
-        if self.is_exceeded and now_s >= self._told_s + TOLD_EVERY_S:
+        if self.is_exceeded and now_s >= self._told_s + LOG_INTERVAL_S:
             self._told_s = now_s
             self._log.warning(
-                "open agents hold more memory than they may",
+                "open agents exceed the memory limit",
                 held_bytes=self.held_bytes,
                 max_resident_bytes=self.most_bytes,
                 open_agents=len(self._agents),

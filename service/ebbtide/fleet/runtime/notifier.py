@@ -1,23 +1,23 @@
-"""A pulse: wakes everyone who waits for something to have happened, however many they are."""
+"""A notifier wakes every task that waits for something to happen."""
 
 from __future__ import annotations
 
 import asyncio
 
 
-class Beat:
-    """One beat to come."""
+class Notification:
+    """One future notification."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
 
     @property
-    def has_come(self) -> bool:
-        """Whether it is over."""
+    def has_occurred(self) -> bool:
+        """Whether `notify` was called since this notification was taken."""
         return self._event.is_set()
 
     async def wait(self, timeout_s: float | None = None) -> None:
-        """Wait for it, at most `timeout_s` seconds."""
+        """Wait for the notification, for at most `timeout_s` seconds."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()
@@ -25,24 +25,21 @@ class Beat:
             return
 
 
-class Pulse:
-    """`beat` wakes all who wait for it.
-
-    Whoever must not miss a beat takes `next_beat` first, then looks at the state, then waits.
-    """
+class Notifier:
+    """Wakes all waiting tasks. To miss nothing: take `next_notification`, read the state, then wait."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
-    def beat(self) -> None:
-        """Wake everyone who waits now."""
+    def notify(self) -> None:
+        """Wake all tasks that wait now."""
         self._event.set()
         self._event = asyncio.Event()
 
-    def next_beat(self) -> Beat:
-        """The next beat, to be waited for later."""
-        return Beat(self._event)
+    def next_notification(self) -> Notification:
+        """Return the next notification, to wait for later."""
+        return Notification(self._event)
 
     async def wait(self, timeout_s: float | None = None) -> None:
-        """Wait for the next beat, at most `timeout_s` seconds."""
-        await self.next_beat().wait(timeout_s)
+        """Wait for the next notification, for at most `timeout_s` seconds."""
+        await self.next_notification().wait(timeout_s)

@@ -1,15 +1,14 @@
-"""The scheduler: whose turn it is to compress (memory model, section 5.3).
+"""The scheduler gives agents turns at compression (memory model, section 5.3).
 
-Agents that owe compression passes stand in one ring. Each turn gives the agent at the front at most one slice
-of time, then it goes to the back if it owes more, and the next one follows. So an agent with a hundred thousand
-memories cannot keep one with ten from forgetting, and the small model, the scarce resource of the whole
-daemon, is asked by `compression_concurrency` slices at a time.
+Agents that owe compression passes wait in one ring. The agent at the front gets one slice of limited time. If it owes
+more, it goes to the back. An agent with a hundred thousand memories therefore cannot keep one with ten from
+compressing. At most `compression_concurrency` slices use the language model, the scarce resource, at a time.
 
-**Policy** is `Ring`: pure, no time, no tasks; that between two turns of an agent every other waiting agent gets
-exactly one is a property test. **Mechanism** is `Scheduler`: it takes turns from the ring and runs slices. What
-happens inside a slice, and why one ends early, is `slice.py`.
+`Ring` is the policy: pure, without time and tasks. A property test checks that between two turns of an agent every
+other waiting agent gets exactly one. `Scheduler` is the mechanism: it takes turns from the ring and runs slices.
+`slice.py` runs a slice and decides when it ends early.
 
-An idle agent owes nothing and forgets nothing: it is not in the ring.
+An idle agent owes nothing, forgets nothing and is not in the ring.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ebbtide.telemetry import get_log, in_background
 
 
 class Ring:
-    """Who waits for a turn, in order, and who has one. Each key is in it at most once."""
+    """The keys that wait for a turn, in order, and the keys that have one. Each key occurs at most once."""
 
     def __init__(self) -> None:
         self._waiting: deque[Hashable] = deque()
@@ -33,7 +32,7 @@ class Ring:
         self._last: set[Hashable] = set()
 
     def join(self, key: Hashable) -> None:
-        """Wait for a turn; one that has its turn now will have another."""
+        """Wait for a turn. A key that has its turn now gets another one."""
         if key in self._running:
             self._again.add(key)
             self._last.discard(key)
@@ -41,7 +40,7 @@ class Ring:
             self._waiting.append(key)
 
     def leave(self, key: Hashable) -> None:
-        """Wait no longer; a turn in progress is the last one."""
+        """Stop waiting. A turn in progress is the last one."""
         self._again.discard(key)
         if key in self._running:
             self._last.add(key)
@@ -49,7 +48,7 @@ class Ring:
             self._waiting.remove(key)
 
     def take(self) -> Hashable | None:
-        """Give the one at the front its turn."""
+        """Start the turn of the first waiting key; None if no key waits."""
         if not self._waiting:
             return None
         key = self._waiting.popleft()
@@ -57,7 +56,7 @@ class Ring:
         return key
 
     def put_back(self, key: Hashable, *, owes_more: bool) -> None:
-        """End a turn: to the back of the ring when more is owed, or was asked for meanwhile."""
+        """End a turn. The key waits again if it owes more or joined during its turn."""
         self._running.discard(key)
         again, is_last = key in self._again, key in self._last
         self._again.discard(key)
@@ -67,51 +66,51 @@ class Ring:
 
     @property
     def waiting(self) -> tuple[Hashable, ...]:
-        """Who waits, next first."""
+        """The waiting keys, next first."""
         return tuple(self._waiting)
 
     @property
     def running(self) -> tuple[Hashable, ...]:
-        """Who has a turn now."""
+        """The keys that have a turn now."""
         return tuple(self._running)
 
 
 RunSlice = Callable[[Hashable], Awaitable[bool]]
-"""Runs one slice for a key; whether it owes more afterwards."""
+"""Runs one slice for a key and returns whether it owes more."""
 
 
 @dataclass(slots=True)
 class SchedulerTally:
-    """What the scheduler has done so far."""
+    """Counters of the scheduler."""
 
     slices: int = 0
     failed_slices: int = 0
 
 
 class Scheduler:
-    """Runs slices, so many at a time, in the order of the ring."""
+    """Runs a limited number of slices at a time, in the order of the ring."""
 
     def __init__(self, run_slice: RunSlice, *, concurrency: int) -> None:
         self.ring = Ring()
         self.tally = SchedulerTally()
         self._run_slice = run_slice
         self._concurrency = concurrency
-        self._asked = asyncio.Event()
+        self._wake_up = asyncio.Event()
         self._slices: dict[Hashable, asyncio.Task[bool]] = {}
         self._loop: asyncio.Task[None] | None = None
         self._log = get_log("scheduler")
 
     def start(self) -> None:
-        """Begin to give turns."""
+        """Start giving turns."""
         self._loop = in_background(self._give_turns())
 
-    def ask(self, key: Hashable) -> None:
-        """This agent owes passes."""
+    def enqueue(self, key: Hashable) -> None:
+        """Queue an agent that owes passes."""
         self.ring.join(key)
-        self._asked.set()
+        self._wake_up.set()
 
-    async def withdraw(self, key: Hashable) -> None:
-        """No more turns for this agent; a slice in progress is cut off and has ended on return."""
+    async def remove(self, key: Hashable) -> None:
+        """Remove an agent. A slice in progress is cancelled and has ended on return."""
         self.ring.leave(key)
         task = self._slices.get(key)
         if task is not None:
@@ -120,13 +119,13 @@ class Scheduler:
             self.ring.leave(key)
 
     async def stop(self) -> None:
-        """Give no more turns and cut off the slices in progress. Idempotent."""
+        """Stop giving turns and cancel the slices in progress. Idempotent."""
         if self._loop is not None:
             self._loop.cancel()
             await asyncio.gather(self._loop, return_exceptions=True)
             self._loop = None
         for key in list(self._slices):
-            await self.withdraw(key)
+            await self.remove(key)
 
     async def _give_turns(self) -> None:
         while True:
@@ -135,13 +134,13 @@ class Scheduler:
                 if key is None:
                     break
                 self._begin(key)
-            self._asked.clear()
-            await self._asked.wait()
+            self._wake_up.clear()
+            await self._wake_up.wait()
 
     def _begin(self, key: Hashable) -> None:
         task = in_background(self._turn(key))
         self._slices[key] = task
-        # Not at the end of the coroutine: a task cancelled before its first step never runs one.
+        # Not at the end of the coroutine: a task that is cancelled before its first step never runs it.
         task.add_done_callback(partial(self._ended, key))
 
     async def _turn(self, key: Hashable) -> bool:
@@ -159,4 +158,4 @@ class Scheduler:
                 self._log.error("slice failed", exc_info=error)
         del self._slices[key]
         self.ring.put_back(key, owes_more=owes_more)
-        self._asked.set()
+        self._wake_up.set()

@@ -1,69 +1,58 @@
-"""A slice: one agent's turn to compress.
+"""A slice: one agent's turn at compression.
 
-Steps of at most a few milliseconds each, so that a recall of the same agent never waits long; between two
-steps the slice looks whether its time is up or the agent's foreground work waits, and gives way. Only a text
-to be shortened is awaited, and nothing is held meanwhile. The slice's deadline is also the model call's (at
-least 5 s); a node cut off by it stays where it is and is first next time. Cut off a second time it keeps its
-content for this pass, so that a model that hangs on one text does not stop a memory from forgetting.
+A slice runs steps of a few milliseconds, so that a recall of the same agent never waits long. Between two steps it
+yields when its time is up or when the agent has other jobs. Only the language model is awaited, and no lock or
+transaction is held meanwhile.
+
+The slice's deadline also limits the model call, which gets at least 5 s. A node whose call is cut off stays first
+in the order. If it is cut off a second time, it keeps its content for this pass, so that one text on which the model
+hangs cannot block compression.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Sequence
 from functools import partial
 
-from ebbtide.clock import Clock
-from ebbtide.fleet.compression.visits import Shortened, ShorteningTask
+from ebbtide.fleet.compression.passes import Shortened, ShorteningTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
+from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
-from ebbtide.language.port import (
-    BadReply,
-    LanguageModel,
-    ModelUnavailable,
-    Processed,
-    TextToProcess,
-)
+from ebbtide.language.port import BadReply, ModelUnavailable, Processed
 from ebbtide.language.served.gate import Priority
-from ebbtide.language.served.retry import ModelClient
 
-JOB_BUDGET_S = 0.02
-"""Longest one step keeps the agent's turn."""
+MIN_MODEL_TIME_S = 5.0
+"""A model call gets at least this much time, even at the end of a slice."""
 
-LEAST_MODEL_TIME_S = 5.0
-"""A model call gets at least this long, however little of the slice is left."""
-
-MOST_TEXTS = 32
-"""Texts asked for together of a model that answers many questions at once; they share a commit too."""
+MAX_TEXTS = 32
+"""Most texts sent together to a model that accepts many; they share one commit."""
 
 TOO_SHORT_FOR_A_MODEL = 20
 """Targets below this many characters are left to the built-in model."""
 
 
-@dataclass(slots=True)
 class Compressor:
-    """Runs slices of one agent. Times in seconds. `cut_off` is the node whose model call the last slice cut off."""
+    """Runs compression slices of one agent."""
 
-    workspace: Workspace
-    mailbox: Mailbox
-    asking: ModelClient
-    fallback: LanguageModel
-    clock: Clock
-    slice_s: float
-    yield_to_requests: Callable[[], None] = lambda: None
-    cut_off: NodeId | None = None
+    def __init__(self, workspace: Workspace, mailbox: Mailbox, shared: SharedResources) -> None:
+        self._workspace = workspace
+        self._mailbox = mailbox
+        self._shared = shared
+        self._model_client = shared.model_client
+        self._cut_off: NodeId | None = None
+        """The node whose model call the last slice cut off."""
 
     async def run_slice(self) -> bool:
-        """Compress until nothing is owed, time is up or foreground work waits; whether more is owed."""
-        deadline_s = self.clock.monotonic_s() + self.slice_s
+        """Compress until nothing is owed, time is up or another job waits. Return whether more is owed."""
+        deadline_s = self._shared.clock.monotonic_s() + self._shared.slice_s
         finished: list[Shortened] = []
-        most_tasks = MOST_TEXTS if self.asking.takes_many else 1
+        max_tasks = MAX_TEXTS if self._model_client.takes_many else 1
+        compress = self._workspace.passes.compress
         while True:
-            step = await self.mailbox.run(
-                partial(self.workspace.passes.compress, finished, self._budget(), most_tasks)
-            )
+            step = await self._mailbox.run(partial(compress, finished, self._shared.budget(), max_tasks))
             if step.is_idle:
                 return False
             finished = []
@@ -74,91 +63,62 @@ class Compressor:
                     if first is None:
                         return True
                     finished.append(first)
-            elif self._must_give_way(deadline_s):
+            elif self._must_yield(deadline_s):
                 return True
-            # A shortened text is committed before giving way, or its model call was in vain.
-            if finished and self._must_give_way(deadline_s):
-                await self.mailbox.run(partial(self.workspace.passes.compress, finished, lambda: True))
+            # Commit a shortened text before yielding; otherwise its model call is wasted.
+            if finished and self._must_yield(deadline_s):
+                await self._mailbox.run(partial(compress, finished, lambda: True))
                 return True
 
-    def _must_give_way(self, deadline_s: float) -> bool:
-        return not self.mailbox.is_idle or self.clock.monotonic_s() >= deadline_s
+    def _must_yield(self, deadline_s: float) -> bool:
+        return not self._mailbox.is_idle or self._shared.clock.monotonic_s() >= deadline_s
 
-    def _budget(self) -> Budget:
-        return Budget(self.clock, JOB_BUDGET_S, self.yield_to_requests)
+    @property
+    def _model_name(self) -> str:
+        return getattr(self._model_client.model, "name", "")
 
     async def _shorten_many(self, tasks: Sequence[ShorteningTask]) -> list[Shortened]:
-        """How some of these shortenings went, by a model that takes many at once; else nothing."""
+        """Shorten several texts with a model that accepts many at once; return an empty list for other models."""
         if len(tasks) < 2:
             return []
         long = [task for task in tasks if task.shortening.target >= TOO_SHORT_FOR_A_MODEL]
         short = [task for task in tasks if task.shortening.target < TOO_SHORT_FOR_A_MODEL]
-        answers = (
-            await self.asking.process_many(_questions(long), priority=Priority.BACKGROUND) if long else []
-        )
-        name = getattr(self.asking.model, "name", "")
-        shortened = [Shortened(*pair, name) for pair in zip(long, answers, strict=False)]
-        for task in short:
-            shortened.append(Shortened(task, await self._by_the_fallback(task), "builtin"))
-        return shortened
+        answers: list[Processed] = []
+        if long:
+            texts = [(task.text, task.prefix, task.shortening.target) for task in long]
+            answers = await self._model_client.process_many(texts, priority=Priority.BACKGROUND)
+        shortened = [Shortened(*pair, self._model_name) for pair in zip(long, answers, strict=False)]
+        return shortened + [await self._shorten_by_rules(task) for task in short]
 
-    async def _by_the_fallback(self, task: ShorteningTask) -> Processed | None:
-        """The text shortened by rules; None where that takes too long, and the content stays."""
-        target = task.shortening.target
-        try:
-            return await self.fallback.process(task.text, prefix=task.prefix, target_length=target)
-        except BadReply:
-            return None
+    async def _shorten_by_rules(self, task: ShorteningTask) -> Shortened:
+        """Shorten a text with the built-in model. The content stays if that takes too long."""
+        processed, target = None, task.shortening.target
+        with contextlib.suppress(BadReply):
+            processed = await self._shared.fallback.process(
+                task.text, prefix=task.prefix, target_length=target
+            )
+        return Shortened(task, processed, "builtin")
 
     async def _shorten(self, task: ShorteningTask, deadline_s: float) -> Shortened | None:
-        """How the shortening went; None when the slice's time cut it off."""
-        target = task.shortening.target
-        model = getattr(self.asking.model, "name", "")
-        left_s = max(LEAST_MODEL_TIME_S, deadline_s - self.clock.monotonic_s())
+        """Shorten one text. Return None if the slice's deadline cut the call off."""
+        target, node_id = task.shortening.target, task.shortening.node_id
+        if target < TOO_SHORT_FOR_A_MODEL:
+            return await self._shorten_by_rules(task)
         try:
-            if target >= TOO_SHORT_FOR_A_MODEL:
-                async with asyncio.timeout(left_s):
-                    processed = await self.asking.process(
-                        task.text,
-                        prefix=task.prefix,
-                        target_length=target,
-                        priority=Priority.BACKGROUND,
-                    )
-                return Shortened(task, processed, model)
+            async with asyncio.timeout(max(MIN_MODEL_TIME_S, deadline_s - self._shared.clock.monotonic_s())):
+                processed = await self._model_client.process(
+                    task.text, prefix=task.prefix, target_length=target, priority=Priority.BACKGROUND
+                )
+            return Shortened(task, processed, self._model_name)
         except TimeoutError:
-            if self.cut_off != task.shortening.node_id:
-                self.cut_off = task.shortening.node_id
+            if self._cut_off != node_id:
+                self._cut_off = node_id
                 return None
-            # Cut off twice: for this node there is no server, or the pass would never get past it.
-            self.cut_off = None
-            return Shortened(task, None, model)
+            # Cut off twice: keep the content, or the pass would never get beyond this node.
+            self._cut_off = None
+            return Shortened(task, None, self._model_name)
         except ModelUnavailable:
-            # The content stays and is asked again in the next pass; the scan counts all the same.
-            return Shortened(task, None, model)
+            # The content stays until the next pass; the scan counts nevertheless.
+            return Shortened(task, None, self._model_name)
         except BadReply:
-            pass
-        return Shortened(task, await self._by_the_fallback(task), "builtin")
-
-
-def _questions(tasks: Sequence[ShorteningTask]) -> list[TextToProcess]:
-    return [(task.text, task.prefix, task.shortening.target) for task in tasks]
-
-
-class Budget:
-    """Whether a step's time is up, counted from its first question on: not while it waits for its turn.
-
-    Between two questions lies a piece of work: the moment to give way to requests of other agents.
-    """
-
-    def __init__(self, clock: Clock, seconds: float, yield_to_requests: Callable[[], None]) -> None:
-        self._give_way = yield_to_requests
-        self._clock = clock
-        self._seconds = seconds
-        self._end_s: float | None = None
-
-    def __call__(self) -> bool:
-        self._give_way()
-        now_s = self._clock.monotonic_s()
-        if self._end_s is None:
-            self._end_s = now_s + self._seconds
-        return now_s >= self._end_s
+            return await self._shorten_by_rules(task)

@@ -1,7 +1,7 @@
-"""The workspace of one open agent: its state, and the jobs that work on it.
+"""The workspace of one open agent: its state and the jobs on it.
 
-Every public method, of its inbox and its passes too, is a job: it runs on a pool thread, to its end, with no other job
-of this agent beside it. The rule they keep, commit and then apply, is guarded in `state.py`.
+Every public method, also of `inbox` and `passes`, is a job: it runs on a pool thread to its end, one job of the agent
+at a time. Jobs commit first and then apply the change to memory; `agent_state.py` guards that rule.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.compression.passes import Passes
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
-from ebbtide.fleet.deletion.relation_scrubbing import staying, telling_links
-from ebbtide.fleet.deletion.selection import Look
+from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_scrub
+from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.recollected import Recollected, Wanted
-from ebbtide.fleet.recall.recollection import Recollector
+from ebbtide.fleet.recall.recollection import QueryRunner
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.ids import NodeId
@@ -32,7 +32,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 
 
 class Workspace(State):
-    """One agent's store and network, and every job on them."""
+    """One agent's state with all jobs on it."""
 
     def __init__(
         self,
@@ -49,69 +49,52 @@ class Workspace(State):
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes of memory that the agent's derived state holds."""
+        """Size of the derived state in memory."""
         return super().resident_bytes + self.passes.resident_bytes
 
     # --- vectors -----------------------------------------------------------------------------------
 
     def next_unembedded(self, model: str, dimension: int) -> Unembedded | None:
-        """The next messages that lack vectors of a model, of a size unless that is 0; None when none does."""
+        """Return the next messages without vectors of this model and dimension (0: any); None if there is none."""
         return self.store.read(lambda txn: next_unembedded(txn, model, dimension))
 
     def keep_vectors(self, work: Unembedded, vectors: Sequence[Vector | None]) -> None:
-        """Commit vectors, for each text that was asked for."""
+        """Commit the vectors of the texts in `work`."""
         kept = self.store.write(lambda txn: keep_vectors(txn, work, vectors))
         if kept:
             self.open_archive.follow(lambda archive: archive.follow(work.state, kept.items()))
 
-    @property
-    def wants_index(self) -> bool:
-        """Whether questions would go faster with an index that is not built yet."""
-        return self.open_archive.wants_index
-
-    def holds_other_than(self, dimension: int) -> bool:
-        """Whether questions are held against vectors that have not so many numbers."""
-        return self.open_archive.holds_other_than(dimension)
-
-    def index_vectors(self, is_time_up: Callable[[], bool]) -> bool:
-        """Build at the index of very many vectors for a while; whether more is to do."""
-        return self.open_archive.index_some(is_time_up)
-
-    def keep_index(self) -> None:
-        """Keep what of the index was built since it was opened. OSError where that fails."""
-        self.open_archive.keep_index()
-
     # --- retention ---------------------------------------------------------------------------------
 
     def sweep(self, now_ms: int, is_time_up: Callable[[], bool]) -> bool:
-        """One step of withdrawing texts whose time is over; whether more is to do."""
+        """Run one step of removing expired texts. Return whether more is to do."""
         days = self.parameters.kept_days
         if days is None:
             self._sweep = None
             return False
-        # A failed step begins everything anew: what is left to do stands in the store.
+        # If a step fails, the next one starts a new sweep; the store knows what is left.
         sweep, self._sweep = self._sweep, None
         if sweep is None or sweep.retention != self.parameters.retention:
             sweep = Sweep(self.parameters.retention, before_ms(days, now_ms))
-        if sweep.withdraws_next:
-            self.open_archive.drop_index_file()
-        self.retell(sweep.step(self.store, is_time_up))
+        if sweep.removes_texts_next:
+            self.open_archive.remove_index_file()
+        self.refresh_passages(sweep.step(self.store, is_time_up))
         if not sweep.is_done:
             self._sweep = sweep
         return not sweep.is_done
 
     # --- erasure -----------------------------------------------------------------------------------
 
-    def telling_links(self, look: Look) -> tuple[list[Link], int]:
-        """The links whose names tell of what a look has found, and how many of them stay without it."""
+    def links_to_scrub(self, search: SelectionSearch) -> tuple[list[Link], int]:
+        """Return the links whose names may reveal what a search found, and how many of them outlive the erasure."""
         network = self.network
-        links = self.store.read(lambda txn: telling_links(txn, network, look))
-        return links, staying(links, network, look)
+        links = self.store.read(lambda txn: links_to_scrub(txn, network, search))
+        return links, kept_link_count(links, network, search)
 
     def erase(self, erasure: Erasure, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> ErasureStep:
-        """One step of an erasure; the store says that it is to be compacted from this commit on."""
+        """Run one step of an erasure. From its commit on, the store is due for compaction."""
         entry, network = AuditEntry(now_ms, actor, "forgotten", {}), self.network
-        # Known before the commit, so that whoever looks meanwhile takes the agent to be busy.
+        # Set before the commit, so that the agent counts as busy meanwhile.
         self.is_compaction_due = True
         try:
             step = self.amend(lambda txn: erasure.step(txn, is_time_up, entry, network))
@@ -121,18 +104,18 @@ class Workspace(State):
         return step
 
     def holds_leftovers(self) -> bool:
-        """Whether files may hold what was erased, deleted, corrected or withdrawn, though nothing refers to it."""
+        """Whether files may still contain erased, deleted, corrected or expired texts that nothing refers to."""
         return self.store.read(lambda txn: txn.meta.compaction_due or txn.meta.leftovers)
 
     # --- recall ------------------------------------------------------------------------------------
 
     def recall(self, cue: Cue) -> tuple[Answer, AgentCounts]:
-        """What the cue brings back, and how many batches were not digested yet."""
+        """Return the memories that match a cue, and the counts of the agent."""
 
         def read(txn: ReadTransaction) -> tuple[Answer, AgentCounts]:
             def content_of(node_id: NodeId) -> str:
                 node = txn.nodes.get(node_id)
-                assert node is not None, "the network and the store agree on who lives"
+                assert node is not None, "network and store contain the same nodes"
                 return node.content
 
             answer = association.recall(self.network, cue, content_of, self.parameters.locale)
@@ -141,17 +124,17 @@ class Workspace(State):
         return self.store.read(read)
 
     def archive(self, txn: ReadTransaction) -> Archive:
-        """What was said, loaded if it is not there."""
+        """Return the archive, loading it if necessary."""
         return self.open_archive.of(txn)
 
     def recollect(
         self, wanted: Wanted, now_ms: int, count_tokens: Callable[[str], int]
     ) -> tuple[Recollected, AgentCounts]:
-        """The answer to a question over everything the agent ever heard, and how many batches wait."""
+        """Answer a query over everything the agent heard. Return the result and the counts of the agent."""
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
-            recollector = Recollector(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
+            recollector = QueryRunner(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
             return recollector.answer(wanted), txn.counts()
 
         return self.store.read(read)

@@ -1,27 +1,27 @@
-"""The state of one open agent: its store, and what is derived from it.
+"""The state of one open agent: its store, and the data in memory that is derived from it.
 
-The rule guarded here: **commit, then apply.** A change is computed from the network without touching it, written in
-one transaction, and only then applied to the network and the archive. When the commit fails nothing has changed,
-neither on disk nor in memory; when what is in memory cannot follow a commit, it is given up and built anew.
+The rule guarded here: **commit, then apply.** A change is computed without touching the network, written in one
+transaction, and only then applied to the network and the archive. If the commit fails, nothing has changed on disk or
+in memory. If the derived data cannot be updated after a commit, it is discarded and rebuilt.
 
-Deliberately not here: what is changed. The jobs are in `inbox.py`, `passes.py` and `workspace.py`; they run on a pool
-thread, to their end, one at a time, and take what they need (`now_ms`, a time budget) as arguments: no clock, no
-settings.
+The jobs that compute changes are in `inbox.py`, `passes.py` and `workspace.py`. They take `now_ms` and time budgets as
+arguments and read no clock and no settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ebbtide.changes import Change
 from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.open_archive import OpenArchive
-from ebbtide.fleet.archive.retention import Retold, citing, retell
-from ebbtide.fleet.state.event_builder import EventLog, happenings
-from ebbtide.fleet.state.recall_filter import Echoes
+from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
+from ebbtide.fleet.state.event_builder import EventLog, build_events
+from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
@@ -32,16 +32,22 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.telemetry import get_log
 
 
-class Amendment(Protocol):
-    """What a commit changed about memories that were there: how the network follows it, and how the archive does."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """A committed change to existing memories and their sources, with the updates of network and archive."""
 
-    @property
-    def change(self) -> Change: ...
-    @property
-    def retold(self) -> Retold | None: ...
-    @property
-    def erased_messages(self) -> Sequence[int]: ...
-    def shelve(self, archive: Archive) -> None: ...
+    change: Change
+    rewritten: PassageUpdates = field(default_factory=dict)
+    """New passages of messages whose text was overwritten."""
+    passage_updates: PassageUpdates | None
+    """New passages of messages without text; None discards the archive."""
+    erased_messages: Sequence[int] = ()
+    """Messages that lost text, for the event log."""
+
+    def update_archive(self, archive: Archive) -> None:
+        """Apply the change to the archive."""
+        for message, passages in self.rewritten.items():
+            archive.replace_text(message, passages)
 
 
 A = TypeVar("A", bound=Amendment)
@@ -58,11 +64,11 @@ class State:
         self.overrides: dict[str, object]
         self._network: Network | None = None
         self.open_archive: OpenArchive
-        self.echoes = Echoes()
+        self.recall_filter = RecallFilter()
         self.epoch = 0
-        """Counts what changes everything: what was worked out from the network before is worth nothing any more."""
+        """Incremented when everything computed from the network becomes invalid."""
         self.is_compaction_due = store.read(lambda txn: txn.meta.compaction_due)
-        """Whether the store's file may still hold what was erased."""
+        """Whether the store's file may still contain erased data."""
         self.load()
         store.on_reopened = self._reopened
 
@@ -70,20 +76,20 @@ class State:
 
     @property
     def network(self) -> Network:
-        """The derived state, built anew where it was lost."""
+        """The network, rebuilt from the store if it was discarded."""
         if self._network is None:
             self.load()
         assert self._network is not None
         return self._network
 
     def load(self) -> None:
-        """Build the derived state from the ground state; re-anchor links if the default rate has changed."""
+        """Build the derived data from the store. Re-anchor all links if the default decay rate has changed."""
         identity, self.overrides, rate, sealed_with = self.store.read(
             lambda txn: (txn.meta.identity, txn.meta.overrides, txn.meta.decay_rate, txn.meta.sealed_with)
         )
         assert identity is not None, "an open store has its identity"
         self.identity = identity
-        self.open_archive = OpenArchive(identity.agent_id, self.store.path, keeps_index=not sealed_with)
+        self.open_archive = OpenArchive(identity.agent_id, self.store.path, saves_index=not sealed_with)
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
         self._network = self.store.read(
@@ -105,15 +111,15 @@ class State:
     def change_parameters(
         self, changes: Mapping[str, object], entry: AuditEntry | None = None
     ) -> AgentParameters:
-        """Set parameters of this agent; a null goes back to the daemon's default. `entry` is what the audit log tells.
+        """Set parameters of this agent; null restores the daemon's default. `entry` is written to the audit log.
 
         A new `decay_rate` first re-anchors every link at its present strength, in the same transaction.
         """
         overrides = {**self.overrides, **changes}
         overrides = {name: value for name, value in overrides.items() if value is not None}
         parameters = self._resolve(overrides)
-        told = [names_run(sorted(changes))] if overrides != self.overrides else []
-        self._reanchor(overrides, parameters, entry, told)
+        runs = [names_run(sorted(changes))] if overrides != self.overrides else []
+        self._reanchor(overrides, parameters, entry, runs)
         self.overrides = overrides
         self.network.parameters = parameters
         self.epoch += 1
@@ -142,101 +148,106 @@ class State:
         also: Callable[[WriteTransaction], None] | None = None,
         events: Sequence[EventRun] = (),
     ) -> None:
-        """Commit a change, with whatever else belongs to it and the events that it does not tell, and follow it."""
-        runs = [*happenings(self.network, change), *events]
+        """Commit a change with its events, `also` and additional `events`, and apply it."""
+        runs = [*build_events(self.network, change), *events]
 
-        def write(txn: WriteTransaction) -> Retold | None:
+        def write(txn: WriteTransaction) -> PassageUpdates | None:
             messages = citing(txn, change)
             if messages:
-                # Before the commit: a kill right after it must not leave vectors of what is gone.
-                self.open_archive.drop_index_file()
+                # Before the commit: after a kill, no vectors of removed texts may be left.
+                self.open_archive.remove_index_file()
             txn.apply(change)
             if also is not None:
                 also(txn)
             self.log.write(txn, runs)
-            return retell(txn, messages, change)
+            return refresh_passages(txn, messages, change)
 
         self.follow(change, self.store.write(write))
-        self.log.told(runs)
+        self.log.notify(runs)
 
     def amend(self, write: Callable[[WriteTransaction], A]) -> A:
-        """Commit what changes memories that are there, what they were made from included, and follow it."""
-        self.open_archive.drop_index_file()
-        network = self.network  # built anew where it was lost: not within the transaction
+        """Commit and apply a change to existing memories and their sources."""
+        self.open_archive.remove_index_file()
+        network = self.network  # rebuilt here if necessary, not within the transaction
 
         def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
             amended = write(txn)
-            runs = happenings(network, amended.change, amended.erased_messages)
+            runs = build_events(network, amended.change, amended.erased_messages)
             self.log.write(txn, runs)
             return amended, runs
 
         amended, runs = self.store.write(write_and_tell)
-        self.echoes.clear()
-        self.follow(amended.change, amended.retold, amended.shelve)
-        self.log.told(runs)
+        self.recall_filter.clear()
+        self.follow(amended.change, amended.passage_updates, amended.update_archive)
+        self.log.notify(runs)
         return amended
 
     def follow(
-        self, change: Change, retold: Retold | None, shelve: Callable[[Archive], None] | None = None
+        self,
+        change: Change,
+        passage_updates: PassageUpdates | None,
+        update_archive: Callable[[Archive], None] | None = None,
     ) -> None:
-        """Apply what was committed. Where that fails, for want of memory, the network is given up, not the change.
+        """Apply a committed change. If that fails, for example for lack of memory, discard the derived data.
 
-        A network behind the disk would give ids a second time; it is built anew by the next job.
+        A network that lags behind the store would reuse ids. The next job rebuilds it.
         """
         try:
             self.network.apply(change)
         except Exception as error:
-            self._give_up()
-            get_log("workspace").error("network given up", agent_id=self.identity.agent_id, exc_info=error)
+            self._discard()
+            get_log("workspace").error(
+                "network discarded because it could not be updated",
+                agent_id=self.identity.agent_id,
+                exc_info=error,
+            )
             return
         if change.forgotten:
-            # What a recall told may be known to nobody any more: who says it again is to be remembered.
-            self.echoes.clear()
-        self.open_archive.follow(lambda archive: archive.note(change.nodes))
-        if shelve is not None:
-            self.open_archive.follow(shelve)
-        self.retell(retold)
+            # Recalled text may no longer be known; if it is said again, it must be remembered.
+            self.recall_filter.clear()
+        self.open_archive.follow(lambda archive: archive.add_memories(change.nodes))
+        if update_archive is not None:
+            self.open_archive.follow(update_archive)
+        self.refresh_passages(passage_updates)
 
     def _reopened(self) -> None:
-        self._give_up()
-        get_log("workspace").warning(
-            "store opened anew after a failed commit", agent_id=self.identity.agent_id
-        )
+        self._discard()
+        get_log("workspace").warning("store reopened after a failed commit", agent_id=self.identity.agent_id)
 
-    def _give_up(self) -> None:
-        """Hold nothing that was derived; the next job builds it anew."""
-        self.open_archive.give_up()
+    def _discard(self) -> None:
+        """Discard the derived data. The next job rebuilds it."""
+        self.open_archive.discard()
         self._network = None
         self.epoch += 1
 
-    def retell(self, retold: Retold | None) -> None:
-        """Let the archive follow what tells messages without their text; loaded anew where that is not known."""
-        if retold is None:
-            self.open_archive.give_up()
-        elif retold:
-            self.open_archive.drop_index_file()
-            self.open_archive.follow(lambda archive: archive.retold(retold))
+    def refresh_passages(self, passage_updates: PassageUpdates | None) -> None:
+        """Update the passages of messages without text in the archive; None discards the archive."""
+        if passage_updates is None:
+            self.open_archive.discard()
+        elif passage_updates:
+            self.open_archive.remove_index_file()
+            self.open_archive.follow(lambda archive: archive.replace_withdrawn(passage_updates))
 
     def compact(self) -> None:
-        """Leave no byte of what was erased in any file: unused names of links go, the store is written anew."""
-        self.open_archive.give_up()
-        self.open_archive.drop_index_file()
+        """Remove erased data from all files: drop unused relation names, then rewrite the store."""
+        self.open_archive.discard()
+        self.open_archive.remove_index_file()
         self.store.write(lambda txn: txn.links.drop_unused_relations())
         self.store.compact()
         self.is_compaction_due = False
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes of memory that the agent's derived state holds."""
+        """Size of the derived data in memory."""
         network = 0 if self._network is None else self._network.resident_bytes
-        return network + self.open_archive.resident_bytes + self.echoes.resident_bytes
+        return network + self.open_archive.resident_bytes + self.recall_filter.resident_bytes
 
     def counts(self) -> AgentCounts:
-        """How much the agent holds."""
+        """Return the agent's counts."""
         return self.store.read(lambda txn: txn.counts())
 
-    def dice(self, purpose: str, number: int) -> Random:
-        """Dice that fall the same way whenever the same is done again."""
+    def rng(self, purpose: str, number: int) -> Random:
+        """Return a random generator that yields the same numbers whenever the same step is repeated."""
         return Random(f"{self.identity.seed}/{purpose}/{number}")
 
 

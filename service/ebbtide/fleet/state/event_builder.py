@@ -1,10 +1,8 @@
-"""What a change does, told as events: read off the change and the network as it is before.
+"""Events of a change, computed from the change and the network before it.
 
-The rule guarded here: what is told is what is committed. Whatever changes memories goes through a `Change`, so its
-events are worked out in one place, and whoever makes changes cannot forget to tell of them. Batches and parameters are
-no part of a change; the jobs that commit those name them.
-
-`EventLog` is what a workspace tells them to: a row of its transaction, then whoever watches or counts.
+The rule guarded here: events match what was committed. Every change to memories is a `Change`, so its events are
+computed in one place and no job can forget them. Events of batches and parameters are added by the jobs that commit
+them.
 """
 
 from __future__ import annotations
@@ -22,34 +20,34 @@ from ebbtide.records import Batch, Node
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
 EVENTS_KEEP = 100_000
-"""Events that are kept of an agent unless the settings say otherwise."""
+"""Events kept per agent unless the settings say otherwise."""
 
 ROUNDING = 1.000001
-"""How much a product may be off: candidates are looked at closely afterwards."""
+"""Rounding tolerance of a product. Candidates within it are computed exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """Where the events of one agent go. The time of an event is that of its commit."""
+    """Writes the events of one agent within its transactions and reports them after the commit."""
 
     now_ms: Callable[[], int] = SystemClock().now_ms
     keep: int = EVENTS_KEEP
-    on_told: Callable[[Sequence[EventRun]], None] = lambda _: None
-    """Called after the commit, on the thread that made it."""
+    on_committed: Callable[[Sequence[EventRun]], None] = lambda _: None
+    """Called after the commit, on the thread that committed."""
 
     def write(self, txn: WriteTransaction, runs: Sequence[EventRun]) -> None:
-        """Keep events in the transaction of what they tell of."""
+        """Store events in the transaction that causes them. Their time is that of the commit."""
         if runs:
             txn.events.put(self.now_ms(), runs, self.keep)
 
-    def told(self, runs: Sequence[EventRun]) -> None:
-        """Let whoever watches know that they are committed."""
+    def notify(self, runs: Sequence[EventRun]) -> None:
+        """Report committed events to streams and metrics."""
         if runs:
-            self.on_told(runs)
+            self.on_committed(runs)
 
 
-def happenings(network: Network, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:
-    """The events of a change that the network has not followed yet, in the order in which it is written."""
+def build_events(network: Network, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:
+    """Return the events of a change that is not yet applied to the network, in the order of writing."""
     number = _pass_number(change)
     old = [node for node in change.nodes if node.id < network.next_node_id]
     new = [node for node in change.nodes if node.id >= network.next_node_id]
@@ -77,19 +75,19 @@ def happenings(network: Network, change: Change, erased_messages: Sequence[int] 
 
 
 def batch_run(kind: EventKind, batch: Batch, *numbers: int) -> EventRun:
-    """The event of a batch that stands somewhere else now."""
+    """Return the event of a batch whose state changed."""
     return run_of(kind, [batch.number], *([number] for number in numbers))
 
 
 def _pass_number(change: Change) -> int:
-    """The pass that a change belongs to; 0 for none."""
+    """Return the pass to which a change belongs; 0 if none."""
     if change.finished_passes is not None:
         return change.finished_passes
     return 0 if change.pass_state is None else change.pass_state.number
 
 
 def _rewritten(nodes: Sequence[Node], pass_number: int) -> EventRun:
-    """What a pass did to nodes that were there, or their owner."""
+    """Return the events of existing nodes that a pass shortened or the owner corrected."""
     if not pass_number:
         return run_of(EventKind.NODE_CORRECTED, [node.id for node in nodes])
     return run_of(
@@ -102,9 +100,10 @@ def _rewritten(nodes: Sequence[Node], pass_number: int) -> EventRun:
 
 
 def _broken(network: Network, change: Change, pass_number: int) -> EventRun:
-    """Links that these scans make weaker than the threshold.
+    """Return the links that these scans weaken below the threshold.
 
-    One look over all strengths finds those that one scan can break, as a rule none; only these are worked out.
+    One comparison over all strengths finds the links that one more scan can break, usually none. Only these are
+    computed exactly.
     """
     nothing = run_of(EventKind.LINK_BROKEN, [], [], [])
     if not len(change.scanned):

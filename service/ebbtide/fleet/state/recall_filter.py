@@ -1,17 +1,16 @@
-"""Echoes: what recalls have just told, as fingerprints, so that it is recognised when it comes back.
+"""The recall filter recognises text of recent recalls when it comes back in a message.
 
-Agents paste what a recall tells into a prompt, and later hand the whole transcript over to be remembered. Stored again,
-a memory would become the memory of having been told it, again and again. So what an answer tells is noted, line by
-line, and a message comes in without those lines.
+Agents paste recalled memories into a prompt and later submit the whole transcript to `remember`. Stored again, a memory
+would grow with every recall. The filter therefore notes each line of an answer, and removes those lines from incoming
+messages.
 
-The rule guarded here: nobody loses what they say themselves. A line with the mark of an answer in front is an echo,
-however short. One without it counts only from a least length on, and a user's message that is such a line and nothing
-else is kept: people repeat themselves, and repetition is how they insist.
+The rule guarded here: what a user says is never lost. A line with the mark of an answer is removed whatever its length.
+A line without it is removed only from a minimum length. A user's message that consists of one such line is kept,
+because people repeat themselves for emphasis.
 
-Fingerprints are the 64 bits that Python hashes a text to, under a key of this process; before that the line is put
-into lower case, forms and white space are made alike. They are held in memory, a bounded number for each agent, the
-oldest going first; closing the agent forgets them, and so does taking something out of its memory: what is gone may be
-told again. Noted by jobs, one at a time; looked at from any thread.
+Fingerprints are Python's 64-bit hashes, keyed per process, of the normalised lower-case line. Memory holds a bounded
+number per agent; the oldest are dropped first. Closing the agent or removing memories clears them, because what is gone
+may be told again. Jobs add fingerprints one at a time; any thread may read.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from ebbtide.retrieval.normalisation import nfkc
 
 V = TypeVar("V")
 
-MOST_FINGERPRINTS = 4096
-"""Lines remembered as told: some forty answers of a hundred memories."""
+MAX_FINGERPRINTS = 4096
+"""Lines remembered: about forty answers of a hundred memories."""
 
 FINGERPRINT_BYTES = 200
-"""What a fingerprint takes in memory, with its place and the line it was last made of."""
+"""Memory per fingerprint, including its dictionary entry and the original line."""
 
-LEAST_CHARS = 24
-LEAST_HAN_CHARS = 12
-"""Lines without a mark that are shorter are something that anyone may say."""
+MIN_CHARS = 24
+MIN_HAN_CHARS = 12
+"""Unmarked lines shorter than this are too common to filter."""
 
 SEPARATOR = "---"
 
@@ -43,108 +42,108 @@ _BULLET = re.compile(r"^(?:[-*•>]\s++|\d{1,3}[.)]\s++|<[a-z][^<>]{0,40}>)++")
 _CLOSING = re.compile(r"</[a-z][^<>]{0,40}>$")
 _BULLETS = frozenset("-*•><")
 MARKS = ("[memory] ", "[记忆] ")
-"""What an answer puts in front of a memory, in lower case."""
+"""Marks of a memory in an answer, in lower case."""
 
 
 class _Line(Enum):
     OWN = 0
-    TOLD = 1
+    RECALLED = 1
     MARKED = 2
 
 
-class Echoes:
-    """What recalls of one agent have told of late."""
+class RecallFilter:
+    """Fingerprints of what recalls of one agent returned recently."""
 
     def __init__(self) -> None:
         self._known: dict[int, None] = {}
-        self._made: dict[int, int] = {}
-        """The fingerprint by the hash of a line as it was told: the same memories are told over and over."""
+        self._by_line_hash: dict[int, int] = {}
+        """Fingerprint by hash of the original line: recalls often return the same memories."""
 
     def note(self, texts: Iterable[str]) -> None:
-        """Note what an answer tells."""
-        for text in islice(texts, MOST_FINGERPRINTS):
+        """Note the texts of an answer."""
+        for text in islice(texts, MAX_FINGERPRINTS):
             for line in text.split("\n"):
                 fingerprint = self._fingerprint(line)
                 if fingerprint is not None:
                     self._known.pop(fingerprint, None)
                     self._known[fingerprint] = None
-        self._known, self._made = _latest(self._known), _latest(self._made)
+        self._known, self._by_line_hash = _latest(self._known), _latest(self._by_line_hash)
 
     def _fingerprint(self, line: str) -> int | None:
-        """Of a line that was told; None where it says nothing."""
-        known = self._made.get(hash(line))
+        """Return the fingerprint of a recalled line; None if it has no content."""
+        known = self._by_line_hash.get(hash(line))
         if known is not None:
             return known
-        said = _said(line)[0]
-        if not said:
+        text = _normalised(line)[0]
+        if not text:
             return None
-        return self._made.setdefault(hash(line), hash(said))
+        return self._by_line_hash.setdefault(hash(line), hash(text))
 
     @property
     def are_known(self) -> bool:
-        """Whether anything was told of late."""
+        """Whether the filter contains any lines."""
         return bool(self._known)
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes of memory that it holds."""
+        """Size in memory."""
         return len(self._known) * FINGERPRINT_BYTES
 
     def clear(self) -> None:
-        """Forget what was told: some of it is not in the memory any more."""
+        """Clear the filter, because memories were removed."""
         self._known = {}
-        self._made = {}
+        self._by_line_hash = {}
 
     def without(self, text: str, role: str) -> tuple[str, int]:
-        """A message without the lines that are echoes, and how many they were; empty where nothing is left."""
+        """Return a message without recalled lines and the number of lines removed; the text may be empty."""
         if not self._known:
             return text, 0
         lines = text.split("\n")
         kinds = [self._kind(line) for line in lines]
-        echoes = sum(kind is not _Line.OWN for kind in kinds)
-        if echoes == 0 or (role == "user" and _is_said_alone(lines, kinds)):
+        count = sum(kind is not _Line.OWN for kind in kinds)
+        if count == 0 or (role == "user" and _is_said_alone(lines, kinds)):
             return text, 0
-        kept = [line for index, line in enumerate(lines) if not _goes(index, lines, kinds)]
+        kept = [line for index, line in enumerate(lines) if not _is_removed(index, lines, kinds)]
         left = "\n".join(kept).strip("\r\n")
-        return (left if left.strip() else ""), echoes
+        return (left if left.strip() else ""), count
 
     def _kind(self, line: str) -> _Line:
-        said, is_marked = _said(line)
-        if not said or hash(said) not in self._known:
+        text, is_marked = _normalised(line)
+        if not text or hash(text) not in self._known:
             return _Line.OWN
         if is_marked:
             return _Line.MARKED
-        least = LEAST_HAN_CHARS if contains_han(said) else LEAST_CHARS
-        return _Line.TOLD if len(said) >= least else _Line.OWN
+        least = MIN_HAN_CHARS if contains_han(text) else MIN_CHARS
+        return _Line.RECALLED if len(text) >= least else _Line.OWN
 
 
 def _latest(known: dict[int, V]) -> dict[int, V]:
-    """Return the newest entries, as many as are kept. Copies them: deleting the oldest one by one is quadratic."""
-    surplus = len(known) - MOST_FINGERPRINTS
+    """Return the newest entries. Copies them: deleting the oldest one by one would take quadratic time."""
+    surplus = len(known) - MAX_FINGERPRINTS
     return known if surplus <= 0 else dict(islice(known.items(), surplus, None))
 
 
 def _is_said_alone(lines: list[str], kinds: list[_Line]) -> bool:
     spoken = [kind for line, kind in zip(lines, kinds, strict=True) if line.strip()]
-    return spoken == [_Line.TOLD]
+    return spoken == [_Line.RECALLED]
 
 
-def _goes(index: int, lines: list[str], kinds: list[_Line]) -> bool:
-    """Whether a line is left out: an echo, or what separates it from the next."""
+def _is_removed(index: int, lines: list[str], kinds: list[_Line]) -> bool:
+    """Whether a line is removed: it was recalled, or it separates a recalled line from the next."""
     if lines[index].strip() != SEPARATOR:
         return kinds[index] is not _Line.OWN
-    beside = kinds[max(0, index - 1) : index + 2]
-    return any(kind is not _Line.OWN for kind in beside)
+    neighbours = kinds[max(0, index - 1) : index + 2]
+    return any(kind is not _Line.OWN for kind in neighbours)
 
 
-def _said(line: str) -> tuple[str, bool]:
-    """What a line says, made alike, and whether it bears the mark of an answer. Every line told comes through here."""
-    said = " ".join(nfkc(line).casefold().split())
-    if not said.startswith(MARKS) and (said[:1] in _BULLETS or said[:1].isdigit()):
-        said = _BULLET.sub("", said)
-    if said.endswith(">"):
-        said = _CLOSING.sub("", said).rstrip()
+def _normalised(line: str) -> tuple[str, bool]:
+    """Return the normalised text of a line and whether it has the mark of an answer."""
+    text = " ".join(nfkc(line).casefold().split())
+    if not text.startswith(MARKS) and (text[:1] in _BULLETS or text[:1].isdigit()):
+        text = _BULLET.sub("", text)
+    if text.endswith(">"):
+        text = _CLOSING.sub("", text).rstrip()
     for mark in MARKS:
-        if said.startswith(mark):
-            return said[len(mark) :], True
-    return ("" if said == SEPARATOR else said), False
+        if text.startswith(mark):
+            return text[len(mark) :], True
+    return ("" if text == SEPARATOR else text), False

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from ebbtide.actor import NOBODY
+from ebbtide.actor import NO_ACTOR
 from ebbtide.errors import EbbtideError
 from ebbtide.ids import AgentId
 from ebbtide.store.audit.erased_agents import REPLACED, ErasedAgents, deletion_record
@@ -39,7 +39,7 @@ _REPLACED = ".replaced-"
 PENDING_DELETION = "erasing.json"
 """The file in an agent's directory from which a start finishes an interrupted deletion or replacement."""
 
-BY_NOBODY = AuditEntry(0, NOBODY, RESTORED, {})
+BY_NOBODY = AuditEntry(0, NO_ACTOR, RESTORED, {})
 """The audit entry of a replacement without a known caller and time."""
 
 

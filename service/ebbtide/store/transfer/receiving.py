@@ -22,7 +22,7 @@ from typing import BinaryIO
 import msgspec
 from pydantic import ValidationError
 
-from ebbtide.actor import NOBODY
+from ebbtide.actor import NO_ACTOR
 from ebbtide.errors import Corrupted, EbbtideError, Forbidden, InvalidRequest, Precondition
 from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.parameters import AgentParameters
@@ -64,7 +64,7 @@ def receive(
     rename: bool,
     defaults: AgentParameters,
     now_ms: int = 0,
-    actor: str = NOBODY,
+    actor: str = NO_ACTOR,
     covers: Callable[[str], bool] = lambda _: True,
     pause: Pause = lambda: None,
 ) -> Staged:

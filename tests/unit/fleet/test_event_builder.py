@@ -1,4 +1,4 @@
-"""Every change of a memory is told, and nothing else: held against the memory itself, before and after each step."""
+"""Events describe every change of a memory and nothing else, compared with the memory before and after each step."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import pytest
 
 from ebbtide.errors import Exhausted
 from ebbtide.events import Event, EventRun
-from ebbtide.fleet.deletion.withdrawal import delete
+from ebbtide.fleet.deletion.deletion import delete_memories
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from tests.property.homes import Home
+from tests.support.networks import all_links
 
 PARAMETERS: list[dict[str, object]] = [
     {"decay_rate": 0.6, "link_break_threshold": 0.2, "long_term_factor": 0.0, "focus_limit": 2},
     {"decay_rate": 0.8, "link_break_threshold": 0.3, "long_term_factor": 0.5, "focus_limit": 1},
     {"strategy": "slots", "max_nodes": 9, "focus_limit": 2, "decay_rate": 0.7, "link_break_threshold": 0.1},
-    # A link in focus stands at 1.0, just where it would break with its first scan.
+    # A link in focus has strength 1.0, so that its first scan would break it.
     {"decay_rate": 0.5, "link_break_threshold": 0.99, "long_term_factor": 0.0, "focus_limit": 3},
 ]
 
@@ -29,7 +30,7 @@ Live = set[tuple[int, int, str]]
 
 @pytest.fixture(params=PARAMETERS)
 def home(request: pytest.FixtureRequest) -> Iterator[Home]:
-    """A workspace of these parameters, checked afterwards."""
+    """A workspace with these parameters, checked afterwards."""
     made = Home(request.param)
     yield made
     assert made.faults() == []
@@ -37,17 +38,17 @@ def home(request: pytest.FixtureRequest) -> Iterator[Home]:
 
 
 def live_links(network: Network) -> Live:
-    """Links that are as strong as the threshold at least."""
+    """Return the links that are at least as strong as the threshold."""
     least = network.parameters.link_break_threshold
     return {
         (link.source, link.target, link.relation)
-        for link, strength in network.all_links()
+        for link, strength in all_links(network)
         if strength >= least
     }
 
 
 class Follower:
-    """Reads the log as a client would, and knows from it alone what lives and what is in focus."""
+    """Follows the events as a client would, and derives living memories and focus from them alone."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -56,8 +57,8 @@ class Follower:
         self.focus: tuple[int, ...] = ()
 
     def news(self) -> list[Event]:
-        """What was told since, after following it."""
-        events = self.home.store.read(lambda txn: list(txn.events.since(self.seen + 1)))
+        """Return the new events after applying them."""
+        events = self.home.store.read(lambda txn: list(txn.events(self.seen + 1)))
         assert [event.sequence for event in events] == list(range(self.seen + 1, self.seen + 1 + len(events)))
         self.seen += len(events)
         for event in events:
@@ -78,7 +79,7 @@ class Follower:
             self.focus = event.focus
 
     def agrees(self) -> None:
-        """What it knows is what is."""
+        """Its knowledge equals the memory."""
         assert self.lengths == {node.id: len(node.content) for node in self.home.nodes().values()}
         assert self.focus == self.home.workspace.network.focus
 
@@ -94,7 +95,7 @@ def halved(text: str, target: int) -> str | None:
 
 
 def test_a_follower_knows_what_lives(home: Home) -> None:
-    """From the events alone: every memory with its length, and the focus, after any history, across openings."""
+    """Events alone yield every memory with its length, and the focus, after any history and across openings."""
     dice, follower = Random(5), Follower(home)
     for number in range(25):
         remember(home, dice, number)
@@ -102,14 +103,14 @@ def test_a_follower_knows_what_lives(home: Home) -> None:
             home.compress(halved, [dice.random() < 0.3 for _ in range(4)])
         if number % 5 == 4:
             living = sorted(home.nodes())
-            home.workspace.amend(lambda txn, gone=living[0]: delete(txn, [gone]))
+            home.workspace.amend(lambda txn, gone=living[0]: delete_memories(txn, [gone]))
             home.reopen()
         follower.news()
         follower.agrees()
 
 
 def test_broken_links_are_those_that_were_live_before(home: Home) -> None:
-    """Each link that a pass makes too weak is told, by its ends, in the step that does it; no other one is."""
+    """Each link that a pass breaks is reported in the same step, and no other link is."""
     dice, follower, broken_count = Random(11), Follower(home), 0
     for number in range(12):
         remember(home, dice, number)
@@ -119,7 +120,7 @@ def test_broken_links_are_those_that_were_live_before(home: Home) -> None:
             before = live_links(home.workspace.network)
             step = home.step(times_up=[dice.random() < 0.5 for _ in range(3)])
             for _ in range(len(step.tasks)):
-                # Texts that nobody shortens stay as they are, and the scan counts.
+                # Texts that are not shortened stay, and the scan counts.
                 home.step([_unanswered(task) for task in step.tasks], most_tasks=1)
                 break
             after = live_links(home.workspace.network)
@@ -135,13 +136,13 @@ def test_broken_links_are_those_that_were_live_before(home: Home) -> None:
 
 
 def _unanswered(task: object) -> object:
-    from ebbtide.fleet.compression.visits import Shortened
+    from ebbtide.fleet.compression.passes import Shortened
 
     return Shortened(task, None, "test")  # type: ignore[arg-type]
 
 
 def test_what_is_not_committed_is_not_told(home: Home) -> None:
-    """Where the commit of a digest, a deletion or a pass fails, no event is kept and nobody is woken."""
+    """When the commit of a digest, a deletion or a pass fails, no event is stored and no stream is woken."""
     told: list[Sequence[EventRun]] = []
     remember(home, Random(1), 0)
     log = EventLog(lambda: 5, 1000, told.append)
@@ -151,7 +152,7 @@ def test_what_is_not_committed_is_not_told(home: Home) -> None:
     told.clear()
     home.store.is_full = True
     with pytest.raises(Exhausted):
-        home.workspace.amend(lambda txn: delete(txn, [1]))
+        home.workspace.amend(lambda txn: delete_memories(txn, [1]))
     with pytest.raises(Exhausted):
         home.step()
     with pytest.raises(Exhausted):

@@ -1,4 +1,4 @@
-"""Deleting memories: store, network and archive agree at every moment, and nothing of what was said stays."""
+"""Deleting memories: store, network and archive always agree, and no deleted text stays."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.compression.visits import ShorteningTask
-from ebbtide.fleet.deletion import correction, withdrawal
+from ebbtide.fleet.compression.passes import ShorteningTask
+from ebbtide.fleet.deletion import correction
 from ebbtide.fleet.deletion.correction import Correction
-from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Said, outside
+from ebbtide.fleet.deletion.deletion import Deleted, Deletion, UncitedText, delete_memories, outside
 from ebbtide.fleet.recall.recollected import Wanted
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
@@ -24,7 +24,7 @@ WORDS = ["boat", "tea", "harbour", "milk", "青岛", "外婆", "bread", "anchor"
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """An agent that was asked something already: its archive is loaded."""
+    """An agent whose archive is loaded."""
     made = Home({"decay_rate": 0.5, "focus_limit": 2, "delete_threshold": 1, "link_initial_strength": 0.5})
     made.workspace.recollect(Wanted("anything", 10), 10, len)
     yield made
@@ -32,9 +32,9 @@ def home() -> Iterator[Home]:
     made.close()
 
 
-def delete(home: Home, *wanted: int | Said) -> Deletion:
+def delete(home: Home, *wanted: int | UncitedText) -> Deletion:
     archive = home.store.read(home.workspace.archive)
-    return home.workspace.amend(lambda txn: withdrawal.delete(txn, wanted, archive))
+    return home.workspace.amend(lambda txn: delete_memories(txn, wanted, archive))
 
 
 def correct(home: Home, node_id: int, content: str) -> None:
@@ -43,7 +43,7 @@ def correct(home: Home, node_id: int, content: str) -> None:
 
 
 def faded(home: Home) -> tuple[ShorteningTask, ...]:
-    """Texts that a pass under way waits for."""
+    """Return texts that the current pass waits for."""
     for number in range(8):
         home.remember([(f"number {number}: {' and '.join(WORDS)}", [])], {})
         step = home.step()
@@ -55,17 +55,17 @@ def faded(home: Home) -> tuple[ShorteningTask, ...]:
 
 
 def assert_it_agrees(home: Home) -> None:
-    """What is held in memory is what is made anew from the disk."""
+    """The derived data in memory equals that rebuilt from the store."""
     followed = home.workspace.open_archive.loaded
     assert followed is not None
     held = snapshot(home.workspace.network)
-    shelf = seen(followed)
+    index = seen(followed)
     assert home.faults() == []
     anew = seen(home.store.read(Archive.load))
     living = set(home.nodes())
-    # Those that are gone are passed over; a shelf made anew never heard of them.
-    assert [[n for n in made if n in living] for made in shelf.pop("made")] == anew.pop("made")
-    assert shelf == anew
+    # Deleted memories are ignored: a reloaded index never contained them.
+    assert [[n for n in made if n in living] for made in index.pop("made")] == anew.pop("made")
+    assert index == anew
     home.reopen()
     assert snapshot(home.workspace.network) == held
     home.workspace.recollect(Wanted("anything", 10), 10, len)
@@ -75,7 +75,7 @@ def assert_it_agrees(home: Home) -> None:
 def test_store_network_and_archive_agree_after_deletions_and_corrections(
     home: Home, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Between batches and passes, of nodes in focus and linked from everywhere, before and after merges."""
+    """This holds between batches and passes, for nodes in focus and with many links, before and after merges."""
     monkeypatch.setattr(passages, "FEWEST_MERGED", 8)
     dice = Random(seed)
     for _ in range(6):
@@ -100,13 +100,19 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
             correct(home, node_id, " ".join(dice.sample(WORDS, 3)))
         messages = home.store.read(lambda txn: [record.number for record in txn.messages.all()])
         delete(
-            home, *(Said(number) for number in dice.sample(messages, min(len(messages), dice.randint(0, 2))))
+            home,
+            *(
+                UncitedText(number)
+                for number in dice.sample(messages, min(len(messages), dice.randint(0, 2)))
+            ),
         )
         assert_it_agrees(home)
 
 
 def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
-    """One outcome each, in order; who is named twice is there once; a link between two of them counts once."""
+    """Each target has one outcome, in order. A repeated target exists once, and
+    a link between two targets counts once.
+    """
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
     links = len(home.store.read(lambda txn: list(txn.links.all())))
     done = delete(home, 2, 9, 1, 2)
@@ -118,16 +124,16 @@ def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
 
 
 def test_a_deletion_ends_when_its_time_is_up_and_has_done_something(home: Home) -> None:
-    """One memory goes in any case, so that whoever asks again comes to an end."""
+    """At least one memory is deleted, so that repeated calls come to an end."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
-    done = home.workspace.amend(lambda txn: withdrawal.delete(txn, [1, 2, 3], is_time_up=lambda: True))
+    done = home.workspace.amend(lambda txn: delete_memories(txn, [1, 2, 3], is_time_up=lambda: True))
     [outcome] = done.outcomes
     assert isinstance(outcome, Deleted) and outcome.node_id == 1
     assert sorted(home.nodes()) == [2, 3, 4]
 
 
 def test_a_refused_deletion_changes_nothing(home: Home) -> None:
-    """When the disk does not take it, memory, links and words are as before, in memory too."""
+    """When the commit fails, memories, links and texts are unchanged, in memory too."""
     home.remember([("the boat is late", []), ("tea is ready", [])], {})
     before = snapshot(home.workspace.network)
     home.store.is_full = True
@@ -140,19 +146,19 @@ def test_a_refused_deletion_changes_nothing(home: Home) -> None:
 
 
 def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in what was merged nor in what is new; the words of neighbours stay where they are."""
+    """No posting stays in the merged or the new part; the words of neighbours stay in place."""
     for fewest in (0, 10**6):
         monkeypatch.setattr(passages, "FEWEST_MERGED", fewest)
         home.remember([("the anchor is rusty", []), ("the sail is white", [])], {})
-    shelf = home.workspace.open_archive.loaded.shelf  # type: ignore[union-attr]
-    before = shelf.postings(term_of("sail"))[0].tolist()
+    index = home.workspace.open_archive.loaded.index  # type: ignore[union-attr]
+    before = index.postings(term_of("sail"))[0].tolist()
     delete(home, 1, 3)
-    assert len(shelf.postings(term_of("anchor"))[0]) == 0
-    assert shelf.postings(term_of("sail"))[0].tolist() == before
+    assert len(index.postings(term_of("anchor"))[0]) == 0
+    assert index.postings(term_of("sail"))[0].tolist() == before
 
 
 def test_a_text_being_shortened_does_not_bring_a_deleted_memory_back(home: Home) -> None:
-    """The model answers after the memory is gone: the pass goes on, and the memory stays gone."""
+    """When the model answers after the deletion, the pass continues and the memory stays deleted."""
     [task, *_] = faded(home)
     delete(home, task.shortening.node_id)
     home.step([shortened(task, lambda text, most: text[:most])])
@@ -161,7 +167,7 @@ def test_a_text_being_shortened_does_not_bring_a_deleted_memory_back(home: Home)
 
 
 def test_a_text_being_shortened_does_not_undo_a_correction(home: Home) -> None:
-    """What a model makes of the old words is not taken, though the correction left the content as it was."""
+    """A result for the old text is discarded even if the correction left the content unchanged."""
     [task, *_] = faded(home)
     node_id = task.shortening.node_id
     correct(home, node_id, task.content)
@@ -171,17 +177,17 @@ def test_a_text_being_shortened_does_not_undo_a_correction(home: Home) -> None:
 
 
 def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
-    """When the disk does not take it, what nobody cites is found as before; afterwards it goes."""
+    """When the commit fails, uncited text is still found; the next attempt removes it."""
     home.remember([("the boat is late", []), ("tea is ready", [])], {})
     delete(home, 1)
     text = home.store.read(lambda txn: txn.messages.text(txn.messages.get(1)))
     home.store.is_full = True
     with pytest.raises(Exhausted):
-        delete(home, Said(1))
+        delete(home, UncitedText(1))
     home.store.is_full = False
     assert home.store.read(lambda txn: txn.messages.text(txn.messages.get(1))) == text
     assert_it_agrees(home)
-    [outcome] = delete(home, Said(1)).outcomes
+    [outcome] = delete(home, UncitedText(1)).outcomes
     assert isinstance(outcome, Deleted) and outcome.links_removed == 0
     assert text.split() == ["…", "|", "tea", "is", "ready", "|"] and outcome.bytes_withdrawn == 5
     assert home.store.read(lambda txn: txn.messages.text(txn.messages.get(1))).strip() == "tea is ready"
@@ -201,5 +207,5 @@ def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
 def test_what_others_cite_stays(
     spans: list[tuple[int, int]], others: list[tuple[int, int]], left: list[tuple[int, int]]
 ) -> None:
-    """Of a span that others share only their part is spared."""
+    """Only the shared part of a span is preserved."""
     assert list(outside(spans, others)) == left
