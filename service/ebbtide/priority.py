@@ -49,6 +49,6 @@ class RequestPriority:
         return not self._nobody.is_set()
 
     def yield_to_requests(self) -> None:
-        """Pause while requests' jobs run, for at most 2 ms. Within such a job, which would wait for itself, do
-        nothing.""" if self.is_request_running and not getattr(self._own, "is_request", False):
-        self._nobody.wait(MAX_YIELD_S)
+        """Pause for at most 2 ms while jobs of requests run. Do nothing within such a job."""
+        if self.is_request_running and not getattr(self._own, "is_request", False):
+            self._nobody.wait(MAX_YIELD_S)
