@@ -11,12 +11,12 @@ from tests.tidy.plain_english import RULES, Hit, all_hits, hits, page_texts, pro
 
 ALLOWED = {
     "interface": 109,
-    "messages": 311,
-    "pages": 638,
-    "decision records": 201,
-    "docstrings of the package": 1446,
+    "messages": 305,
+    "pages": 464,
+    "decision records": 3,
+    "docstrings of the package": 1431,
     "comments of the package": 155,
-    "docstrings of tests": 1115,
+    "docstrings of tests": 1108,
     "comments of tests": 87,
 }
 """Hits that an area may have. Lower them with `python -m tests.tidy.plain_english --lower`; never raise one."""
