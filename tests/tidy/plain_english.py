@@ -26,6 +26,7 @@ import typer.main
 
 from ebbtide.cli.app import app
 from ebbtide.rest.app import create_app
+from ebbtide.telemetry import configure_log
 from tests.support.in_process import service_in
 from tests.tidy.pages import PACKAGE, ROOT, files, modules, pages
 
@@ -275,6 +276,7 @@ def all_hits() -> list[Hit]:
 
 def main() -> None:
     """Print the hits by file, or lower the allowances."""
+    configure_log("error", "console")
     found = all_hits()
     counts = Counter(hit.area for hit in found)
     if "--lower" in sys.argv[1:]:
