@@ -79,6 +79,13 @@ RULES: dict[str, str] = {
     r"\bheld against\b": "compared with",
     r"\bin force\b": "current, in effect",
     r"\bin the midst of\b": "during",
+    r"\bgo(?:es)? on\b(?! to\b)": "continue, proceed",
+    r"\b(?:jobs?|requests?|calls?|work|batch(?:es)?|transfers?) in hand\b": "in progress, current",
+    r"\bfor want of\b": "for lack of, because there is no",
+    r"\btak(?:e|es|en) up (?:again|where)\b": "resume, continue",
+    r"\bof ours\b": "a bug, our own",
+    r"\bas ever\b": "as before, as usual",
+    r"\bnot at hand\b": "not available, missing",
 }
 """Patterns, each with plainer words."""
 
