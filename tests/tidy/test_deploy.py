@@ -35,7 +35,7 @@ from ebbtide.process.stop_guard import closing_time_s
 from ebbtide.rest.app import create_app
 from ebbtide.settings import ServerSettings, Settings, load_settings
 from tests.support.in_process import service_in
-from tests.tidy.pages import PACKAGE, ROOT, links, read
+from tests.tidy.pages import PACKAGE, ROOT, read
 
 DRAIN_S = closing_time_s(ServerSettings().shutdown_grace_s)
 """What closing every agent may take after the grace time."""
@@ -653,27 +653,3 @@ def test_the_small_model_is_named_wherever_the_large_one_is() -> None:
     """Who reads the compose file, the page or the unit's example learns of the model for small machines."""
     for name in ("docker-compose.yml", "docs/deploying.md", "deploy/systemd/ebbtide.env"):
         assert "qwen2.5:1.5b" in read(name), name
-
-
-# --- README.zh-CN.md -------------------------------------------------------------------------------
-
-
-def typed(page: str) -> list[str]:
-    """What the fenced blocks of commands and answers hold, without what is said beside it."""
-    blocks = re.findall(r"^```(bash|json)\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL)
-    return [re.sub(r" +# .*", "", text) if kind == "bash" else text for kind, text in blocks]
-
-
-def test_the_chinese_readme_has_the_same_commands() -> None:
-    """Whoever follows the Chinese page types, and sees, the same as on the English one."""
-    assert typed("README.zh-CN.md") == typed("README.md")
-
-
-def test_the_chinese_readme_has_the_same_parts() -> None:
-    """Both pages have as many sections, promises and pictures, and lead to the same places."""
-    english, chinese = read("README.md"), read("README.zh-CN.md")
-    for pattern in (r"^## ", r"^- \*\*", r"^```"):
-        assert len(re.findall(pattern, english, re.MULTILINE)) == len(
-            re.findall(pattern, chinese, re.MULTILINE)
-        )
-    assert set(links(english)) - {"README.zh-CN.md"} <= set(links(chinese))

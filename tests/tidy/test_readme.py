@@ -14,7 +14,7 @@ import pytest
 
 from ebbtide.cli.demo.narration import EN
 from tests.support.process import Daemon
-from tests.tidy.pages import marked_block, read
+from tests.tidy.pages import links, marked_block, read
 
 READMES = ("README.md", "README.zh-CN.md")
 
@@ -67,6 +67,27 @@ def test_the_python_example_runs_as_printed(daemon: Daemon, page: str) -> None:
 def test_readme_stays_short(page: str) -> None:
     """A README has fewer than 200 lines; details belong to their own pages."""
     assert len(read(page).splitlines()) < 200
+
+
+def commands(page: str) -> list[str]:
+    """The commands, code and responses of a README, without comments and string literals."""
+    found = re.findall(r"^```(bash|json|python)\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL)
+    return [re.sub(r" +# .*", "", re.sub(r'"[^"\n]*"', '""', code)) for _, code in found]
+
+
+def test_the_chinese_readme_has_the_same_commands() -> None:
+    """A reader of the Chinese README types the same commands, with other texts."""
+    assert commands("README.zh-CN.md") == commands("README.md")
+
+
+def test_the_chinese_readme_has_the_same_parts() -> None:
+    """Both READMEs have the same number of sections, bullets, tables and blocks, and link to the same pages."""
+    english, chinese = (read(page) for page in READMES)
+    for pattern in (r"^## ", r"^- \*\*", r"^```", r"^\|", r"^!\["):
+        counts = [len(re.findall(pattern, page, re.MULTILINE)) for page in (english, chinese)]
+        assert counts[0] == counts[1], pattern
+    targets = [{link for link in links(page) if not link.startswith("#")} for page in (english, chinese)]
+    assert targets[0] - {"README.zh-CN.md"} == targets[1] - {"README.md"}
 
 
 def test_the_picture_of_the_demo_stands_alone() -> None:
