@@ -6,10 +6,13 @@ WORKERS ?= 2
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 
-.PHONY: demo serve test lint curve bench bench-recall soak chaos proto eval-model model-server clean
+.PHONY: demo demo-picture serve test lint curve bench bench-recall soak chaos proto eval-model model-server clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
+
+demo-picture: $(READY_DEV)  ## record the demo as docs/demo.svg
+	$(BIN)/python -m tests.tidy.generate_demo_picture
 
 serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
 	exec $(BIN)/ebbtide serve

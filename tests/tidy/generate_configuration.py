@@ -1,7 +1,7 @@
-"""Writes the tables of docs/configuration.md from the code; `python -m tests.tidy.generate_configuration`.
+"""Generate the tables of docs/configuration.md with `python -m tests.tidy.generate_configuration`.
 
-Between `<!-- generated: NAME -->` and `<!-- end -->` stands what this module makes of settings.py and
-parameters.py; the text around it is written by hand and left alone. A test runs it and compares.
+The tables between `<!-- generated: NAME -->` and `<!-- end -->` come from settings.py and parameters.py. The rest of
+the page is written by hand. A test compares the tables with the code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def tables() -> dict[str, str]:
-    """Every generated table by its name."""
+    """Return the generated tables by name."""
     found = {
         section: _settings_table(section, field.annotation)
         for section, field in Settings.model_fields.items()
@@ -42,7 +42,7 @@ def tables() -> dict[str, str]:
 
 
 def render(page: str) -> str:
-    """The page with every generated table made anew."""
+    """Return the page with its tables regenerated."""
     made = tables()
     return BLOCK.sub(lambda m: f"{m[1]}{made[m[2]]}{m[3]}", page)
 
@@ -99,7 +99,7 @@ def _allowed(name: str, field: FieldInfo) -> str:
 
 
 def vars_of(bound: Any) -> Any:
-    """The number inside a bound of annotated_types, whose only field is named after it."""
+    """Return the value of a bound of annotated_types; its only field has the name of its class."""
     return getattr(bound, type(bound).__name__.lower())
 
 
@@ -119,7 +119,7 @@ def _in_units(name: str, value: Any) -> str:
 
 
 def main() -> None:
-    """Write the page anew."""
+    """Rewrite the page."""
     PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

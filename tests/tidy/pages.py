@@ -1,4 +1,4 @@
-"""The pages of the documentation as the tests here read them: files, links, fenced blocks, tables."""
+"""Read files, links, fenced blocks and tables of the documentation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ PACKAGE = ROOT / "service" / "ebbtide"
 DOCS = ROOT / "docs"
 
 NOT_OURS = frozenset({"node_modules", "dist", "build", "__pycache__"})
-"""Folders that tools make; hidden ones are left out too, except those named in `HIDDEN_BUT_OURS`."""
+"""Generated folders. Hidden folders are skipped too, except those in `HIDDEN_BUT_OURS`."""
 
 HIDDEN_BUT_OURS = frozenset({".ci", ".github"})
 
 
 def read(name: str) -> str:
-    """The text of a file of the repository."""
+    """Return the content of a file of the repository."""
     return (ROOT / name).read_text(encoding="utf-8")
 
 
 def files(folder: Path = ROOT) -> Iterator[Path]:
-    """Every file of the repository that is ours, in order."""
+    """Yield the files of the repository in order, without those that tools generate."""
     for path in sorted(folder.iterdir()):
         is_hidden = path.name.startswith(".") and path.name not in HIDDEN_BUT_OURS
         if path.is_dir():
@@ -34,28 +34,28 @@ def files(folder: Path = ROOT) -> Iterator[Path]:
 
 
 def pages() -> list[Path]:
-    """Every page of the documentation."""
+    """Return the pages of the documentation."""
     return [path for path in files() if path.suffix == ".md"]
 
 
 def modules(folder: Path = PACKAGE) -> list[Path]:
-    """Every Python module of a folder that is written by hand."""
+    """Return the Python modules of a folder, without generated ones."""
     return [path for path in files(folder) if path.suffix == ".py" and not path.match("v1/*_pb2*.py")]
 
 
 def without_code(text: str) -> str:
-    """A page without its fenced blocks and code spans: what stands there is no link."""
+    """Return a page without fenced blocks and code spans, which contain no links."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"`[^`\n]*`", "", text)
 
 
 def links(text: str) -> list[str]:
-    """The targets of a page's links and pictures."""
+    """Return the targets of a page's links and pictures."""
     return re.findall(r"\]\(([^)\s]+)\)", without_code(text))
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors that a page's headings make, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub generates them."""
     body = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     found: set[str] = set()
     for heading in re.findall(r"^#{1,6} +(.+?)\s*$", body, flags=re.MULTILINE):
@@ -65,7 +65,7 @@ def anchors(text: str) -> set[str]:
 
 
 def marked_block(text: str, mark: str) -> str:
-    """The content of the fenced block that follows `<!-- run: mark -->`."""
+    """Return the content of the fenced block after `<!-- run: mark -->`."""
     found = re.search(
         rf"<!-- run: {re.escape(mark)} -->\s*\n```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL
     )
@@ -74,7 +74,7 @@ def marked_block(text: str, mark: str) -> str:
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
-    """The cells of every row of the first table below a heading, its head row left out."""
+    """Return the cells of the first table below a heading, without its header row."""
     _, _, below = text.partition(f"\n{heading}\n")
     assert below, f"there is no heading {heading!r}"
     table = re.search(r"^\|.*\|\n\|[-| :]+\|\n((?:\|.*\|\n)+)", below, re.MULTILINE)

@@ -1,11 +1,11 @@
-"""The rules for patterns, checked on what the standard library parses of them.
+"""Rules for patterns, checked on the parse tree of the standard library.
 
-1. A repeat without a bound gives nothing back: it is possessive, within an atomic group, or nothing after it can fail.
-2. A repeat without a bound that can be followed by a failure begins at one place only of what it takes: the character
-   before it cannot be one of its own, or a look-behind says so. Otherwise a search tries it from every place.
-3. Two neighbouring repeats that share characters do not multiply: the product of their widths is bounded.
+1. An unbounded repeat does not backtrack: it is possessive, in an atomic group, or nothing after it can fail.
+2. An unbounded repeat before something that can fail starts at only one place of its run: the character before it
+   cannot belong to the run, or a look-behind excludes it. Otherwise a search tries every place.
+3. Two adjacent repeats with common characters do not multiply: the product of their widths is bounded.
 
-Tried instead: regexploit (fails on possessive repeats and atomic groups, reports no quadratic pattern); recheck and
+Alternatives: regexploit (fails on possessive repeats and atomic groups, reports no quadratic pattern); recheck and
 redos-detector for JavaScript (no possessive repeats; one guesses behind a look-behind, one refuses every repeat).
 """
 
@@ -19,10 +19,10 @@ from typing import Any
 from tests.support.pumped import characters, ops, parsed, single
 
 LONG = 5_000
-"""A repeat that may take more than this counts as one without a bound."""
+"""A repeat with a larger maximum counts as unbounded."""
 
 MOST_WAYS = 2_000
-"""Ways in which two neighbouring repeats may share out what they take."""
+"""The number of ways in which two adjacent repeats may divide their characters."""
 
 REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 Nodes = Sequence[tuple[Any, Any]]
@@ -31,20 +31,20 @@ Set = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What is known of the place before a node: which characters may stand there, and which may not."""
+    """The characters that may, and those that may not, precede a node."""
 
     last: Set | None = None
     guard: Set | None = None
 
     def fences(self, taken: Set) -> bool:
-        """Whether a repeat of these characters cannot begin within a run of them."""
+        """Whether a repeat of these characters cannot start within a run of them."""
         return (self.last is not None and not self.last & taken) or (
             self.guard is not None and taken <= self.guard
         )
 
 
 def can_fail(nodes: Nodes) -> bool:
-    """Whether a part of a pattern can fail where it is tried."""
+    """Whether a part of a pattern can fail to match."""
     for kind, value in nodes:
         if kind in REPEATS:
             if value[0] and (value[0] > 1 or can_fail(value[2])):
@@ -64,7 +64,7 @@ def can_fail(nodes: Nodes) -> bool:
 
 
 def taken(nodes: Nodes, flags: int) -> Set:
-    """Every character that a part of a pattern takes."""
+    """Return every character that a part of a pattern can match."""
     found: Set = frozenset()
     for node in nodes:
         one = single(node, flags)
@@ -90,7 +90,7 @@ def _inner(node: tuple[Any, Any], flags: int) -> list[tuple[Nodes, int]]:
 
 
 def _last(nodes: Nodes, flags: int) -> tuple[Set, bool]:
-    """What the last character of a part may be, and whether the part may take nothing."""
+    """Return the possible last characters of a part, and whether the part can match nothing."""
     found: Set = frozenset()
     for node in reversed(list(nodes)):
         kind, value = node
@@ -107,7 +107,7 @@ def _last(nodes: Nodes, flags: int) -> tuple[Set, bool]:
 
 
 def _guard(kind: Any, value: Any, flags: int, before: Before) -> Before:
-    """What a zero-width node adds to what is known."""
+    """Return the state after a zero-width node."""
     if kind is ops.AT:
         if value in (ops.AT_BEGINNING_STRING,) or (value is ops.AT_BEGINNING and not flags & re.MULTILINE):
             return Before(frozenset(), before.guard)
@@ -124,7 +124,7 @@ def _guard(kind: Any, value: Any, flags: int, before: Before) -> Before:
 
 
 def faults(pattern: re.Pattern[str], *, is_anchored: bool) -> list[str]:
-    """What breaks the rules in a pattern."""
+    """Return the violations of the rules in a pattern."""
     tree = list(parsed(pattern.pattern, pattern.flags))
     return list(dict.fromkeys(_faults(tree, pattern.flags, Before(), False, False, is_anchored)))
 
@@ -132,7 +132,7 @@ def faults(pattern: re.Pattern[str], *, is_anchored: bool) -> list[str]:
 def _faults(
     nodes: Nodes, flags: int, before: Before, follows: bool, is_atomic: bool, is_anchored: bool
 ) -> Iterator[str]:
-    """The faults of a sequence; `follows` says whether what comes behind it can fail."""
+    """Yield the violations of a sequence; `follows` says whether the part after it can fail."""
     for place, node in enumerate(nodes):
         kind, value = node
         rest_fails = follows or can_fail(nodes[place + 1 :])
@@ -176,7 +176,7 @@ def _after(node: tuple[Any, Any], flags: int, before: Before) -> Before:
 
 
 def _neighbours(nodes: Nodes, place: int, flags: int, is_atomic: bool) -> Iterator[str]:
-    """Whether a repeat and the next one can share out the same characters in too many ways."""
+    """Yield a violation if two adjacent repeats can divide the same characters in too many ways."""
     kind, (least, most, body) = nodes[place]
     if (
         kind is ops.POSSESSIVE_REPEAT

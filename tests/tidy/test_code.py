@@ -1,4 +1,4 @@
-"""The shape of the code: imports, purity, size, docstrings, words that have no business here."""
+"""Tests of the code itself: imports, purity, size, docstrings, and forbidden words."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def tree_of(path: Path) -> ast.Module:
-    """A module as a syntax tree."""
+    """Return the syntax tree of a module."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def functions(path: Path) -> Iterator[Function]:
-    """Every function of a module, methods and nested ones included."""
+    """Yield the functions of a module, including methods and nested functions."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, Function):
             yield node
 
 
 def name_of(path: Path) -> str:
-    """A module's path within the package."""
+    """Return a module's path within the package."""
     return str(path.relative_to(PACKAGE))
 
 
 def test_pure_packages_have_no_async() -> None:
-    """No `async def`, `await` or `async with` stands in the packages that must not wait for anything."""
+    """The pure packages contain no `async def`, `await`, `async with` or `async for`."""
     waiting = (ast.AsyncFunctionDef, ast.Await, ast.AsyncWith, ast.AsyncFor)
     found = [
         f"{name_of(path)}:{node.lineno}"
@@ -52,7 +52,7 @@ def test_pure_packages_have_no_async() -> None:
 
 
 def test_imports_point_one_way() -> None:
-    """The contracts of import-linter hold: layers, and who may import lmdb, fastapi and httpx."""
+    """The contracts of import-linter are kept: layers, and the importers of lmdb, fastapi and httpx."""
     command = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run(
         [command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=90, check=False
@@ -62,7 +62,7 @@ def test_imports_point_one_way() -> None:
 
 
 def test_modules_open_with_what_they_are() -> None:
-    """Every module that holds code opens with a docstring."""
+    """Every module with code has a docstring."""
     bare = [
         name_of(path)
         for path in modules()
@@ -83,10 +83,9 @@ def test_functions_stay_small() -> None:
 
 
 def undocumented(path: Path) -> Iterator[str]:
-    """Public functions, classes and methods of a module without a docstring.
+    """Yield the public functions, classes and methods of a module without a docstring.
 
-    A method needs none where a port says what it promises: in the port itself when its body is `...`, and in
-    a class of the same module that implements it.
+    A method that a port of the same module documents needs none.
     """
     tree = tree_of(path)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
@@ -127,7 +126,7 @@ def test_every_test_states_its_promise() -> None:
 
 
 def test_no_drawers() -> None:
-    """No module is named after nothing in particular."""
+    """No module has a name that says nothing about its content."""
     drawers = {"utils", "helpers", "common", "manager", "base", "misc", "handlers"}
     assert [name_of(path) for path in modules() if path.stem in drawers] == []
 
@@ -144,7 +143,7 @@ TEXT = {".py", ".md", ".toml", ".json", ".yml", ".yaml", ".txt", ".cfg", ".sh", 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_nothing_points_outside(what: str) -> None:
-    """No file of the repository speaks of the machine or the place it was written in."""
+    """No file of the repository mentions the machine or the place where it was written."""
     pattern = re.compile(FORBIDDEN[what])
     found = [
         str(path.relative_to(ROOT))

@@ -1,4 +1,4 @@
-"""docs/configuration.md says what settings.py and parameters.py say."""
+"""docs/configuration.md matches settings.py and parameters.py."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.tidy.pages import read
 
 
 def test_tables_are_those_of_the_code() -> None:
-    """Every table of the page is what the generator makes of the code now."""
+    """Every table of the page equals the output of the generator."""
     page = PAGE.read_text(encoding="utf-8")
     assert page == render(page), "run: python -m tests.tidy.generate_configuration"
 
 
 def test_no_table_is_left_out() -> None:
-    """Every section of the settings has its table on the page, and so have the agents' parameters."""
+    """The page has a table for every section of the settings and for the agents' parameters."""
     page = PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"<!-- generated: ([\w.]+) -->", page)) == set(tables())
 
@@ -38,7 +38,7 @@ def test_everything_that_can_be_set_explains_itself() -> None:
 
 
 def test_the_example_is_a_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The TOML example on the page is read without complaint, and says what it seems to say."""
+    """The TOML example on the page is valid and has the documented effect."""
     for name in [name for name in os.environ if name.startswith("EBBTIDE_")]:
         monkeypatch.delenv(name)
     example = re.search(r"```toml\n(.*?)```", read("docs/configuration.md"), re.DOTALL)
@@ -51,7 +51,7 @@ def test_the_example_is_a_settings_file(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_flags_override_environment_overrides_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags go before the environment, the environment before the file, the file before the defaults."""
+    """Flags override the environment, the environment the file, and the file the defaults."""
     path = tmp_path / "ebbtide.toml"
     path.write_text("[server]\nrest_port = 1\nhost = '::1'\nrequest_timeout_ms = 101\n", encoding="utf-8")
     monkeypatch.setenv("EBBTIDE_SERVER__REST_PORT", "2")

@@ -1,9 +1,9 @@
-"""What deploys is checked against the code: every path, port, variable, service, probe and command.
+"""The deployment files match the code: paths, ports, variables, services, probes and commands.
 
-No container engine, service manager or cluster is asked. The files are read as those would read them
-(interpolation, merges, drop-in rules as far as they are used here), and whatever they refer to is looked up where
-it is defined: settings through `load_settings`, routes in the app, commands in the command line, exit codes in
-their table. `tests/integration/test_image_steps.py` runs what can be run.
+The tests need no container engine, service manager or cluster. They parse the files as those tools do (interpolation,
+merges and drop-in rules as far as used here) and look up each reference: settings through `load_settings`, routes in
+the app, commands in the command line, exit codes in their table. `tests/integration/test_image_steps.py` runs the steps
+of the image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ebbtide.process.stop_guard import closing_time_s
 from ebbtide.rest.app import create_app
 from ebbtide.settings import ServerSettings, Settings, load_settings
 from tests.support.in_process import service_in
-from tests.tidy.pages import PACKAGE, ROOT, links, read
+from tests.tidy.pages import PACKAGE, ROOT, read
 
 DRAIN_S = closing_time_s(ServerSettings().shutdown_grace_s)
 """What closing every agent may take after the grace time."""
@@ -60,7 +60,7 @@ NOT_SETTINGS = {"EBBTIDE_URL", "EBBTIDE_DEPLOY_TESTS"}
 
 
 class Step(NamedTuple):
-    """One instruction of the Dockerfile, and the stage it stands in (0 is the first)."""
+    """An instruction of the Dockerfile and its stage, from 0."""
 
     stage: int
     word: str
@@ -68,7 +68,7 @@ class Step(NamedTuple):
 
 
 def steps() -> list[Step]:
-    """The instructions of the Dockerfile in order, continued lines joined."""
+    """Return the instructions of the Dockerfile in order, with continued lines joined."""
     text = re.sub(r"^\s*#.*\n", "", read("Dockerfile"), flags=re.MULTILINE)
     found: list[Step] = []
     stage = -1
@@ -81,24 +81,24 @@ def steps() -> list[Step]:
 
 
 def the(word: str, stage: int = 1) -> str:
-    """What the only instruction of this name in a stage says."""
+    """Return the argument of the only instruction with this name in a stage."""
     (found,) = [step.rest for step in steps() if step.word == word and step.stage == stage]
     return found
 
 
 def image_environment() -> dict[str, str]:
-    """The variables that the image sets."""
+    """Return the variables that the image sets."""
     return dict(part.split("=", 1) for part in shlex.split(the("ENV")))
 
 
 def health_check() -> list[str]:
-    """The command of the image's health check."""
+    """Return the command of the image's health check."""
     command: list[str] = json.loads(the("HEALTHCHECK").partition("CMD ")[2])
     return command
 
 
 def reaches_the_build(path: str) -> bool:
-    """Whether .dockerignore lets a file or folder into the build; the last line that matches decides."""
+    """Whether .dockerignore includes a file or folder in the build; the last matching line decides."""
     is_ignored = False
     for line in read(".dockerignore").splitlines():
         pattern = line.removeprefix("!").removeprefix("**/")
@@ -112,7 +112,7 @@ def reaches_the_build(path: str) -> bool:
 
 
 def copied() -> list[str]:
-    """What the build copies out of the repository, in order."""
+    """Return the paths that the build copies from the repository, in order."""
     return [
         source
         for step in steps()
@@ -122,7 +122,7 @@ def copied() -> list[str]:
 
 
 def test_the_build_gets_what_it_copies_and_nothing_more() -> None:
-    """Everything the Dockerfile copies exists and reaches the build; data, secrets and history do not."""
+    """The build context contains all files that the Dockerfile copies, but no data, secrets or history."""
     assert copied()
     assert [path for path in copied() if not (ROOT / path).exists() or not reaches_the_build(path)] == []
     assert reaches_the_build("service/ebbtide/settings.py")
@@ -138,7 +138,7 @@ def test_the_build_gets_what_it_copies_and_nothing_more() -> None:
 
 
 def test_the_package_can_be_built_from_what_is_copied() -> None:
-    """Readme, licence and packages that pyproject.toml names are there before the package is installed."""
+    """README, licence and packages of pyproject.toml are copied before the package is installed."""
     project = tomllib.loads(read("pyproject.toml"))
     needed = [project["project"]["readme"], *project["project"]["license-files"]]
     needed += project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
@@ -148,7 +148,7 @@ def test_the_package_can_be_built_from_what_is_copied() -> None:
 
 
 def test_the_dependencies_of_the_image_are_those_of_the_package() -> None:
-    """The step that writes down the dependencies names all of pyproject.toml's and no others."""
+    """The step that pins the dependencies lists exactly those of pyproject.toml."""
     (line,) = [step.rest for step in steps() if "tomllib" in step.rest]
     program = shlex.split(line.partition(" > ")[0])
     assert program[0] == "python"
@@ -159,7 +159,7 @@ def test_the_dependencies_of_the_image_are_those_of_the_package() -> None:
 
 
 def test_the_image_has_two_stages_and_one_interpreter() -> None:
-    """Both stages begin with the same Python, one that the package supports, and the environment keeps its path."""
+    """Both stages use the same supported Python, and the environment has the same path in both."""
     bases = [step.rest.split()[0] for step in steps() if step.word == "FROM"]
     assert bases == ["${BASE}", "${BASE}"]
     major_minor = re.search(r"python:(\d+)\.(\d+)-slim", the("ARG", -1))
@@ -174,7 +174,7 @@ def test_the_image_has_two_stages_and_one_interpreter() -> None:
 
 
 def test_the_image_runs_as_nobody_of_importance() -> None:
-    """The user is a number other than 0, owns the data directory, and nothing is installed after root is left."""
+    """The user id is a number other than 0, owns the data directory, and installs nothing."""
     user = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", the("USER"))
     assert user is not None
     directory = image_environment()["EBBTIDE_STORE__DATA_DIR"]
@@ -185,7 +185,7 @@ def test_the_image_runs_as_nobody_of_importance() -> None:
 
 
 def test_sigterm_reaches_the_daemon() -> None:
-    """The command is a list without a shell, a command of ours with options it knows; the signal is SIGTERM."""
+    """The command is a list without a shell, exists with its options, and is stopped by SIGTERM."""
     assert the("STOPSIGNAL") == "SIGTERM"
     command = json.loads(the("CMD"))
     assert command[0] in tomllib.loads(read("pyproject.toml"))["project"]["scripts"]
@@ -193,7 +193,7 @@ def test_sigterm_reaches_the_daemon() -> None:
 
 
 async def test_the_health_check_asks_a_route_that_exists(tmp_path: Path) -> None:
-    """The check is a list, needs nothing that the image lacks, and asks for readiness at the daemon's port."""
+    """The health check is a list, runs with the image's programs, and requests readiness on the daemon's port."""
     program, option, source = health_check()
     assert (program, option) == ("python", "-c")
     compile(source, "health check", "exec")
@@ -211,13 +211,13 @@ def test_the_ports_of_the_image_are_the_daemons() -> None:
 
 
 def ports() -> list[int]:
-    """The ports of the daemon."""
+    """Return the ports of the daemon."""
     server = Settings.model_fields["server"].default
     return [server.rest_port, server.grpc_port]
 
 
 async def statuses(tmp_path: Path, *calls: tuple[str, str]) -> list[int]:
-    """What a daemon with the settings now in the environment answers to each path and `Host`."""
+    """Return the status of each path and `Host` for a daemon with the current environment."""
     async with service_in(tmp_path / "data") as service:
         transport = httpx.ASGITransport(create_app(service))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
@@ -232,7 +232,7 @@ def understood(command: list[str]) -> None:
 
 
 def settings_of(environment: Mapping[str, Any], patch: pytest.MonkeyPatch) -> Settings:
-    """The settings that a daemon with this environment has in force; it would start with them."""
+    """Return the valid settings of a daemon with this environment."""
     for name in [name for name in os.environ if name.startswith("EBBTIDE_")]:
         patch.delenv(name)
     for name, value in environment.items():
@@ -248,7 +248,7 @@ def settings_of(environment: Mapping[str, Any], patch: pytest.MonkeyPatch) -> Se
 
 
 def test_every_variable_named_is_a_setting() -> None:
-    """Whatever looks like a variable of ours, in a comment too, is the variable of a setting."""
+    """Every `EBBTIDE_` variable in the files, including comments, belongs to a setting."""
     known = {
         f"EBBTIDE_{section}__{name}".upper()
         for section, field in Settings.model_fields.items()
@@ -260,7 +260,7 @@ def test_every_variable_named_is_a_setting() -> None:
 
 
 def test_every_example_of_a_setting_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each `VARIABLE=value` in an example file or on the page, commented out or not, is taken by the daemon."""
+    """The daemon accepts each `VARIABLE=value` of the example files and the page, commented out or not."""
     for name in ("deploy/systemd/ebbtide.env", "docs/deploying.md", "README.zh-CN.md", "docker-compose.yml"):
         for variable, value in re.findall(r"(EBBTIDE_[A-Z]+__[A-Z_]+)=([^\s`]+)", read(name)):
             (unquoted,) = shlex.split(value)
@@ -271,7 +271,7 @@ def test_every_example_of_a_setting_is_valid(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_versions_are_that_of_the_package() -> None:
-    """Every tag of our image, in files and commands, is the version of the package."""
+    """Every tag of the image in files and commands is the version of the package."""
     for name in FILES:
         assert set(re.findall(r"\bebbtide:(\d[\w.]*)", read(name))) <= {__version__, *map(str, ports())}, name
     (image,) = load("kustomization.yaml")[0]["images"]
@@ -282,26 +282,26 @@ def test_versions_are_that_of_the_package() -> None:
 
 
 def interpolated(text: str) -> str:
-    """A text as Compose reads it when no variable is set: `${NAME:-default}`, `$$`."""
+    """Return a text as Compose interpolates it without variables: `${NAME:-default}`, `$$`."""
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
     assert not re.search(r"(?<!\$)\$[\w{]", text), "a variable without a default"
     return text.replace("$$", "$")
 
 
 def compose() -> dict[str, Any]:
-    """The compose file, merged and interpolated."""
+    """Return the compose file, merged and interpolated."""
     tree: dict[str, Any] = yaml.safe_load(interpolated(read("docker-compose.yml")))
     return tree
 
 
 def seconds(duration: str) -> float:
-    """A duration such as 60s or 1m."""
+    """Return a duration such as 60s or 1m in seconds."""
     number, unit = re.fullmatch(r"(\d+)(s|m|h)", duration).groups()  # type: ignore[union-attr]
     return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
 
 
 def daemons() -> dict[str, dict[str, Any]]:
-    """The services that run the daemon."""
+    """Return the services that run the daemon."""
     return {name: service for name, service in compose()["services"].items() if "build" in service}
 
 
@@ -309,7 +309,7 @@ def daemons() -> dict[str, dict[str, Any]]:
 async def test_compose_starts_a_daemon_its_network_can_call(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each daemon starts with its settings, and answers to every name that the network knows it by."""
+    """Each daemon starts with its settings and responds under every name of its network."""
     service = daemons()[name]
     settings = settings_of(image_environment() | service["environment"], monkeypatch)
     aliases = service.get("networks", {}).get("default", {}).get("aliases", [])
@@ -325,7 +325,7 @@ async def test_compose_starts_a_daemon_its_network_can_call(
 
 
 def test_compose_publishes_on_this_machine_only() -> None:
-    """Daemons publish their own ports on 127.0.0.1; nothing else is published, the host's network is not used."""
+    """Only the daemons publish ports, on 127.0.0.1, and the host's network is not used."""
     for name, service in compose()["services"].items():
         published = [port.rpartition(":") for port in service.get("ports", [])]
         if name in daemons():
@@ -337,7 +337,7 @@ def test_compose_publishes_on_this_machine_only() -> None:
 
 
 def test_compose_runs_ollama_with_the_models_in_a_volume() -> None:
-    """Ollama keeps its models in a volume of their own, and every volume that is mounted is declared."""
+    """Ollama stores its models in a separate volume, and every mounted volume is declared."""
     tree = compose()
     ollama = tree["services"]["ollama"]
     assert ollama["volumes"] == [f"models:{ollama['environment']['OLLAMA_MODELS']}"]
@@ -347,7 +347,7 @@ def test_compose_runs_ollama_with_the_models_in_a_volume() -> None:
 
 
 def test_compose_waits_for_ollama_and_its_model() -> None:
-    """The daemon starts when Ollama is healthy and the model is there; what is waited for can be waited for."""
+    """The daemon starts after Ollama is healthy and the model is pulled; both conditions can be met."""
     services = compose()["services"]
     wanted = {name: how["condition"] for name, how in services["ebbtide"]["depends_on"].items()}
     assert wanted == {"ollama": "service_healthy", "ollama-pull": "service_completed_successfully"}
@@ -361,7 +361,7 @@ def test_compose_waits_for_ollama_and_its_model() -> None:
 
 
 def test_compose_pulls_the_model_that_the_daemon_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One variable names the model for both; the default is that of the settings; both ask the same Ollama."""
+    """One variable names the model for both, with the default of the settings, on the same Ollama."""
     services = compose()["services"]
     settings = settings_of(services["ebbtide"]["environment"], monkeypatch)
     assert settings.language.model == "ollama"
@@ -378,7 +378,7 @@ def test_compose_pulls_the_model_that_the_daemon_asks_for(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("has_model", [False, True], ids=["missing", "there"])
 def test_a_model_is_pulled_only_when_it_is_missing(has_model: bool, tmp_path: Path) -> None:
-    """The init service asks for a model that is not there, and leaves one alone that is, so it needs no network."""
+    """The init service pulls only a missing model, so it needs no network otherwise."""
     stub = tmp_path / "ollama"
     stub.write_text(
         f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ "$1" != show ] || exit {int(not has_model)}\n'
@@ -394,7 +394,7 @@ def test_a_model_is_pulled_only_when_it_is_missing(has_model: bool, tmp_path: Pa
 
 
 def test_compose_has_a_profile_without_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The profile's daemon waits for nothing, needs no server, and keeps the same memories."""
+    """The profile's daemon depends on no service and uses the same data."""
     service = daemons()["ebbtide-builtin"]
     assert service["profiles"] == ["builtin"]
     assert "depends_on" not in service
@@ -406,7 +406,7 @@ def test_compose_has_a_profile_without_ollama(monkeypatch: pytest.MonkeyPatch) -
 
 
 def unit() -> dict[str, dict[str, list[str]]]:
-    """The unit: section, key, every value in order."""
+    """Return the unit as section, key, and values in order."""
     found: dict[str, dict[str, list[str]]] = {}
     section: dict[str, list[str]] = {}
     for line in read(UNIT).splitlines():
@@ -419,7 +419,7 @@ def unit() -> dict[str, dict[str, list[str]]]:
 
 
 def test_the_unit_starts_a_daemon_in_its_state_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command is ours, the settings are valid, the data lies where systemd lets the service write."""
+    """The command exists, the settings are valid, and the data directory is writable under systemd."""
     service = unit()["Service"]
     (line,) = service["ExecStart"]
     program, *arguments = line.split()
@@ -434,7 +434,7 @@ def test_the_unit_starts_a_daemon_in_its_state_directory(monkeypatch: pytest.Mon
 
 
 def test_the_unit_says_what_is_true_of_the_daemon() -> None:
-    """Not `notify`, since nothing tells systemd; no other signal than SIGTERM; retries only where they may help."""
+    """The type is not `notify`, the signal is SIGTERM, and only exits that a retry can fix are retried."""
     service = unit()["Service"]
     speaks = any("NOTIFY_SOCKET" in path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     assert service["Type"] == ["notify" if speaks else "exec"]
@@ -444,7 +444,7 @@ def test_the_unit_says_what_is_true_of_the_daemon() -> None:
 
 
 def test_the_unit_is_shut_in() -> None:
-    """A user of its own, a read-only machine, no privileges, this machine's addresses only."""
+    """The unit has its own user, a read-only file system, no privileges, and only local addresses."""
     service = {key: values[-1] for key, values in unit()["Service"].items()}
     wanted = {"DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "NoNewPrivileges": "yes"}
     wanted |= {"CapabilityBoundingSet": "", "IPAddressDeny": "any", "IPAddressAllow": "localhost"}
@@ -452,7 +452,7 @@ def test_the_unit_is_shut_in() -> None:
 
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
-    """`systemd-analyze verify` has nothing to say of it."""
+    """`systemd-analyze verify` reports nothing."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
     copy = tmp_path / "ebbtide.service"
@@ -466,30 +466,30 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
 
 
 def load(name: str) -> list[dict[str, Any]]:
-    """The documents of a manifest."""
+    """Return the documents of a manifest."""
     return list(yaml.safe_load_all((KUBERNETES / name).read_text(encoding="utf-8")))
 
 
 def manifests() -> Iterator[dict[str, Any]]:
-    """Every object that is applied."""
+    """Return the objects that are applied."""
     for name in load("kustomization.yaml")[0]["resources"]:
         yield from load(name)
 
 
 def objects(kind: str) -> list[dict[str, Any]]:
-    """Every object of a kind."""
+    """Return the objects of a kind."""
     return [manifest for manifest in manifests() if manifest["kind"] == kind]
 
 
 def pod() -> dict[str, Any]:
-    """The pod's specification."""
+    """Return the pod's specification."""
     (stateful_set,) = objects("StatefulSet")
     specification: dict[str, Any] = stateful_set["spec"]["template"]["spec"]
     return specification
 
 
 def test_every_manifest_is_applied() -> None:
-    """The kustomization lists each manifest of its folder, once, and nothing that is missing."""
+    """The kustomization lists each manifest of its folder once, and no missing file."""
     beside = sorted(path.name for path in KUBERNETES.glob("*.yaml") if path.name != "kustomization.yaml")
     assert sorted(load("kustomization.yaml")[0]["resources"]) == beside
 
@@ -498,7 +498,7 @@ def test_every_manifest_is_applied() -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("version", ["oldest", "newest"])
 def test_kubernetes_understands_the_manifests(version: str) -> None:
-    """Every object fits the strict schema of its kind, in the oldest version the page names and the newest known."""
+    """Every object matches the strict schema of its kind, in the oldest documented and the newest version."""
     import kubernetes_validate
 
     oldest = re.search(r"Kubernetes (1\.\d+) and newer", read("docs/deploying.md"))
@@ -511,7 +511,7 @@ def test_kubernetes_understands_the_manifests(version: str) -> None:
 async def test_the_pod_runs_a_daemon_the_namespace_can_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The daemon starts with its settings and answers to every name of its service; it alone sets EBBTIDE_…."""
+    """The daemon starts with its settings and responds to every name of its service; only it sets EBBTIDE_…."""
     (container,) = pod()["containers"]
     environment = {entry["name"]: entry["value"] for entry in container["env"]}
     settings = settings_of(image_environment() | environment, monkeypatch)
@@ -532,7 +532,7 @@ async def test_the_pod_runs_a_daemon_the_namespace_can_call(
 
 
 async def test_probes_ask_routes_that_answer_them(tmp_path: Path) -> None:
-    """Each probe asks the right route of the REST port, with a `Host` that is not refused."""
+    """Each probe requests the right route of the REST port with an accepted `Host`."""
     (container,) = pod()["containers"]
     asked = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
     for probe, path in asked.items():
@@ -543,7 +543,7 @@ async def test_probes_ask_routes_that_answer_them(tmp_path: Path) -> None:
 
 
 def test_the_pod_keeps_its_data_and_nothing_else() -> None:
-    """One pod; its claim is mounted at the data directory; the rest of its disk is read-only; it is not root."""
+    """There is one pod, not as root, with its claim at the data directory and a read-only file system."""
     (stateful_set,) = objects("StatefulSet")
     (container,) = pod()["containers"]
     assert stateful_set["spec"]["replicas"] == 1
@@ -560,7 +560,7 @@ def test_the_pod_keeps_its_data_and_nothing_else() -> None:
 
 
 def test_names_and_labels_meet() -> None:
-    """Services, policy and StatefulSet select the pod; the governing service is headless; one namespace has all."""
+    """Services, policy and StatefulSet select the pod, in one namespace; the governing service is headless."""
     (stateful_set,) = objects("StatefulSet")
     labels = stateful_set["spec"]["template"]["metadata"]["labels"].items()
     (policy,) = objects("NetworkPolicy")
@@ -580,7 +580,7 @@ def test_names_and_labels_meet() -> None:
 
 
 def test_only_the_namespace_reaches_the_daemon() -> None:
-    """The policy lets pods of its own namespace in, to the daemon's ports, and no service leads in from outside."""
+    """Only pods of the namespace reach the daemon's ports, and no service is exposed outside."""
     (policy,) = objects("NetworkPolicy")
     (rule,) = policy["spec"]["ingress"]
     assert rule["from"] == [{"podSelector": {}}]
@@ -594,7 +594,7 @@ def test_only_the_namespace_reaches_the_daemon() -> None:
 
 
 def page_commands() -> list[list[str]]:
-    """Every command of docs/deploying.md as its words, joined by && or put into the background or not."""
+    """Return the words of every command in docs/deploying.md."""
     blocks = re.findall(r"^```bash\n(.*?)^```", read("docs/deploying.md"), re.MULTILINE | re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     return [
@@ -631,7 +631,7 @@ def test_commands_of_the_page_name_what_exists() -> None:
 
 
 async def test_addresses_of_the_page_are_the_daemons(tmp_path: Path) -> None:
-    """Every address on the page has a port of ours, and every path asked is a route."""
+    """Every address on the page has a port of the daemon, and every requested path is a route."""
     named = re.findall(r"http://([\w.-]+):(\d+)(/[\w/]*)?", read("docs/deploying.md"))
     assert {int(port) for _, port, _ in named} <= set(ports())
     paths = sorted({path for _, _, path in named if path})
@@ -650,30 +650,6 @@ def test_grace_times_are_found_where_the_page_says() -> None:
 
 
 def test_the_small_model_is_named_wherever_the_large_one_is() -> None:
-    """Who reads the compose file, the page or the unit's example learns of the model for small machines."""
+    """The compose file, the page and the unit's example name the model for small machines."""
     for name in ("docker-compose.yml", "docs/deploying.md", "deploy/systemd/ebbtide.env"):
         assert "qwen2.5:1.5b" in read(name), name
-
-
-# --- README.zh-CN.md -------------------------------------------------------------------------------
-
-
-def typed(page: str) -> list[str]:
-    """What the fenced blocks of commands and answers hold, without what is said beside it."""
-    blocks = re.findall(r"^```(bash|json)\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL)
-    return [re.sub(r" +# .*", "", text) if kind == "bash" else text for kind, text in blocks]
-
-
-def test_the_chinese_readme_has_the_same_commands() -> None:
-    """Whoever follows the Chinese page types, and sees, the same as on the English one."""
-    assert typed("README.zh-CN.md") == typed("README.md")
-
-
-def test_the_chinese_readme_has_the_same_parts() -> None:
-    """Both pages have as many sections, promises and pictures, and lead to the same places."""
-    english, chinese = read("README.md"), read("README.zh-CN.md")
-    for pattern in (r"^## ", r"^- \*\*", r"^```"):
-        assert len(re.findall(pattern, english, re.MULTILINE)) == len(
-            re.findall(pattern, chinese, re.MULTILINE)
-        )
-    assert set(links(english)) - {"README.zh-CN.md"} <= set(links(chinese))

@@ -1,4 +1,4 @@
-"""Pages of the documentation: their links, and what they say of files, commands and words."""
+"""The links of the documentation, and the files, commands and words that it names, exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = "tests/tidy/"
 
 @pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_resolve(page: Path) -> None:
-    """Every link to a file of ours leads to one, and its anchor to a heading there."""
+    """Every link within the repository leads to a file, and its anchor to a heading."""
     broken = []
     for link in links(page.read_text(encoding="utf-8")):
         if re.match(r"[a-z]+:", link):
@@ -43,7 +43,7 @@ def test_architecture_names_files_that_exist() -> None:
 
 
 def test_the_code_map_is_complete() -> None:
-    """Every module of the package stands in the code map, by itself or by its folder."""
+    """The code map lists every module of the package or its folder."""
     page = read("ARCHITECTURE.md")
     map_text = page[page.index("## Code map") : page.index("## The two stories")]
     named = set(re.findall(r"`([\w/]+(?:\.py|/))`", map_text))
@@ -57,7 +57,7 @@ def test_the_code_map_is_complete() -> None:
 
 
 def test_places_named_as_protection_exist() -> None:
-    """Functions that ARCHITECTURE.md names as protecting a memory stand in the files it names with them."""
+    """The functions that ARCHITECTURE.md names as protections are in the named files."""
     page = read("ARCHITECTURE.md")
     table = page[page.index("## What protects a memory") : page.index("## Who owns which thread")]
     for names, file in re.findall(r"((?:`[\w.]+`(?:, | and )?)+) in `([\w/]+\.py)`", table):
@@ -79,7 +79,7 @@ def test_every_invariant_names_its_guard() -> None:
 
 
 def test_settings_named_on_pages_exist() -> None:
-    """Every `section.setting` that a page names can be set."""
+    """Every `section.setting` that a page names is a setting."""
     from ebbtide.settings import Settings
 
     known = {
@@ -95,7 +95,7 @@ def test_settings_named_on_pages_exist() -> None:
 
 
 def test_reasons_named_on_pages_exist() -> None:
-    """Every reason that a page names in capitals is one."""
+    """Every reason that a page names exists."""
     others = {"DATA_DIR", "EBBTIDE_URL", "HYPOTHESIS_PROFILE", "SWITCH_INTERVAL_S"}
     for page in pages():
         words = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", page.read_text(encoding="utf-8")))
@@ -104,7 +104,7 @@ def test_reasons_named_on_pages_exist() -> None:
 
 
 def test_records_are_listed_and_whole() -> None:
-    """Every decision record is listed, and says context, decision, consequences, numbers and alternatives."""
+    """Every decision record is listed and has the five sections."""
     listed = read("docs/adr/README.md")
     records = sorted((DOCS / "adr").glob("[0-9]*.md"))
     assert [r.name[:4] for r in records] == [f"{n:04}" for n in range(1, len(records) + 1)]
@@ -117,7 +117,7 @@ def test_records_are_listed_and_whole() -> None:
 
 
 def test_the_glossary_has_the_words_of_the_code() -> None:
-    """Every kind of value in records.py and changes.py is a word of the glossary, in English and Chinese."""
+    """The glossary contains every kind of value of records.py and changes.py, in English and Chinese."""
     page = read("docs/glossary.md")
     words = {word for word, _ in re.findall(r"^\| ([\w ]+?) \| (\S+) \|", page, re.MULTILINE)}
     for kind in ("Message", "Batch", "Receipt", "Source", "Rewrite", "Node", "Link", "Change", "Cue"):
@@ -128,7 +128,7 @@ def test_the_glossary_has_the_words_of_the_code() -> None:
 
 
 def test_commands_and_options_are_documented() -> None:
-    """Every command of the command line stands in operating.md, every flag of `serve` in configuration.md."""
+    """operating.md documents every command, and configuration.md every flag of `serve`."""
     import typer.main
 
     from ebbtide.cli.app import app

@@ -1,4 +1,4 @@
-"""Patterns keep the rules of `tests/tidy/pattern_rules.py`, and the rules find what they are meant to find."""
+"""Patterns follow the rules of `tests/tidy/pattern_rules.py`, and the rules find slow patterns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.tidy.pattern_rules import faults
 EXCEPTIONS = {
     "language.builtin.tokens._TOKEN": "where `plain` fails behind a run of letters, `word` takes the whole run",
 }
-"""Patterns that break a rule, with what keeps them linear all the same."""
+"""Patterns that violate a rule, with the reason why they are linear."""
 
 
 @pytest.mark.parametrize("found", compiled(), ids=lambda found: found.name)
 def test_every_pattern_keeps_the_rules(found: Found) -> None:
-    """No repeat without a bound gives back or begins anywhere, no two share out what they take; exceptions say why."""
+    """Every pattern follows the rules; each exception has a reason."""
     broken = faults(found.pattern, is_anchored=found.is_anchored)
     assert (broken != []) == (found.name in EXCEPTIONS), broken
 
@@ -38,7 +38,7 @@ def test_every_pattern_keeps_the_rules(found: Found) -> None:
     ],
 )
 def test_the_rules_find_slow_patterns(slow: str) -> None:
-    """Patterns that take quadratic time, or worse, break a rule."""
+    """Patterns that take quadratic time or more violate a rule."""
     assert faults(re.compile(slow), is_anchored=False)
 
 
@@ -55,5 +55,5 @@ def test_the_rules_find_slow_patterns(slow: str) -> None:
     ],
 )
 def test_the_rules_let_linear_patterns_pass(fast: str) -> None:
-    """Patterns that take linear time break none."""
+    """Patterns that take linear time violate none."""
     assert faults(re.compile(fast), is_anchored=False) == []

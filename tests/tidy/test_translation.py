@@ -1,4 +1,4 @@
-"""Foreign errors become ours in one table, and the table is complete."""
+"""One complete table translates the errors of lmdb."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOREIGN = {
 
 
 def test_every_error_of_lmdb_is_translated() -> None:
-    """Whatever lmdb can raise has a family and a reason; a new release that raises more fails here."""
+    """Every error of lmdb has a family and a reason; a release with a new error fails here."""
     assert sorted(FOREIGN.keys() - TRANSLATION.keys()) == []
 
 

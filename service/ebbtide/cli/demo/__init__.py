@@ -1,1 +1,1 @@
-"""`ebbtide demo`: six weeks of an agent's memory in twenty seconds."""
+"""`ebbtide demo`: six weeks of an agent's memory in half a minute."""

@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from ebbtide.cli.demo.events import Event
+    from ebbtide.cli.demo.narration import Language
 
 
 def demo(
-    fast: Annotated[bool, typer.Option("--fast", help="Without any pause.")] = False,
-    lang: Annotated[
-        Literal["zh", "en", "auto"],
-        typer.Option("--lang", help="Language of the narration; auto asks the locale."),
-    ] = "auto",
+    fast: Annotated[bool, typer.Option("--fast", help="Do not pause between steps.")] = False,
+    lang: Annotated[Literal["en", "zh"], typer.Option("--lang", help="Language of the demo.")] = "en",
     as_json: Json = False,
 ) -> None:
     """Watch an agent remember, recall and forget. Needs no daemon and no model server."""
@@ -38,33 +36,33 @@ def demo(
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _end_on_signals() -> None:
-    """A closed terminal or a SIGTERM ends the demo like Ctrl-C: its directory is removed."""
+def _cancel_on_signals() -> None:
+    """Cancel the demo on SIGTERM and on a closed terminal, so that its directory is removed."""
     running = asyncio.current_task()
     assert running is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
 
 
-async def _demo(fast: bool, lang: str, as_json: bool) -> None:
-    from ebbtide.cli.demo.narration import language
+async def _demo(fast: bool, language: Language, as_json: bool) -> None:
     from ebbtide.cli.demo.screen import Screen
     from ebbtide.cli.demo.story import Story, demo_settings
     from ebbtide.daemon import opened
 
-    _end_on_signals()
+    _cancel_on_signals()
     console = out()
     with tempfile.TemporaryDirectory(prefix="ebbtide-demo-") as directory:
         async with opened(demo_settings(Path(directory))) as service:
-            events = Story(service).events()
+            story = Story(service, language)
             if as_json:
-                await _as_json(events)
+                await _write_events(story.events())
             else:
-                screen = Screen(console, language(lang), is_paced=console.is_terminal and not fast)
-                await screen.show(events)
+                is_paced = console.is_terminal and not fast
+                screen = Screen(console, language, story.conversation_count, is_paced=is_paced)
+                await screen.show(story.events())
 
 
-async def _as_json(events: AsyncIterator[Event]) -> None:
+async def _write_events(events: AsyncIterator[Event]) -> None:
     async for event in events:
         if event.kind:
             write_json(event.as_json())

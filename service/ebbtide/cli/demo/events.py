@@ -1,6 +1,6 @@
-"""What happens in the demo, one value each: the story yields them, a screen or JSON lines show them.
+"""The events of the demo. `Story` yields them; a screen or JSON lines show them.
 
-Every text in them was answered by a verb.
+Every text in an event comes from the daemon or from the demo's data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory as it is now. `name` says which one is followed; empty for all others."""
+    """A memory in its current state. `name` is set for a memory that the demo follows."""
 
     id: str
     content: str
@@ -23,19 +23,19 @@ class Memory:
 
     @property
     def length(self) -> int:
-        """Characters left."""
+        """The number of characters left."""
         return len(self.content)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened."""
+    """Base class of the events."""
 
     kind: ClassVar[str] = ""
-    """What JSON lines call it; empty for what only a screen shows."""
+    """The name of the event in JSON lines. An event without one is shown on a screen only."""
 
     def as_json(self) -> dict[str, Any]:
-        """The event for machines."""
+        """Return the event as a JSON object."""
         return {"event": self.kind, **asdict(self)}
 
 
@@ -45,7 +45,7 @@ class Remembered(Event):
 
     kind: ClassVar[str] = "remembered"
     number: int
-    topic: dict[str, str]
+    topic: str
     batch_id: str
     message_count: int
     memories: list[Memory]
@@ -54,10 +54,10 @@ class Remembered(Event):
 
 @dataclass(frozen=True, slots=True)
 class Recalled(Event):
-    """A question was asked and answered."""
+    """A recall and its result."""
 
     kind: ClassVar[str] = "recalled"
-    question: dict[str, str]
+    question: str
     keywords: list[str]
     depth: int
     text: str
@@ -86,7 +86,7 @@ class Faded(Event):
 
 @dataclass(frozen=True, slots=True)
 class Forgotten(Event):
-    """A followed memory is gone. `pointed_at_by` still have a link to it."""
+    """A followed memory was forgotten. `pointed_at_by` lists the memories that still link to it."""
 
     kind: ClassVar[str] = "forgotten"
     batch: int
@@ -99,7 +99,7 @@ class Forgotten(Event):
 
 @dataclass(frozen=True, slots=True)
 class OnceKnown(Event):
-    """A recall told that something was known here once."""
+    """A recall reported a link from a live memory, the `teller`, to a forgotten one."""
 
     kind: ClassVar[str] = "once_known"
     batch: int
@@ -116,7 +116,7 @@ class OnceKnown(Event):
 
 @dataclass(frozen=True, slots=True)
 class Done(Event):
-    """What was seen in all."""
+    """Totals at the end of the demo."""
 
     kind: ClassVar[str] = "done"
     batch_count: int

@@ -1,28 +1,16 @@
-"""What the demo says between what the daemon answers, in English and in Chinese."""
+"""The narration of the demo, in English and in Chinese."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Literal
 
 Language = Literal["en", "zh"]
 
 
-def language(asked: str) -> Language:
-    """The language of the narration: as asked, else as the locale environment says."""
-    if asked != "auto":
-        return "zh" if asked == "zh" else "en"
-    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
-        value = os.environ.get(name, "")
-        if value:
-            return "zh" if value.lower().startswith("zh") else "en"
-    return "en"
-
-
 @dataclass(frozen=True, slots=True)
 class Narration:
-    """The texts of one language; braces are filled in by the screen."""
+    """The texts in one language. The screen fills in the fields in braces."""
 
     title: str
     tagline: str
@@ -66,65 +54,65 @@ EN = Narration(
     title="Ebbtide",
     tagline="a memory that forgets gracefully, and knows what it forgot",
     opening=(
-        "Lin Yue talks with her assistant, sometimes in Chinese, sometimes in English. You will see ten "
-        "conversations remembered, two questions answered, and time passing until three memories are gone. "
-        "No model server, no network; a temporary directory that is removed at the end. Every memory and "
-        "every answer below comes from the running engine."
+        "Lin Yue talks with her assistant for six weeks. You will see {count} conversations remembered, two "
+        "recalls, and time passing until three memories are forgotten. The demo needs no model server and no "
+        "network. It removes its temporary directory at the end. The running engine produces every memory "
+        "and every answer below."
     ),
     pace=(
-        "To fit into less than half a minute, links here lose 10% with each pass (decay_rate = {rate}). "
-        "The default is 0.97: the same path, three and a half times slower."
+        "To finish in less than half a minute, links lose 10% with each pass here (decay_rate = {rate}). "
+        "With the default of 0.97 the same happens three and a half times slower."
     ),
-    remembering="Remembering",
+    remembering="Remember",
     remembering_how=(
-        "A conversation is cut into memories. Each is linked with its neighbours and with what was in "
-        "focus before; the newest move into focus."
+        "Ebbtide splits a conversation into memories. It links each memory to its neighbours and to the "
+        "memories that were in focus before. The newest memories move into focus."
     ),
     conversation="Conversation {number}: {topic}",
     became="{messages} messages became {memories} memories",
     more="… and {count} more",
     focus="in focus",
     followed="we follow this one: {name}",
-    asking="Asking",
+    asking="Recall",
     asking_how=(
-        "A recall starts at the focus and walks along the links. What comes back is plain text, ready for "
-        "a language model, with what is nearest first."
+        "A recall starts at the focus and follows the links. It returns plain text, ready for your language "
+        "model, with the nearest memory first."
     ),
-    nothing="(nothing comes to mind)",
-    others="Eight more conversations follow, and the focus moves on with each:",
+    nothing="(no memory found)",
+    others="{count} more conversations follow. The focus moves with each of them:",
     time="Time passes",
     time_how=(
-        "Time here is batches, not hours. Everyday chatter comes in, one message a batch, and after each a "
-        "compression pass weakens links that are no longer in focus. A memory whose support falls below 1 "
-        "is rewritten shorter, from what it first said."
+        "Time is measured in batches, not in hours. Each everyday message below is one batch. After each "
+        "batch, a compression pass weakens the links outside the focus. A memory with a support below 1 is "
+        "shortened."
     ),
     batches="{count} batches",
     after="batch {count}",
-    said="meanwhile: {message}",
+    said="current message: {message}",
     of="{length} of {original} characters",
     gone="forgotten",
     gone_row="{name} is forgotten. Its last words were: {last}",
-    dangling_row="{count} memories still have a link to it",
-    once="I once knew",
+    dangling_row="{count} memories still link to it",
+    once="It knows what it forgot",
     once_how=(
-        "Forgotten is not the same as never known. {teller} is still there, and it still has a link to "
-        "{forgotten}, which is gone. Ask for its keywords:"
+        "A forgotten memory differs from one that never existed. Memory {teller} still links to {forgotten}, "
+        "which is forgotten. A recall with the keywords of {teller} returns:"
     ),
-    once_before="What {forgotten} said when it was new:",
+    once_before="The content of {forgotten} when it was new:",
     once_after=(
-        "The memory is gone; that there was something is not. An agent that reads this can say "
-        '"I knew that once" instead of inventing an answer.'
+        "The memory is forgotten, but the agent knows that there was one. It can answer “I knew that once” "
+        "instead of inventing something."
     ),
-    once_never="This time no living memory within reach still had a link to what was forgotten.",
-    end="What you saw",
+    once_never="In this run, no memory within reach still linked to a forgotten one.",
+    end="Summary",
     seen=(
-        "{batches} batches and {passes} passes; {made} memories made, {gone} forgotten, {left} left. "
-        "What is talked about stays whole; what nothing supports any more fades, word by word."
+        "{batches} batches and {passes} passes; {made} memories created, {gone} forgotten, {left} left. "
+        "Ebbtide keeps what you talk about and shortens the rest, step by step."
     ),
     next="Your turn",
     next_serve="run the daemon",
-    next_remember="tell it something",
-    next_recall="and ask for it",
+    next_remember="remember something",
+    next_recall="recall it",
     names={"lighthouse": "the lighthouse", "bakery": "the bakery", "whistle": "the whistle"},
 )
 
@@ -132,8 +120,8 @@ ZH = Narration(
     title="Ebbtide",
     tagline="会从容地忘记，也知道自己忘了什么",
     opening=(
-        "林月和她的助手聊天，时而中文，时而英文。接下来你会看到：十次对话被记住，两个问题得到回答，"
-        "然后时间流过，直到三条记忆消失。不需要模型服务，不需要网络；数据放在临时目录，结束即删。"
+        "林月和她的助手聊了六个星期，时而中文，时而英文。接下来你会看到：{count} 次对话被记住，两个问题得到回答，"
+        "然后时间流过，直到三条记忆被遗忘。不需要模型服务，不需要网络；数据放在临时目录，结束即删。"
         "下面的每条记忆、每个回答都来自正在运行的引擎。"
     ),
     pace=(
@@ -150,7 +138,7 @@ ZH = Narration(
     asking="提问",
     asking_how="回忆从焦点出发，沿着联系走。答回来的是一段纯文本，可以直接交给语言模型，最近的排在最前。",
     nothing="（什么也没想起来）",
-    others="接着又是八次对话，焦点随之移动：",
+    others="接着又是 {count} 次对话，焦点随之移动：",
     time="时间流过",
     time_how=(
         "这里的时间不是钟点，而是批次。日常闲聊一条一批地进来，每批之后走一遍压缩：离开焦点的联系逐渐变弱。"

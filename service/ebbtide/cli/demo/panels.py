@@ -1,4 +1,4 @@
-"""The larger pieces of the demo's screen: an answer, the followed memories now, the card at the end."""
+"""The panels of the demo's screen: an answer, the followed memories, the summary."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ebbtide.cli.pictures import fold, importance_bar
 from ebbtide.memory.wording import SEPARATOR
 
 COLOURS = {"lighthouse": "cyan", "bakery": "yellow", "whistle": "magenta"}
-"""Of the followed memories, by name."""
+"""The colours of the followed memories, by name."""
 
 
 def answer_panel(say: Narration, event: Recalled | OnceKnown, width: int) -> Panel:
-    """The answer to a recall, under the command that asks for it."""
+    """Return the answer to a recall, under its command."""
     sentences = event.sentences if isinstance(event, OnceKnown) else []
     body = Text()
     for index, block in enumerate(event.text.split(SEPARATOR)):
@@ -39,7 +39,7 @@ def answer_panel(say: Narration, event: Recalled | OnceKnown, width: int) -> Pan
 
 
 def followed_now(say: Narration, event: TimePassed, width: int) -> RenderableType:
-    """The followed memories after a batch: how much supports them, how much is left."""
+    """Return the importance and length of the followed memories after a batch."""
     table = Table.grid(padding=(0, 2))
     table.add_column(min_width=14)
     table.add_column(width=20)
@@ -61,7 +61,7 @@ def followed_now(say: Narration, event: TimePassed, width: int) -> RenderableTyp
 
 
 def end_card(say: Narration, event: Done, width: int) -> Panel:
-    """What was seen in all, and what to try next."""
+    """Return the totals and the next commands to try."""
     seen = say.seen.format(
         batches=event.batch_count,
         passes=event.pass_count,

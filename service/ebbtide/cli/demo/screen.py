@@ -1,8 +1,7 @@
-"""The demo on a screen: one method an event, in the order of the story.
+"""The demo on a screen, with one method for each event, in the order of the story.
 
-Memories and answers are printed as the verbs gave them; bars and colours are all that is added. On a terminal a
-small panel at the bottom follows the three memories while time passes; elsewhere the same rows are printed plainly
-and nothing waits.
+Memories and answers are printed as the daemon returned them; the screen adds only bars and colours. On a terminal a
+panel at the bottom follows the three memories while time passes. Elsewhere the same rows are printed without pauses.
 """
 
 from __future__ import annotations
@@ -29,34 +28,36 @@ from ebbtide.cli.demo.events import (
 )
 from ebbtide.cli.demo.narration import OF, Language
 from ebbtide.cli.demo.panels import COLOURS, answer_panel, end_card, followed_now
-from ebbtide.cli.demo.story import ASKED_AFTER, DECAY_RATE
+from ebbtide.cli.demo.story import DECAY_RATE, RECALLS_AFTER
 from ebbtide.cli.pictures import importance_bar, indented
 
 SHOWN_MEMORIES = 4
 INDENT = "  "
 STAGE_INDENT = " " * 11
-WIDEST = 100
-"""Lines longer than this are tiring to read."""
+MAX_WIDTH = 100
+"""Longer lines are tiring to read."""
 
 READ_S, GLANCE_S, BEAT_S, BATCH_S = 0.7, 0.3, 0.12, 0.08
-"""Pauses: to read a paragraph, to take in a result, between lines, and for one batch of everyday talk."""
+"""Pauses after a paragraph, after a result, between lines, and for one batch of everyday talk."""
 
 
 class Screen:
-    """Shows the story to a person."""
+    """Print the story to a console."""
 
-    def __init__(self, console: Console, language: Language, *, is_paced: bool) -> None:
+    def __init__(
+        self, console: Console, language: Language, conversation_count: int, *, is_paced: bool
+    ) -> None:
         self._console = console
-        self._language = language
         self._say = OF[language]
+        self._conversation_count = conversation_count
         self._is_paced = is_paced
         self._live: Live | None = None
         self._chapter = 0
         self._chapters: set[str] = set()
-        self._width = min(console.width, WIDEST)
+        self._width = min(console.width, MAX_WIDTH)
 
     async def show(self, events: AsyncIterator[Event]) -> None:
-        """Show the whole story."""
+        """Print every event of the story."""
         await self._open()
         try:
             async for event in events:
@@ -87,12 +88,12 @@ class Screen:
         say = self._say
         title = Text.assemble((say.title, "bold cyan"), "  ", (say.tagline, "italic"))
         self._print(Panel(title, border_style="cyan", padding=(0, 2), width=self._width))
-        self._paragraph(say.opening)
+        self._paragraph(say.opening.format(count=self._conversation_count))
         self._paragraph(say.pace.format(rate=DECAY_RATE), "dim")
         await self._pause(READ_S)
 
     async def _begin(self, heading: str, paragraph: str = "") -> None:
-        """A chapter's heading, the first time something of it happens."""
+        """Print the heading of a chapter before its first event."""
         if heading in self._chapters:
             return
         self._chapters.add(heading)
@@ -106,10 +107,10 @@ class Screen:
 
     async def _remembered(self, event: Remembered) -> None:
         await self._begin(self._say.remembering, self._say.remembering_how)
-        if event.number > ASKED_AFTER:
+        if event.number > RECALLS_AFTER:
             await self._remembered_briefly(event)
             return
-        topic = event.topic[self._language]
+        topic = event.topic
         became = self._say.became.format(messages=event.message_count, memories=len(event.memories))
         self._print()
         self._paragraph(self._say.conversation.format(number=event.number, topic=topic), "bold")
@@ -125,7 +126,7 @@ class Screen:
         await self._pause(GLANCE_S)
 
     def _memory(self, memory: Memory) -> None:
-        """A memory's id, phrase and keywords; of a followed one also what it says."""
+        """Print the id, phrase and keywords of a memory, and the content of a followed one."""
         colour = COLOURS.get(memory.name, "")
         line = Text(f"{INDENT}{memory.id:<6}", "dim")
         line.append(memory.phrase, colour or "default")
@@ -145,10 +146,10 @@ class Screen:
         return Text.assemble((f"  {self._say.focus}  ", "dim"), ("  ".join(focus), "green"))
 
     async def _remembered_briefly(self, event: Remembered) -> None:
-        if event.number == ASKED_AFTER + 1:
+        if event.number == RECALLS_AFTER + 1:
             self._print()
-            self._paragraph(self._say.others)
-        topic = Text(event.topic[self._language])
+            self._paragraph(self._say.others.format(count=self._conversation_count - RECALLS_AFTER))
+        topic = Text(event.topic)
         topic.truncate(self._width - 24, overflow="ellipsis", pad=True)
         moved = f"→ {event.focus[0]} … {event.focus[-1]}"
         self._print(Text.assemble((f"{event.number:>4}  ", "dim"), topic, "  ", (moved, "green")))
@@ -160,7 +161,7 @@ class Screen:
     async def _recalled(self, event: Recalled) -> None:
         await self._begin(self._say.asking, self._say.asking_how)
         self._print()
-        self._paragraph(event.question[self._language], "italic")
+        self._paragraph(event.question, "italic")
         await self._pause(GLANCE_S)
         self._print(answer_panel(self._say, event, self._width))
         await self._pause(READ_S)
@@ -185,7 +186,7 @@ class Screen:
         await self._pause(BEAT_S)
 
     def _stage(self, batch: int, name: str, importance: float, left: str) -> None:
-        """One line of a memory's life: when, which, how much supports it, how much is left."""
+        """Print one change of a memory: the batch, its name, its importance and its length."""
         when = Text(self._say.after.format(count=batch), "dim")
         when.truncate(len(STAGE_INDENT), pad=True)
         which = Text(self._say.names[name], COLOURS.get(name, ""))
@@ -224,7 +225,7 @@ class Screen:
         self._print()
         self._print(end_card(self._say, event, self._width))
 
-    # --- small things ------------------------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------------
 
     def _print(self, what: RenderableType = "") -> None:
         self._console.print(what, soft_wrap=isinstance(what, Text))
@@ -243,6 +244,6 @@ class Screen:
 
 
 def _chosen(memories: list[Memory]) -> list[Memory]:
-    """The first few memories of a batch, and the followed one."""
+    """Return the first memories of a batch, and the followed one."""
     first = memories[:SHOWN_MEMORIES]
     return first + [memory for memory in memories[SHOWN_MEMORIES:] if memory.name]

@@ -1,10 +1,9 @@
-"""The story of the demo: what is remembered, asked and forgotten, in this order, through the daemon's verbs.
+"""The story of the demo, played through the daemon's operations.
 
-Nothing is staged. Three memories are followed by asking for them after every batch. Each message of the everyday
-talk is a batch of its own, so that one compression pass follows each. When a followed memory is gone, the story
-looks who still has a link to it (`list_links`, dangling) and asks with that memory's own keywords. A dangling
-link is as weak as the memory was, so there is something to be told for a few batches only, and only as far as a
-recall reaches; until then, and for memories out of reach, the story goes on.
+The story follows three memories: it reads them after every batch. Each everyday message is a batch of its own, so
+one compression pass follows each. After a followed memory is forgotten, the story lists the dangling links to it and
+recalls by the keywords of a memory that has one. A dangling link is as weak as the memory was, so a recall reports it
+for a few batches only, and only within its reach. Until a recall does, the story continues.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from ebbtide.cli.demo.events import (
     Remembered,
     TimePassed,
 )
+from ebbtide.cli.demo.narration import Language
 from ebbtide.errors import NotFound
 from ebbtide.memory.wording import SEPARATOR, word_dangling, word_memory
 from ebbtide.settings import MemorySettings, Settings, StoreSettings
@@ -40,49 +40,50 @@ AGENT = "lin-yue"
 DECAY_RATE = 0.9
 DATA = Path(__file__).parent.parent / "demo_data"
 
-ASKED_AFTER = 2
-"""Conversations after which the first questions are asked: both followed memories of the beginning are there."""
+RECALLS_AFTER = 2
+"""Recall after this many conversations: the first two followed memories exist by then."""
 
-QUESTIONS_ASKED = 2
-ANSWERS_SHOWN = 3
-DEEPEST = 8
-MOST_BATCHES = 120
-BATCHES_TO_LOOK = 6
-"""Batches after the last followed memory is gone in which a trace of it is still looked for."""
-
-FOLLOWED = {"follow": "lighthouse", "follow_en": "bakery", "follow_trace": "whistle"}
-"""Keys of the conversation file, and what the followed memories are called."""
+DEPTH = 2
+MAX_RESULTS = 3
+MAX_DEPTH = 8
+MAX_BATCHES = 120
+TRACE_BATCHES = 6
+"""Stop looking for a trace this many batches after the last followed memory was forgotten."""
 
 
 def demo_settings(directory: Path) -> Settings:
-    """Defaults, whatever the environment says, with a faster decay and a directory that is thrown away."""
+    """Return the defaults with a faster decay and this directory, ignoring the environment."""
     return Settings.model_construct(
         store=StoreSettings(data_dir=directory), memory=MemorySettings(decay_rate=DECAY_RATE)
     )
 
 
-def load(name: str) -> dict[str, Any]:
-    """A file of the demo's data."""
-    content: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text("utf-8"))
-    return content
+def load(name: str, language: Language) -> Any:
+    """Return the content of a data file of the demo."""
+    return json.loads((DATA / f"{name}.{language}.json").read_text("utf-8"))
 
 
 class Story:
-    """One telling of the demo on one service."""
+    """One run of the demo on one service."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, language: Language) -> None:
         self._service = service
-        self._conversation = load("conversation")
-        self._everyday = [m for batch in load("everyday")["batches"] for m in batch]
+        self._conversation = load("conversation", language)
+        self._everyday = load("everyday", language)
         self._first: dict[str, str] = {}
-        """First content of every memory made so far."""
+        """The first content of every memory created so far."""
         self._followed: dict[str, Memory] = {}
-        """Followed memories that live, by id, as last seen."""
+        """The followed memories that are not forgotten, by id, as last read."""
         self._lost: list[str] = []
         self._batch_count = 0
 
+    @property
+    def conversation_count(self) -> int:
+        """The number of conversations."""
+        return len(self._conversation["batches"])
+
     async def events(self) -> AsyncIterator[Event]:
-        """Everything that happens, from the first conversation to the end."""
+        """Yield the events from the first conversation to the end."""
         async for event in self._remembering():
             yield event
         async for event in self._fading():
@@ -105,18 +106,18 @@ class Story:
             self._followed |= {memory.id: memory for memory in named if memory.name}
             yield Remembered(
                 number=number,
-                topic={"en": batch["topic"], "zh": batch["topic_zh"]},
+                topic=batch["topic"],
                 batch_id=batch_id,
                 message_count=len(batch["messages"]),
                 memories=named,
                 focus=(await self._info()).focus,
             )
-            if number == ASKED_AFTER:
-                for question in self._conversation["questions"][:QUESTIONS_ASKED]:
-                    yield await self._ask(question, question["depth"])
+            if number == RECALLS_AFTER:
+                for question in self._conversation["questions"]:
+                    yield await self._recall(question)
 
     async def _remember(self, messages: list[dict[str, Any]]) -> tuple[str, list[Memory]]:
-        """Remember one batch and wait for its digest and its pass; the batch and the memories it became."""
+        """Remember one batch and wait for its digest and pass. Return its id and its memories."""
         command = RememberCommand.model_validate({"messages": messages})
         accepted = await remember(self._service, AGENT, command)
         await flush(self._service, AGENT, FlushCommand(timeout_ms=60_000, passes=True))
@@ -127,9 +128,9 @@ class Story:
         return batch.batch_id, memories
 
     def _named(self, memory: Memory) -> Memory:
-        for key, name in FOLLOWED.items():
+        for name, start in self._conversation["follow"].items():
             taken = any(known.name == name for known in self._followed.values())
-            if not taken and self._conversation[key][:16] in memory.content:
+            if not taken and start[:16] in memory.content:
                 return replace(memory, name=name)
         return memory
 
@@ -144,11 +145,10 @@ class Story:
             original_length=node.original_length,
         )
 
-    async def _ask(self, question: dict[str, Any], depth: int) -> Recalled:
-        command = RecallCommand(keywords=question["keywords"], depth=depth, max_results=ANSWERS_SHOWN)
+    async def _recall(self, question: dict[str, Any]) -> Recalled:
+        command = RecallCommand(keywords=question["keywords"], depth=DEPTH, max_results=MAX_RESULTS)
         answer = await recall(self._service, AGENT, command)
-        note = {"en": question["note"], "zh": question["note_zh"]}
-        return Recalled(note, question["keywords"], depth, answer.text)
+        return Recalled(question["note"], question["keywords"], DEPTH, answer.text)
 
     async def _info(self) -> AgentInfo:
         return await get_agent(self._service, AGENT)
@@ -158,9 +158,9 @@ class Story:
     async def _fading(self) -> AsyncIterator[Event]:
         originals = sum(memory.original_length for memory in self._followed.values())
         quiet = 0
-        for batch, message in enumerate(self._everyday[:MOST_BATCHES], start=1):
+        for batch, message in enumerate(self._everyday[:MAX_BATCHES], start=1):
             await self._remember([message])
-            changes = [event async for event in self._look(batch)]
+            changes = [event async for event in self._changes(batch)]
             kept = sum(memory.length for memory in self._followed.values()) / originals
             yield TimePassed(batch, message["content"], list(self._followed.values()), kept)
             for event in changes:
@@ -172,14 +172,14 @@ class Story:
                 yield trace
                 return
             quiet += 1
-            if quiet == BATCHES_TO_LOOK:
+            if quiet == TRACE_BATCHES:
                 break
         trace = await self._trace(batch, [])
         if trace is not None:
             yield trace
 
-    async def _look(self, batch: int) -> AsyncIterator[Event]:
-        """What became of the followed memories in the latest pass."""
+    async def _changes(self, batch: int) -> AsyncIterator[Event]:
+        """Yield the changes of the followed memories in the latest pass."""
         for node_id, before in list(self._followed.items()):
             try:
                 now = replace(await self._memory(node_id), name=before.name)
@@ -203,7 +203,7 @@ class Story:
     # --- once known --------------------------------------------------------------------------------
 
     async def _dangling(self) -> list[LinkInfo]:
-        """Every live link to something forgotten."""
+        """Return every link from a live memory to a forgotten one."""
         found: list[LinkInfo] = []
         token = ""
         while True:
@@ -214,24 +214,23 @@ class Story:
                 return found
 
     async def _trace(self, batch: int, lost: list[str]) -> OnceKnown | None:
-        """The most telling recall that still says something of a memory in `lost` (of any, if empty) was known."""
+        """Return the recall with the longest memory that links to one in `lost`, or to any if it is empty."""
         links = [link for link in await self._dangling() if not lost or link.target in lost]
         best: OnceKnown | None = None
         for source in sorted({link.source for link in links}):
             teller = await self._memory(source)
             own = [link for link in links if link.source == source]
-            found = await self._told(batch, teller, max(own, key=lambda link: link.strength))
-            # The longest teller says most about what is missing.
+            found = await self._recall_trace(batch, teller, max(own, key=lambda link: link.strength))
             if found is not None and (best is None or found.teller.length > best.teller.length):
                 best = found
         return best
 
-    async def _told(self, batch: int, teller: Memory, link: LinkInfo) -> OnceKnown | None:
-        """The recall by the teller's own keywords, if it brings back the teller alone and tells of a loss."""
+    async def _recall_trace(self, batch: int, teller: Memory, link: LinkInfo) -> OnceKnown | None:
+        """Return the recall by the teller's keywords if it returns the teller alone and reports a loss."""
         keywords = teller.keywords[:2]
         if not keywords:
             return None
-        command = RecallCommand(keywords=keywords, depth=DEEPEST, max_results=ANSWERS_SHOWN)
+        command = RecallCommand(keywords=keywords, depth=MAX_DEPTH, max_results=MAX_RESULTS)
         answer = await recall(self._service, AGENT, command)
         memory, *sentences = answer.text.split(SEPARATOR)
         known = await get_node(self._service, AGENT, teller.id)
@@ -248,7 +247,7 @@ class Story:
             relation=link.relation,
             strength=round(link.strength, 4),
             keywords=keywords,
-            depth=DEEPEST,
+            depth=MAX_DEPTH,
             text=answer.text,
             sentences=sentences,
         )
