@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin.scripts import is_han
 from ebbtide.language.builtin.tokens import Candidate, Token
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list, words
 from ebbtide.language.builtin.words_chinese import (
     ATTRIBUTIVE_VERBS,
     KIN,
@@ -24,9 +24,7 @@ from ebbtide.language.builtin.words_chinese import (
     TIME_FILLERS,
 )
 
-_UNITS = words(
-    "人 岁 周 天 年 月 个月 小时 分钟 块 元 公斤 斤 公里 米 厘米 次 页 本 万 千 岁 层 楼 号 度 倍 平米 名 位"
-)
+_UNITS = word_list("chinese_measure_words")
 
 _ENDINGS = tuple(ORGANISATIONS)
 # What people gather for, and what stands behind the word for a gathering.

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin.chinese_names import dates_and_amounts, organisations
 from ebbtide.language.builtin.scripts import HAN, has_han, is_han, is_japanese
+from ebbtide.language.builtin.small_talk import CHINESE_WORDS as SOCIAL
 from ebbtide.language.builtin.tokens import GREEDY, Candidate, Token
-from ebbtide.language.builtin.word_lists import ordered, words
+from ebbtide.language.builtin.word_lists import ordered_list, words
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
     ATTRIBUTIVE_VERBS,
@@ -28,7 +29,6 @@ from ebbtide.language.builtin.words_chinese import (
     SURNAMES,
     WEAK_NOUNS,
 )
-from ebbtide.language.builtin.words_social import CHINESE as SOCIAL
 
 _NAME_TAGS = words("nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw")
 _PLACE_TAGS = words("ns nsf nt s")
@@ -40,7 +40,7 @@ _CALLS = words(
 _POINTING = frozenset("我你您他她它")
 # In Japanese a noun is a run of Kanji and Katakana; Hiragana is grammar.
 _JAPANESE = re.compile(f"[{HAN}\u30a1-\u30fa\u30fc]{{2,30}}")
-_PARTICLES = ordered("에서 으로 에게 한테 까지 부터 은 는 이 가 을 를 에 의 와 과 로 도 만")
+_PARTICLES = ordered_list("korean_particles")
 # Longer compounds are rarely one thing; a name may be.
 _COMPOUND_MAX = 8
 _LOCATIVES = words("在 从 到 去 来 于 往 向 回 离 对 给 为 跟 和 与")

@@ -16,17 +16,10 @@ from ebbtide.language.builtin.clauses import clauses
 from ebbtide.language.builtin.excerpts import holds_negation
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_within
 from ebbtide.language.builtin.units import HARD_CONDITION
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 
 # Any of these between or around subject and object makes a bare statement untrue.
-_TURNING = words(
-    "是 被 让 把 使 令 给 叫 由 会 要 想 能 可以 应该 可能 打算 准备 计划 希望 需要 如果 要是 除非 假如 "
-    "听说 据说 说 问 觉得 "
-    "以为 差点 几乎 好像 似乎 曾经 以前 别 替 帮 陪 请 劝 比 像 和 跟 与 同 对 向 为 从 得 想要 敢 肯 "
-    "怕 愿意 建议 推荐 决定 "
-    "认为 知道 喜欢 爱 讨厌 害怕 担心 忘 忘了 忘记 后悔 据 若 只 只有 除了 至少 最多 才 就 也 还 又 吗 "
-    "呢 什么 谁 哪 怎么"
-)
+_TURNING = word_list("chinese_meaning_changers")
 _SUBJECT_KINDS = ("name", "kin", "noun", "title", "code")
 _OBJECT_KINDS = ("name", "noun", "title", "code", "number", "kin")
 # Reading further than this finds no shorter gist.

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 
-from ebbtide.language.builtin import words_social
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
+from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS
 from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
@@ -29,7 +29,7 @@ _SLIGHT = 0.7
 # Weak candidates: from a slight noun or verb up to, but without, a name that is called.
 _SLIGHT_NOUN = 0.2
 _CALLED_NAME = 0.35
-_SOCIAL = ADJECTIVES | words_social.ENGLISH | words_social.CHINESE
+_SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
 _REMNANT = re.compile(
     "[很挺太更最别不没能会想要被把给让][\u4e00-\u9fff]|[\u4e00-\u9fff]{1,30}[到了过着得出来去的吃是]$|[a-z]{1,30}ly$"

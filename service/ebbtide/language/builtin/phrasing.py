@@ -15,10 +15,10 @@ from ebbtide.language.builtin import words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.clauses import Clause, clauses
 from ebbtide.language.builtin.condensing import condense
-from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.edges import plain, without_dangling_words, without_end_mark, without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_condition_word
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
+from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.tokens import Candidate, Token, tokenize, tokens_of, tokens_within
 from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, bearing, is_condition
 from ebbtide.language.builtin.words_chinese import NO_END
@@ -100,7 +100,7 @@ def _without_courtesies(text: str, found: list[Clause]) -> list[tuple[Clause, Se
         while at + 1 < len(pieces) and token.start >= pieces[at][0].end:
             at += 1
         pieces[at][1].append(token)
-    telling = [index for index, (_, tokens) in enumerate(pieces) if not is_courtesy(tokens)]
+    telling = [index for index, (_, tokens) in enumerate(pieces) if not is_small_talk(tokens)]
     return list(pieces[telling[0] : telling[-1] + 1] if telling else pieces)
 
 
@@ -133,7 +133,7 @@ def _score(text: str, clause: Clause, tokens: Sequence[Token], found: tuple[Cand
     length = clause.end - clause.start
     score = (0.2 + inside) / (1.0 + length / 200)
     score *= bearing(text[clause.start : clause.end], tokens, True)
-    if is_courtesy(tokens):
+    if is_small_talk(tokens):
         score *= 0.1
     wordy = bool(tokens) and tokens[0].tag == "word"
     if wordy and not any(token.text.casefold() in _VERBAL for token in tokens):

@@ -15,7 +15,7 @@ from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.keywords import stem
 from ebbtide.language.builtin.scripts import is_han
 from ebbtide.language.builtin.tokens import Candidate, search_words
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list, words
 from ebbtide.language.builtin.words_chinese import KIN, PRONOUNS, TIME_FILLERS, VAGUE_NOUNS
 from ebbtide.language.builtin.words_english import EMPTY_ALONE, WEAK_NOUNS
 from ebbtide.language.builtin.words_english import VAGUE_NOUNS as VAGUE_ENGLISH
@@ -31,13 +31,7 @@ _TELLING = (KIN - words("朋友 同事 同学")) | words(
     "电影 音乐 孩子 老师 学校 客户 老板 会议 生日 产品 系统 猫 狗 车 书 歌 鱼 茶 酒 花 画 trip kid kids"
 )
 # Anything has a taste, a sound and a colour.
-_ANYTHING_HAS = words(
-    "味道 口感 口味 声音 颜色 香味 天气 风景 景色 美景 景点 技巧 技能 菜 菜品 菜肴 身体 注意力 效率 "
-    "年龄 规模 地点 单位 职位 "
-    "地方 体重 电话号码 邮箱地址 联系电话 持续时间 教育背景 手机号 性别 男性 女性 人物 场景 画面 形象 "
-    "习惯 经验 目标 任务 "
-    "taste flavor flavour sound color colors colour colours price weather date address"
-)
+_ANYTHING_HAS = word_list("common_attributes")
 # A lone letter or two-letter scrap names nothing.
 _LATIN_MIN = 2
 _EMPTY = VAGUE_ENGLISH | EMPTY_ALONE | (WEAK_NOUNS - _TELLING) | _ANYTHING_HAS

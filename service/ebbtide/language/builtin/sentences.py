@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from ebbtide.language.builtin.scripts import HAN, KANA
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.builtin.words_english import ABBREVIATIONS, CLOSING_ABBREVIATIONS
 
 Span = tuple[int, int]
@@ -38,10 +38,7 @@ _BRACKET = re.compile("[" + re.escape("".join(_PAIRS) + "".join(_PAIRS.values())
 
 _DENSE = re.compile(f"[{HAN}{KANA}]")
 _LAST_WORD = re.compile(r"[^\W_][\w.'’-]{0,24}$")
-_STARTERS = words(
-    "The A An It He She We They I This That These Those But And So Then There In On At My Our Your "
-    "If When After Before What How Who Why Where No Yes You"
-)
+_STARTERS = word_list("sentence_starters")
 _NEXT_WORD = re.compile(r"[A-Za-z']++")
 _LINE_MARK = re.compile(r"\s*+(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})$")
 # A line at least this long that ends in no punctuation was wrapped, not ended.

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.clauses import Clause, clauses
-from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.excerpts import holds_negation
 from ebbtide.language.builtin.scripts import width
+from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.subjects import has_subject
 from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
 from ebbtide.language.builtin.word_lists import words
@@ -134,7 +134,7 @@ def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, be
         value *= 1.3
     if asks:
         value *= 0.45
-    idle = (asks and hollow) or is_courtesy(tokens)
+    idle = (asks and hollow) or is_small_talk(tokens)
     if idle:
         value *= 0.1
     host = -1 if leads or idle else _host(piece, tokens, before)

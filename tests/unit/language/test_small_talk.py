@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.phrasing import phrase
 from ebbtide.language.builtin.shortening import shorten
+from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.tokens import tokenize
 
 
@@ -29,7 +29,7 @@ from ebbtide.language.builtin.tokens import tokenize
 )
 def test_courtesies_are_known(text: str) -> None:
     """Greetings, thanks, apologies, praise and assent are courtesy, with the name they are said to."""
-    assert is_courtesy(tokenize(text))
+    assert is_small_talk(tokenize(text))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_courtesies_are_known(text: str) -> None:
 )
 def test_statements_are_no_courtesies(text: str) -> None:
     """One word of content, a figure or a denial makes a statement of it."""
-    assert not is_courtesy(tokenize(text))
+    assert not is_small_talk(tokenize(text))
 
 
 @pytest.mark.parametrize(
