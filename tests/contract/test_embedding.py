@@ -18,15 +18,15 @@ import pytest_asyncio
 
 from ebbtide.language.builtin.static_embedder import StaticEmbedder
 from ebbtide.language.embedders import make_embedder
-from ebbtide.language.embedding import Embedder, has_builtin, stamp_of
+from ebbtide.language.embedding import Embedder, embedder_name, has_builtin
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.served.breaker import BreakerPolicy
-from ebbtide.language.served.served_embedding import (
+from ebbtide.language.served.embedder import (
     ANSWER_BYTES,
     FIRST_TEXTS,
-    LEAST_TOKENS,
-    MOST_TEXTS,
-    MOST_TOKENS,
+    MAX_TEXTS,
+    MAX_TOKENS,
+    MIN_TOKENS,
     EmbeddingOptions,
     OllamaEmbedder,
     OpenAIEmbedder,
@@ -144,8 +144,8 @@ async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) 
 async def test_few_texts_are_asked_for_until_the_size_is_known(server: Any, served: ServedEmbedder) -> None:
     """The first request is small, later ones have at most 64 texts, and none is asked for twice."""
     assert served.dimension is None
-    await served.embed([f"text {index}" for index in range(FIRST_TEXTS + 2 * MOST_TEXTS + 1)])
-    assert [len(body["input"]) for body in server.embeds] == [FIRST_TEXTS, MOST_TEXTS, MOST_TEXTS, 1]
+    await served.embed([f"text {index}" for index in range(FIRST_TEXTS + 2 * MAX_TEXTS + 1)])
+    assert [len(body["input"]) for body in server.embeds] == [FIRST_TEXTS, MAX_TEXTS, MAX_TEXTS, 1]
     assert served.dimension == server.vector_size
 
 
@@ -164,7 +164,7 @@ async def test_a_long_text_is_cut_before_it_is_sent(server: Any, served: ServedE
     texts = ["the old house by the sea " * 4000, "海边的老房子。" * 4000]
     assert are_all_there(await served.embed(texts))
     for whole, sent in zip(texts, server.embeds[0]["input"], strict=True):
-        assert MOST_TOKENS - 10 < estimate(sent) <= MOST_TOKENS
+        assert MAX_TOKENS - 10 < estimate(sent) <= MAX_TOKENS
         assert whole.startswith(sent)
 
 
@@ -178,7 +178,7 @@ async def test_a_server_with_less_room_is_asked_with_shorter_texts(
     requests = len(server.embeds)
     assert are_all_there(await served.embed([long + "!"]))
     assert len(server.embeds) == requests + 1
-    server.embeds_most_tokens = LEAST_TOKENS // 4
+    server.embeds_most_tokens = MIN_TOKENS // 4
     with pytest.raises(BadReply):
         await served.embed([long])
     assert are_all_there(await served.embed(["the sea"]))
@@ -206,7 +206,7 @@ async def test_a_body_refused_as_too_large_is_sent_in_parts(server: Any, served:
     assert are_all_there(await served.embed(["the old house by the sea " * 100]))
     first, second = (body["input"][0] for body in server.embeds[-2:])
     assert first.startswith(second)
-    assert estimate(second) <= MOST_TOKENS // 2
+    assert estimate(second) <= MAX_TOKENS // 2
 
 
 async def test_questions_and_texts_are_marked_as_the_model_was_trained(
@@ -473,6 +473,6 @@ async def test_the_stamp_is_known_without_an_embedder(
     """What tells of vectors without a model knows the name that the model has."""
     embedding = EmbeddingSettings(**settings)
     made = make_embedder(embedding, LanguageSettings(), pool, lambda: None)
-    assert stamp_of(embedding) == (None if made is None else made.model)
+    assert embedder_name(embedding) == (None if made is None else made.model)
     if made is not None:
         await made.close()

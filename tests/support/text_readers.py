@@ -27,20 +27,20 @@ from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
     clauses,
     condensing,
-    edges,
     relations,
     scripts,
     sentences,
     shortening,
     static_embedder,
     tokens,
+    trimming,
 )
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
-from ebbtide.language.served import openai_compatible, parsing, portions, questions, replies, served_embedding
-from ebbtide.language.served.served import Overflow
-from ebbtide.language.served.wire import Refused, retry_after_s
+from ebbtide.language.served import chunks, embedder, openai_compatible, parsing, prompts, replies
+from ebbtide.language.served.connection import RequestRejected, retry_after_s
+from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
 from ebbtide.memory.speaker import speaker_labels
 from ebbtide.memory.texts import piece_of
@@ -50,7 +50,7 @@ from ebbtide.privacy import spans
 from ebbtide.records import MessageRecord
 from ebbtide.rest import guard
 from ebbtide.rest.moving import is_file
-from ebbtide.retrieval import analysis, features, packing, parts, passages, question, tokenizers, topic
+from ebbtide.retrieval import analysis, features, packing, passages, query, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
 from ebbtide.verbs import door, erased, forms, metadata
@@ -83,7 +83,7 @@ def _topic_of(text: str) -> Any:
 
 
 def _question(text: str) -> Any:
-    return question.understand(
+    return query.parse_query(
         text, speakers=["Ann", "小明", "Lee Ann", text[:30]], reference_ms=1_700_000_000_000
     )
 
@@ -115,7 +115,7 @@ def _checked(text: str) -> Any:
 def _completed(text: str) -> Any:
     said = [Utterance("user", "Ann", line) for line in text.split("\n")]
     cut = [Segment(one.text, (index,), 0) for index, one in enumerate(said) if one.text.strip()][::2]
-    return portions.completed(cut, said, 200)
+    return chunks.completed_by_rule(cut, said, 200)
 
 
 def _echoes(text: str) -> Any:
@@ -150,9 +150,9 @@ def _shortened(text: str) -> Any:
 def _prompts(text: str) -> Any:
     said = [Utterance("user", "Ann", text)]
     return (
-        questions.segment_question(said, 200),
-        questions.shorten_question(text, 100),
-        questions.process_question(text),
+        prompts.segment_prompt(said, 200),
+        prompts.shorten_prompt(text, 100),
+        prompts.process_prompt(text),
     )
 
 
@@ -213,13 +213,13 @@ def _memory_file(form: str, document: Callable[[str], Any]) -> Reader:
 
 
 def _refusal_of_server(text: str) -> Any:
-    refusal = Refused(400, text)
+    refusal = RequestRejected(400, text)
     with suppress(Overflow, AttributeError):
-        openai_compatible.OpenAICompatibleChat._consider(cast(Any, SimpleNamespace(_window=1 << 20)), refusal)
+        openai_compatible.OpenAICompatibleChat._handle_rejection(
+            cast(Any, SimpleNamespace(_window=1 << 20)), refusal
+        )
     server = SimpleNamespace(options=SimpleNamespace(name="m"), _wire=SimpleNamespace(base_url="u"))
-    return served_embedding.ServedEmbedder._meaning(
-        cast(Any, server), refusal, 2
-    ), served_embedding.prefixes_of(text)
+    return embedder.ServedEmbedder._meaning(cast(Any, server), refusal, 2), embedder.prefixes_of(text)
 
 
 def _condensed(text: str) -> Any:
@@ -228,8 +228,9 @@ def _condensed(text: str) -> Any:
 
 
 def _edges(text: str) -> Any:
-    return [edges.plain(text), edges.trim(text), edges.without_end_mark(text), edges.without_dangling_words(text),
-            edges.without_opener(text) if text else ""]  # fmt: skip
+    opened = trimming.without_opener(text) if text else ""
+    ends = trimming.without_end_mark(text), trimming.without_dangling_words(text)
+    return [trimming.plain(text), trimming.trim(text), *ends, opened]
 
 
 def _path(text: str) -> dict[str, str]:
@@ -253,7 +254,7 @@ READERS: Mapping[str, Reader] = {
     "key sentences": _key_sentences,
     "topic named": _topic_named,
     "topic of the text": _topic_of,
-    "parts of a question": parts.parts_of,
+    "parts of a question": query.parts_of,
     "question": _question,
     "words": lambda text: list(analysis.words_of(text)),
     "normalised": analysis.normalised,
@@ -274,12 +275,12 @@ READERS: Mapping[str, Reader] = {
     "checked reply": _checked,
     "checked names": lambda text: replies.checked_names([text], 1),
     "cut at a clause": lambda text: replies.cut_at_clause(text, len(text) - 1),
-    "portions": lambda text: portions.portions_of([Utterance("user", "Ann", text)], 300),
-    "parts for a model": lambda text: portions.parts_of(text, 300),
+    "portions": lambda text: chunks.chunks_of([Utterance("user", "Ann", text)], 300),
+    "parts for a model": lambda text: chunks.split_text(text, 300),
     "completed segments": _completed,
     "prompts": _prompts,
     "estimate": estimate,
-    "cut for an embedder": lambda text: served_embedding.cut_to(text, 400),
+    "cut for an embedder": lambda text: embedder.cut_to(text, 400),
     "refusal of a server": _refusal_of_server,
     "builtin: segment": lambda text: segment([Utterance("user", "Ann", text)], 200),
     "builtin: process": lambda text: process(text, "", None),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
-from ebbtide.language.embedding import Embedder, stamp_of
+from ebbtide.language.embedding import Embedder, embedder_name
 
 if TYPE_CHECKING:
     from ebbtide.settings import EmbeddingSettings, LanguageSettings
@@ -24,13 +24,13 @@ def make_embedder(
     the first text.
     """
     kind = embedding.model
-    if stamp_of(embedding) is None:
+    if embedder_name(embedding) is None:
         return None
     if kind in ("auto", "builtin"):
         from ebbtide.language.builtin.static_embedder import StaticEmbedder
 
         return StaticEmbedder(pool, yield_to_requests)
 
-    from ebbtide.language.served.served_embedding import served_embedder
+    from ebbtide.language.served.embedder import served_embedder
 
     return served_embedder(embedding, language, pool)

@@ -86,7 +86,7 @@ def has_builtin() -> bool:
 BUILTIN_NAME = "wordllama-256"
 
 
-def stamp_of(embedding: EmbeddingSettings) -> str | None:
+def embedder_name(embedding: EmbeddingSettings) -> str | None:
     """The name that vectors are stamped with under these settings, as `Embedder.model` has it; None without any."""
     kind = embedding.model
     if kind == "off" or (kind == "auto" and not has_builtin()):

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.normalisation import nfkc
-from ebbtide.retrieval.variants import simplified
+from ebbtide.retrieval.normalisation import nfkc, simplified
 
 Terms = NDArray[np.uint32]
 
@@ -54,7 +53,7 @@ STOP_CHARACTERS = frozenset("的了是在和也就都而及与着或吗呢吧啊
 WORDS_REMEMBERED = 8192
 """Words whose stem and term are remembered: the common ones; more would only fill memory with rare ones."""
 
-MOST_CHARACTERS = 200_000
+MAX_CHARACTERS = 200_000
 """A text is read so far."""
 
 
@@ -67,7 +66,7 @@ def normalised(text: str) -> str:
 
 def words_of(text: str) -> Iterator[str]:
     """The words of a text as they are matched, in order, with repetitions."""
-    for piece in _PIECE.finditer(normalised(text[:MOST_CHARACTERS])):
+    for piece in _PIECE.finditer(normalised(text[:MAX_CHARACTERS])):
         if piece["word"] is None:
             yield from _chinese(piece[0]) if piece["han"] else _pairs(piece[0])
         elif piece[0].isascii() and piece[0].isalpha():

@@ -18,10 +18,10 @@ from itertools import islice
 
 DAY_MS = 86_400_000
 
-MOST_CHARACTERS = 4_000
+MAX_CHARACTERS = 4_000
 """A question is read so far; nobody asks at greater length."""
 
-MOST_RANGES, MOST_MATCHES = 8, 64
+MAX_RANGES, MAX_MATCHES = 8, 64
 """Ranges that a text gives; matches of one rule that are looked at."""
 
 Span = tuple[int, int]
@@ -52,13 +52,13 @@ Reader = Callable[[dict[str, str], _Today], Span | None]
 
 def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
     """The days a text speaks of, in the order of the text, each once; unclear ones seen from the reference."""
-    text = text[:MOST_CHARACTERS]
+    text = text[:MAX_CHARACTERS]
     folded = text.translate(_FOLDED)
     number = reference_ms // DAY_MS
     today = _Today(number, *_civil(number)[:2])
     found: list[tuple[int, int, Span, bool]] = []
     for pattern, reader in _RULES:
-        for match in islice(pattern.finditer(folded), MOST_MATCHES):
+        for match in islice(pattern.finditer(folded), MAX_MATCHES):
             groups = {name: said for name, said in match.groupdict().items() if said is not None}
             span = reader(groups, today)
             if span is not None:
@@ -72,7 +72,7 @@ def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
         taken = -negative_end
         words = text[begin:taken].strip()
         ranges.setdefault(span, DateRange(span[0] * DAY_MS, span[1] * DAY_MS, words, is_relative))
-    return list(ranges.values())[:MOST_RANGES]
+    return list(ranges.values())[:MAX_RANGES]
 
 
 # The calendar: H. Hinnant, "chrono-compatible low-level date algorithms". Years count from March, so that the

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ebbtide.retrieval.lexical import Scores
-from ebbtide.retrieval.question import Question
+from ebbtide.retrieval.query import ParsedQuery
 
-FEWEST_RESULTS = 10
+MIN_RESULTS = 10
 """Fewer living memories than this are few."""
 
 TOP, LOOKED_AT = 3, 10
@@ -33,10 +33,10 @@ def concentration(scores: Scores) -> float:
     return float(squares[:TOP].sum()) / mass if mass > 0 else 0.0
 
 
-def why_needed(question: Question, scores: Scores) -> str:
+def why_needed(question: ParsedQuery, scores: Scores) -> str:
     """Why the archive is needed beside living memories with these scores; empty where it is not."""
     if question.has_code:
         return "code in the query"
-    if len(scores) < FEWEST_RESULTS:
+    if len(scores) < MIN_RESULTS:
         return "few results"
     return "" if concentration(scores) >= CLEAR else "no clear top"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.float64]
 Columns = dict[str, Any]
 
-MOST = 100
+MAX_REORDERED = 100
 """Candidates whose order may change: further ones hold next to nothing of what is sought."""
 
 FIRST, NEAREST, NEAR = 20, 5, 30
@@ -63,7 +63,7 @@ _NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
 class Fused:
     """What the signals gave, by passage, and what was found in the order of it."""
 
-    shelf: PassageIndex
+    index: PassageIndex
     asked: RankingRequest
     given: dict[str, Numbers]
     total: Numbers
@@ -73,15 +73,15 @@ class Fused:
     @property
     def first(self) -> NDArray[np.int64]:
         """The candidates whose order may change."""
-        return self.order[:MOST]
+        return self.order[:MAX_REORDERED]
 
 
 def features(fused: Fused) -> Numbers:
     """A row for each candidate, with the features in the order of `FEATURES`."""
-    beside = _Beside.of(fused)
+    neighbours = _Beside.of(fused)
     columns: Columns = {}
     for group in (_scores, _said, _who_and_when, _company, _around, _told, _meant):
-        columns |= group(fused, beside)
+        columns |= group(fused, neighbours)
     columns |= {f"asks for {kind}": float(fused.asked.asks_for == kind) for kind in KINDS}
     rows = np.empty((len(fused.first), len(FEATURES)))
     for place, name in enumerate(FEATURES):
@@ -101,7 +101,7 @@ class _Beside:
     @classmethod
     def of(cls, fused: Fused) -> _Beside:
         def step(places: NDArray[np.int64], side: str) -> NDArray[np.int64]:
-            found: NDArray[np.int64] = np.where(places >= 0, fused.shelf.beside(side)[places], -1)
+            found: NDArray[np.int64] = np.where(places >= 0, fused.index.neighbours(side)[places], -1)
             return found
 
         previous, following = step(fused.first, "previous"), step(fused.first, "next")
@@ -124,7 +124,7 @@ def _places(values: Numbers) -> Numbers:
     return larger
 
 
-def _scores(fused: Fused, beside: _Beside) -> Columns:
+def _scores(fused: Fused, neighbours: _Beside) -> Columns:
     first, total = fused.first, fused.total
     naming = fused.given.get("naming", np.zeros(len(total)))
     words = fused.given["words"][first]
@@ -141,14 +141,14 @@ def _scores(fused: Fused, beside: _Beside) -> Columns:
     }
 
 
-def _said(fused: Fused, beside: _Beside) -> Columns:
+def _said(fused: Fused, neighbours: _Beside) -> Columns:
     """How much of the question, by rarity, a passage says, and those beside it."""
-    shelf, first, terms = fused.shelf, fused.first, list(fused.asked.terms)
-    own, near, how_rare = _occurrences(shelf, first, beside, terms)
-    is_telling = ~np.isin(terms, list(_names_of(shelf, fused.asked)))
+    index, first, terms = fused.index, fused.first, list(fused.asked.terms)
+    own, near, how_rare = _occurrences(index, first, neighbours, terms)
+    is_telling = ~np.isin(terms, list(_names_of(index, fused.asked)))
     says, either = own > 0, (own > 0) | near
     whole, telling = max(float(how_rare.sum()), 1e-9), max(float((how_rare * is_telling).sum()), 1e-9)
-    lengths = shelf.column("word_count")
+    lengths = index.column("word_count")
     average = max(float(lengths.mean()), 1.0)
     length = lengths[first] / average
     gained = how_rare[:, None] * own * (K1 + 1) / (own + K1 * (1 - B + B * length))
@@ -179,34 +179,34 @@ def _said(fused: Fused, beside: _Beside) -> Columns:
 
 
 def _occurrences(
-    shelf: PassageIndex, first: NDArray[np.int64], beside: _Beside, terms: list[int]
+    index: PassageIndex, first: NDArray[np.int64], neighbours: _Beside, terms: list[int]
 ) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
     """How often candidates say each term, whether one beside them does, and how rare each is (its idf)."""
     own = np.zeros((len(terms), len(first)))
     near = np.zeros((len(terms), len(first)), dtype=np.bool_)
     how_rare = np.zeros(len(terms))
-    counted = np.zeros(len(shelf))
+    counted = np.zeros(len(index))
     for place, term in enumerate(terms):
-        passages, counts = shelf.postings(term)
+        passages, counts = index.postings(term)
         if not len(passages):
             continue
-        how_rare[place] = rarity(len(passages), len(shelf))
+        how_rare[place] = rarity(len(passages), len(index))
         counted[passages] = counts
         own[place] = counted[first]
-        near[place] = (_at(counted, beside.previous) + _at(counted, beside.next)) > 0
+        near[place] = (_at(counted, neighbours.previous) + _at(counted, neighbours.next)) > 0
         counted[passages] = 0.0
     return own, near, how_rare
 
 
-def _names_of(shelf: PassageIndex, asked: RankingRequest) -> set[int]:
+def _names_of(index: PassageIndex, asked: RankingRequest) -> set[int]:
     """The terms of the names of those whom a question names."""
-    names = (shelf.speakers[number] for number in asked.speakers)
+    names = (index.speakers[number] for number in asked.speakers)
     return {term_of(first_form(word)) for name in names for word in words_of(name)}
 
 
-def _who_and_when(fused: Fused, beside: _Beside) -> Columns:
-    shelf, first, asked = fused.shelf, fused.first, fused.asked
-    speakers, times = shelf.column("speaker"), shelf.column("time_ms")[first]
+def _who_and_when(fused: Fused, neighbours: _Beside) -> Columns:
+    index, first, asked = fused.index, fused.first, fused.asked
+    speakers, times = index.column("speaker"), index.column("time_ms")[first]
     is_named = np.isin(speakers[first], list(asked.speakers))
     far = np.full(len(first), np.inf)
     for begin, end in asked.dates:
@@ -219,10 +219,10 @@ def _who_and_when(fused: Fused, beside: _Beside) -> Columns:
     }
 
 
-def _company(fused: Fused, beside: _Beside) -> Columns:
+def _company(fused: Fused, neighbours: _Beside) -> Columns:
     """How well the conversation of a candidate did, and how near the best ones are."""
     first, scores = fused.first, fused.total * fused.found
-    conversations = fused.shelf.column("conversation")
+    conversations = fused.index.column("conversation")
     of_first = conversations[first]
     best = np.zeros(int(conversations.max()) + 1)
     np.maximum.at(best, conversations, scores)
@@ -242,34 +242,37 @@ def _company(fused: Fused, beside: _Beside) -> Columns:
     }
 
 
-def _around(fused: Fused, beside: _Beside) -> Columns:
+def _around(fused: Fused, neighbours: _Beside) -> Columns:
     """How well those beside a candidate did."""
     first, words = fused.first, fused.given["words"]
     scores = fused.total * fused.found / max(float(fused.total[first[0]]), 1e-9)
-    previous, following = _at(scores, beside.previous), _at(scores, beside.next)
-    second_previous, second_following = _at(scores, beside.second_previous), _at(scores, beside.second_next)
+    previous, following = _at(scores, neighbours.previous), _at(scores, neighbours.next)
+    second_previous, second_following = (
+        _at(scores, neighbours.second_previous),
+        _at(scores, neighbours.second_next),
+    )
     return {
         "previous": previous,
         "next": following,
         "second previous": second_previous,
         "second next": second_following,
         "around": previous + following + second_previous + second_following,
-        "previous words": _at(words, beside.previous),
-        "next words": _at(words, beside.next),
+        "previous words": _at(words, neighbours.previous),
+        "next words": _at(words, neighbours.next),
         "peak": (scores[first] >= previous) & (scores[first] >= following),
-        "has previous": beside.previous >= 0,
-        "has next": beside.next >= 0,
+        "has previous": neighbours.previous >= 0,
+        "has next": neighbours.next >= 0,
     }
 
 
-def _told(fused: Fused, beside: _Beside) -> Columns:
+def _told(fused: Fused, neighbours: _Beside) -> Columns:
     """Marks of a passage's text; none where texts are not at hand."""
     names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
     text_of = fused.asked.texts
     if text_of is None:
         return dict.fromkeys(names, 0.0)
     marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
-    asks = _asking(text_of, beside.previous)
+    asks = _asking(text_of, neighbours.previous)
     return dict(zip(names, (*marks.T, asks), strict=True))
 
 
@@ -291,7 +294,7 @@ def _asking(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[
     return [passage >= 0 and _ends_asking(text_of(passage)) for passage in passages.tolist()]
 
 
-def _meant(fused: Fused, beside: _Beside) -> Columns:
+def _meant(fused: Fused, neighbours: _Beside) -> Columns:
     """How near in meaning, where there are vectors."""
     columns: Columns = {}
     for name, scores in (("semantic", fused.asked.semantic), ("window", fused.asked.window)):

@@ -48,40 +48,42 @@ class _Field:
 class WordScores:
     """Scores the passages of a shelf as it is now; make a new one when it has grown."""
 
-    def __init__(self, shelf: PassageIndex) -> None:
-        self._shelf = shelf
-        words = shelf.column("word_count")
-        previous, following = shelf.beside("previous"), shelf.beside("next")
-        beside = np.where(previous >= 0, words[previous], 0) + np.where(following >= 0, words[following], 0)
+    def __init__(self, index: PassageIndex) -> None:
+        self._index = index
+        words = index.column("word_count")
+        previous, following = index.neighbours("previous"), index.neighbours("next")
+        neighbours = np.where(previous >= 0, words[previous], 0) + np.where(
+            following >= 0, words[following], 0
+        )
         self._own = _Field.of(words)
-        self._beside = _Field.of(beside)
+        self._neighbour_field = _Field.of(neighbours)
         self._scratch = np.zeros(len(words))
 
     def scores(self, terms: Mapping[int, float], neighbours: float) -> Scores:
         """The score of every passage for weighted terms; `neighbours` is the weight of the second field."""
         total = np.zeros(len(self._scratch))
         for term, weight in terms.items():
-            passages, counts = self._shelf.postings(term)
+            passages, counts = self._index.postings(term)
             if not len(passages):
                 continue
             idf = weight * rarity(len(passages), len(self._scratch))
             occurrences = counts.astype(np.float64)
             total[passages] += idf * self._own.worth(occurrences, passages)
             if neighbours:
-                self._add_beside(total, passages, occurrences, idf * neighbours)
+                self._add_neighbours(total, passages, occurrences, idf * neighbours)
         return total
 
-    def _add_beside(
+    def _add_neighbours(
         self, total: Scores, passages: NDArray[np.int32], occurrences: Scores, weight: float
     ) -> None:
         scratch, touched = self._scratch, []
         for side in ("next", "previous"):
-            beside = self._shelf.beside(side)[passages]
-            real = beside >= 0
+            neighbours = self._index.neighbours(side)[passages]
+            real = neighbours >= 0
             # No passage has two neighbours on the same side, so nothing is added twice in one go.
-            scratch[beside[real]] += occurrences[real]
-            touched.append(beside[real])
+            scratch[neighbours[real]] += occurrences[real]
+            touched.append(neighbours[real])
         for places in touched:
-            total[places] += weight * self._beside.worth(scratch[places], places)
+            total[places] += weight * self._neighbour_field.worth(scratch[places], places)
             # Whoever stands between two that say it is reached from both sides, and counts once.
             scratch[places] = 0.0

@@ -44,3 +44,18 @@ def _is_mark(character: str) -> bool:
     if not unicodedata.decomposition(character):
         return False
     return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) != 0
+
+
+FIRST, LAST = 0x3400, 0x9FFF
+"""The ideographs of everyday texts; those beyond have no simplified form that anybody types."""
+
+
+@lru_cache(1)
+def simplified() -> dict[int, int]:
+    """From a traditional character to its simplified form, by code point, as `str.translate` takes it."""
+    import opencc
+
+    characters = [chr(point) for point in range(FIRST, LAST + 1)]
+    converted = opencc.OpenCC("t2s").convert("\n".join(characters)).split("\n")
+    pairs = zip(characters, converted, strict=True)
+    return {ord(one): ord(other) for one, other in pairs if one != other and len(other) == 1}

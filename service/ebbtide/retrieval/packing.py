@@ -37,7 +37,7 @@ Word = Callable[[Sequence[str]], str]
 Shorten = Callable[["Candidate", Callable[[str], bool]], str]
 """The text of a candidate made so short that it fits; empty where that cannot be."""
 
-MOST_SHORTENED = 20
+MAX_SHORTENED = 20
 """Memories that are tried in a shorter form for one answer."""
 
 
@@ -184,11 +184,11 @@ def _within_budget(
         return candidate is not None
 
     # What no answer could hold whole takes part in its shorter form: the best one may be among them.
-    for place in islice((place for place in best if costs[place] > most), MOST_SHORTENED):
+    for place in islice((place for place in best if costs[place] > most), MAX_SHORTENED):
         is_shortened(place, most if place == best[0] else most // 2)
     chosen = _chosen(told, fresh, room, most, costs)
     left = most - sum(costs[place] for place in chosen)
-    for place in islice((place for place in best if place not in chosen), MOST_SHORTENED):
+    for place in islice((place for place in best if place not in chosen), MAX_SHORTENED):
         if len(chosen) < room and is_shortened(place, left):
             chosen.add(place)
             left -= costs[place]

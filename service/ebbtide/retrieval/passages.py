@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.analysis import Terms, analysed, term_of, words_of
 from ebbtide.retrieval.forms import terms_of_forms
 
-LONGEST = 1500
+MAX_PASSAGE_CHARS = 1500
 """Characters of a message that is one passage."""
 
-STRETCH = 1000
+SPLIT_CHARS = 1000
 """Characters of a passage of a longer one."""
 
 _END_OF_SENTENCE = re.compile(r"[.!?。！？…;；]['\")”’」』]*\s*|\n+")
@@ -43,14 +43,15 @@ class Entry:
 
 def cut(text: str) -> list[tuple[int, int]]:
     """(begin, end) of the passages of a message, in characters; long ones end where a sentence does."""
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_PASSAGE_CHARS:
         return [(0, len(text))]
     spans, begin = [], 0
-    while len(text) - begin > LONGEST:
+    while len(text) - begin > MAX_PASSAGE_CHARS:
         ends = [
-            found.end() for found in _END_OF_SENTENCE.finditer(text, begin + STRETCH // 2, begin + STRETCH)
+            found.end()
+            for found in _END_OF_SENTENCE.finditer(text, begin + SPLIT_CHARS // 2, begin + SPLIT_CHARS)
         ]
-        end = ends[-1] if ends else begin + STRETCH
+        end = ends[-1] if ends else begin + SPLIT_CHARS
         spans.append((begin, end))
         begin = end
     spans.append((begin, len(text)))
@@ -64,16 +65,16 @@ def entries_of(text: str, speaker: str) -> list[Entry]:
 
 def entry_of(stretch: str, speaker: str, begin: int) -> Entry:
     """The entry of a stretch of a message that begins at a place; a blank one is found by nothing."""
-    return Entry(begin, len(stretch), *analysed(spoken(stretch, speaker) if stretch.strip() else ""))
+    return Entry(begin, len(stretch), *analysed(with_speaker(stretch, speaker) if stretch.strip() else ""))
 
 
-def spoken(stretch: str, speaker: str) -> str:
+def with_speaker(stretch: str, speaker: str) -> str:
     """A stretch with who said it before it, where that is known."""
     return f"{speaker}: {stretch}" if speaker else stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
+class IndexedPassage:
     """What is known of an entry beside its text: which message, whose, when, in which conversation."""
 
     message: int
@@ -101,7 +102,7 @@ class Postings:
         end = int(np.searchsorted(self.terms, key, side="right"))
         return self.passages[begin:end], self.counts[begin:end]
 
-    def with_others(self, entries: Mapping[int, Entry]) -> Postings:
+    def with_replaced(self, entries: Mapping[int, Entry]) -> Postings:
         """These postings where some passages have other terms; nothing of the old ones is left."""
         left = ~np.isin(self.passages, list(entries))
         terms, passages, counts = self.terms[left], self.passages[left], self.counts[left]
@@ -161,23 +162,23 @@ class PassageIndex:
     def __len__(self) -> int:
         return len(self._columns["message"])
 
-    def add(self, shelved: Iterable[Shelved]) -> None:
+    def add(self, passages_to_add: Iterable[IndexedPassage]) -> None:
         """Put passages on the shelf, in order."""
         self._arrays.clear()
         self._recent = None
-        for one in shelved:
+        for one in passages_to_add:
             self._add(one)
-        if self._tail_count > max(FEWEST_MERGED, len(self._sorted.terms) // 4):
+        if self._tail_count > max(MIN_MERGED, len(self._sorted.terms) // 4):
             self._merge()
 
-    def _add(self, one: Shelved) -> None:
+    def _add(self, one: IndexedPassage) -> None:
         number = len(self)
         conversation = self._conversations.setdefault(one.conversation, len(self._conversations))
         speaker = self.speaker_numbers.setdefault(one.speaker, len(self.speaker_numbers))
         if speaker == len(self.speakers):
             self.speakers.append(one.speaker)
             self._add_speaker(speaker, one.speaker)
-        if len(self._said_by[speaker]) <= MOST_TITLED:
+        if len(self._said_by[speaker]) <= MAX_TITLED:
             self._said_by[speaker].append(number)
         before = self._latest.get(conversation, -1) if one.conversation else -1
         if before >= 0:
@@ -200,7 +201,7 @@ class PassageIndex:
         self._tail.append((one.entry.terms, one.entry.counts))
         self._tail_count += len(one.entry.terms)
 
-    def retell(self, told: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
+    def replace_entries(self, told: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
         """Messages say something else: their passages are found by these entries, and by nothing else, from now on.
 
         `is_withdrawn` tells that they are without their text. ValueError unless there are as many as before.
@@ -224,9 +225,9 @@ class PassageIndex:
         self._arrays.clear()
         self._recent = None
         if merged:
-            self._sorted = self._sorted.with_others(merged)
+            self._sorted = self._sorted.with_replaced(merged)
 
-    def speakers_saying(self, terms: Iterable[int]) -> list[str]:
+    def speakers_named_by(self, terms: Iterable[int]) -> list[str]:
         """Speakers in whose names one of these terms stands: thousands of titles are not looked at one by one."""
         numbers = {number for term in terms for number in self._speakers_by_term.get(term, ())}
         return [self.speakers[number] for number in sorted(numbers)]
@@ -244,7 +245,7 @@ class PassageIndex:
         if title:
             self._titles_by_term.setdefault(term_of(max(title, key=len)), []).append(speaker)
 
-    def named_by(self, terms: Collection[int], speaker: int) -> Iterator[tuple[int, int]]:
+    def passages_named_by(self, terms: Collection[int], speaker: int) -> Iterator[tuple[int, int]]:
         """Passages that a passage with these terms names by their title, each with how many say the title's words.
 
         A title is the name of whoever has said hardly anything: the title of a document, a person heard once. The
@@ -255,7 +256,7 @@ class PassageIndex:
         for term in held & self._titles_by_term.keys():
             for titled in self._titles_by_term[term]:
                 said = self._said_by[titled]
-                if titled == speaker or len(said) > MOST_TITLED or not self._title_terms[titled] <= held:
+                if titled == speaker or len(said) > MAX_TITLED or not self._title_terms[titled] <= held:
                     continue
                 saying = min(len(self.postings(one)[0]) for one in self._title_terms[titled])
                 for passage in said:
@@ -292,7 +293,7 @@ class PassageIndex:
             column = self._arrays[name] = np.array(self._columns[name], dtype=np.int64)
         return column
 
-    def beside(self, side: str) -> NDArray[np.int64]:
+    def neighbours(self, side: str) -> NDArray[np.int64]:
         """The neighbour of each passage, "previous" or "next", where the two belong to a dialogue; -1 for none.
 
         In a dialogue a few speakers take turns, and what one says is understood by what the other said. Messages
@@ -319,14 +320,14 @@ class PassageIndex:
     def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """(passages, counts) of a term; of one that stands for several forms of a word, those of all, as one."""
         forms = terms_of_forms(term)
-        return self._together(forms) if forms else self._postings(term)
+        return self._merged_postings(forms) if forms else self._postings(term)
 
-    def _together(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    def _merged_postings(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """(passages, counts) of terms that count as one: each passage once, ascending."""
         some, counts = zip(*map(self._postings, terms), strict=True)
         passages, whose = np.unique(np.concatenate(some), return_inverse=True)
         added = np.bincount(whose, weights=np.concatenate(counts), minlength=len(passages))
-        return passages, np.minimum(added, MOST_COUNTED).astype(np.uint8)
+        return passages, np.minimum(added, MAX_COUNT).astype(np.uint8)
 
     def _postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         old, new = self._sorted.of(term), self._recent_postings().of(term)
@@ -358,13 +359,13 @@ _COLUMNS: Sequence[str] = (
     "withdrawn",
 )
 
-MOST_COUNTED = 255
+MAX_COUNT = 255
 """Occurrences of a term in a passage that are told apart."""
 
 TURNS_A_SPEAKER = 2
 """Turns that speakers of a dialogue have, on average, at least."""
 
-MOST_TITLED = 3
+MAX_TITLED = 3
 """Passages of a speaker whose name is a title."""
 
 TAIL_BYTES, POSTING_BYTES = 300, 5
@@ -373,5 +374,5 @@ TAIL_BYTES, POSTING_BYTES = 300, 5
 PASSAGE_BYTES = 250
 """What a passage holds beside its postings: columns, the arrays made of them, those of the words signal."""
 
-FEWEST_MERGED = 20_000
+MIN_MERGED = 20_000
 """Postings of new passages that are sorted by themselves before they are merged with the others."""

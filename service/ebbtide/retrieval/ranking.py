@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval import learned
-from ebbtide.retrieval.features import MOST, Fused
+from ebbtide.retrieval.features import MAX_REORDERED, Fused
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import PassageIndex
 from ebbtide.retrieval.ranking_request import RankingRequest
@@ -89,22 +89,22 @@ class Ranking:
 
 
 def rank(
-    shelf: PassageIndex,
+    index: PassageIndex,
     words: WordScores,
     asked: RankingRequest,
     most: int,
     weights: Weights = DEFAULT_WEIGHTS,
 ) -> Ranking:
     """The best passages for a question, at most `most`, best first; of equal ones the newer first."""
-    fused, off = fuse(shelf, words, asked, weights, max(most, MOST))
+    fused, off = fuse(index, words, asked, weights, max(most, MAX_REORDERED))
     order, given, total = fused.order, fused.given, fused.total
     if "words" not in given:
         off.setdefault("learned", "not available")
     elif "learned" not in off and len(order):
         # Each place keeps its score: what stands there changes, not how good the best is.
         kept = total[order]
-        order = np.concatenate([learned.reordered(fused, learned.model()), order[MOST:]])
-        given["learned"] = np.zeros(len(shelf))
+        order = np.concatenate([learned.reordered(fused, learned.model()), order[MAX_REORDERED:]])
+        given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
         total = total + given["learned"]
     order = order[:most]
@@ -112,16 +112,16 @@ def rank(
 
 
 def fuse(
-    shelf: PassageIndex,
+    index: PassageIndex,
     words: WordScores,
     asked: RankingRequest,
     weights: Weights = DEFAULT_WEIGHTS,
     most: int | None = None,
 ) -> tuple[Fused, dict[str, str]]:
     """What every signal but the learnt one gives together, at most so many in order; which were off, and why."""
-    given, off = _signals(shelf, words, asked, weights)
-    total = np.zeros(len(shelf))
-    found = np.zeros(len(shelf), dtype=np.bool_)
+    given, off = _signals(index, words, asked, weights)
+    total = np.zeros(len(index))
+    found = np.zeros(len(index), dtype=np.bool_)
     for name, scores in given.items():
         total += scores
         if name in MEANING:
@@ -130,7 +130,7 @@ def fuse(
         elif name not in LIFTING:
             found |= scores > 0
     if "conversation" not in asked.without:
-        given["conversation"] = weights.conversation * _conversation(shelf, total * found)
+        given["conversation"] = weights.conversation * _conversation(index, total * found)
         total += given["conversation"]
     if asked.names is not None and "naming" not in asked.without:
         given["naming"] = _named(_ordered(total, found, SEEDS), total, asked.names, weights.naming)
@@ -148,11 +148,11 @@ def fuse(
     if asked.worths is None:
         off.setdefault("weight", "not available")
     elif "weight" not in off and len(order):
-        given["weight"] = np.zeros(len(shelf))
+        given["weight"] = np.zeros(len(index))
         given["weight"][order] = weights.weight * asked.worths(order)
         total = total + given["weight"]
         order = _sorted(total, order)
-    return Fused(shelf, asked, given, total, found, order), off
+    return Fused(index, asked, given, total, found, order), off
 
 
 def _ordered(total: Scores, found: NDArray[np.bool_], most: int | None) -> NDArray[np.int64]:
@@ -190,7 +190,7 @@ def _named(
 
 
 def _signals(
-    shelf: PassageIndex, words: WordScores, asked: RankingRequest, weights: Weights
+    index: PassageIndex, words: WordScores, asked: RankingRequest, weights: Weights
 ) -> tuple[dict[str, Scores], dict[str, str]]:
     given: dict[str, Scores] = {}
     off = {name: "switched off" for name in SIGNALS if name in asked.without}
@@ -210,9 +210,9 @@ def _signals(
         elif len(scores):
             given[name] = weight * brought_to_one(scores)
     if "speaker" not in off and asked.speakers:
-        given["speaker"] = weights.speaker * np.isin(shelf.column("speaker"), list(asked.speakers))
+        given["speaker"] = weights.speaker * np.isin(index.column("speaker"), list(asked.speakers))
     if "dates" not in off and asked.dates:
-        given["dates"] = weights.dates * _within(shelf.column("time_ms"), asked.dates)
+        given["dates"] = weights.dates * _within(index.column("time_ms"), asked.dates)
     return given, off
 
 
@@ -249,9 +249,9 @@ def _within(times_ms: NDArray[np.int64], ranges: Sequence[tuple[int, int]]) -> S
     return inside
 
 
-def _conversation(shelf: PassageIndex, scores: Scores) -> Scores:
+def _conversation(index: PassageIndex, scores: Scores) -> Scores:
     """How much of what was found each conversation holds: its squared scores, as a share of the most."""
-    conversations = shelf.column("conversation")
+    conversations = index.column("conversation")
     if not len(conversations):
         return scores
     mass = np.bincount(conversations, weights=scores**2)

@@ -20,7 +20,7 @@ from ebbtide.retrieval.forms import first_form
 GAP = "…"
 """What stands for sentences that were left out."""
 
-MOST_SENTENCES = 200
+MAX_SENTENCES = 200
 """Sentences of a text that are looked at."""
 
 _END = re.compile(
@@ -46,7 +46,7 @@ def key_sentences(
 
     The label, which says who speaks, stays in front; it is no part of the text.
     """
-    sentences = sentences_of(text)[:MOST_SENTENCES]
+    sentences = sentences_of(text)[:MAX_SENTENCES]
     held = [
         {term for word in words_of(one) if (term := term_of(first_form(word))) in weights}
         for one in sentences

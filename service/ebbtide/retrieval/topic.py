@@ -17,9 +17,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from ebbtide.retrieval.normalisation import nfkc
+from ebbtide.retrieval.normalisation import nfkc, simplified
 from ebbtide.retrieval.sentences import sentences_of
-from ebbtide.retrieval.variants import simplified
 
 Span = tuple[int, int]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.bounds import LENGTH_TOLERANCE
-from ebbtide.retrieval.halves import Singles, products, widened
+from ebbtide.retrieval.half_precision import SingleArray, products, to_single
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
 from ebbtide.retrieval.windows import WindowLengths, window_squares
@@ -82,10 +82,10 @@ class Vectors:
             + (self._index.nbytes if self._index else 0)
         )
 
-    def of(self, passage: int) -> Singles | None:
+    def of(self, passage: int) -> SingleArray | None:
         """The vector of a passage, as precise as it is held; none if it has none."""
         row = int(self._rows_of(np.array([passage]))[0])
-        return widened(self._matrix[row]) if row >= 0 else None
+        return to_single(self._matrix[row]) if row >= 0 else None
 
     def put(self, passages: Numbers, vectors: NDArray[np.float16 | np.float32]) -> None:
         """Holds the vectors of passages, instead of those they had; of a passage given twice, the later one.
@@ -94,8 +94,8 @@ class Vectors:
         """
         assert vectors.shape == (len(passages), self.dimension) and passages.min(initial=0) >= 0
         with np.errstate(over="ignore"):
-            halves = vectors.astype(np.float16)
-        singles = halves.astype(np.float32)
+            half_array = vectors.astype(np.float16)
+        singles = half_array.astype(np.float32)
         squares = np.einsum("ij,ij->i", singles, singles).astype(np.float64)
         if not np.all(np.abs(squares - 1) <= LENGTH_TOLERANCE):
             raise ValueError("a vector is not of length 1")
@@ -106,11 +106,11 @@ class Vectors:
         self.drop(passages)
         begin, end = self._count, self._count + len(passages)
         self._make_room(end, int(passages.max()) + 1)
-        self._matrix[begin:end], self._squares[begin:end] = halves[last], squares[last]
+        self._matrix[begin:end], self._squares[begin:end] = half_array[last], squares[last]
         self._passages[begin:end] = passages
         self._rows[passages] = np.arange(begin, end)
         self._count = end
-        self._sum += halves[last].sum(axis=0, dtype=np.float64)
+        self._sum += half_array[last].sum(axis=0, dtype=np.float64)
         self._changed(slice(begin, end))
 
     def drop(self, passages: Iterable[int]) -> None:
@@ -134,7 +134,7 @@ class Vectors:
         self._count = left
         self._changed(gaps)
 
-    def scores(self, query: Singles, passage_count: int) -> Scores | None:
+    def scores(self, query: SingleArray, passage_count: int) -> Scores | None:
         """How near each of the first passages is to a question: the centred cosine, by passage number.
 
         Passages without a vector get the smallest score given. None where there is nothing to compare.
@@ -150,7 +150,7 @@ class Vectors:
         return self._spread(rows, _cosines(away, squares, towards), passage_count)
 
     def window_scores(
-        self, query: Singles, passage_count: int, previous: Numbers, following: Numbers
+        self, query: SingleArray, passage_count: int, previous: Numbers, following: Numbers
     ) -> Scores | None:
         """The same for the window of each passage with a vector: itself and those right beside it (-1: none).
 
@@ -162,9 +162,9 @@ class Vectors:
             return None
         rows = self._candidates(query, passage_count)
         if len(rows) < self._count:
-            beside = (self._rows_beside(rows, side) for side in (previous, following))
-            rows = _real(rows, *beside)  # who stands beside what is near is near with its window
-        before, after = (self._rows_beside(rows, side) for side in (previous, following))
+            neighbours = (self._neighbour_rows(rows, side) for side in (previous, following))
+            rows = _real(rows, *neighbours)  # who stands beside what is near is near with its window
+        before, after = (self._neighbour_rows(rows, side) for side in (previous, following))
         asked, common = self._over_windows(rows, before, after, query, mean)
         sizes = 1.0 + (before >= 0) + (after >= 0)
         away = asked - common - sizes * (mean @ towards)
@@ -204,7 +204,9 @@ class Vectors:
             self._index, self._last_near = Nearest(self._mean()), None
         passages = self._passages[: self._count]
         missing = np.sort(passages[~self._index.holds(passages)])
-        return self._index.complete(missing, lambda some: widened(self._matrix[self._rows[some]]), is_time_up)
+        return self._index.complete(
+            missing, lambda some: to_single(self._matrix[self._rows[some]]), is_time_up
+        )
 
     @property
     def index_identity(self) -> str:
@@ -235,13 +237,13 @@ class Vectors:
     def _mean(self) -> NDArray[np.float64]:
         return self._sum / self._count if self._count >= CENTRED_FROM else np.zeros(self.dimension)
 
-    def _towards(self, query: Singles, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _towards(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """The question, centred; none if it points nowhere."""
         assert query.shape == (self.dimension,)
         towards: NDArray[np.float64] = query - mean
         return towards if towards @ towards > _LEAST_SQUARE else None
 
-    def _candidates(self, query: Singles, passage_count: int) -> Numbers:
+    def _candidates(self, query: SingleArray, passage_count: int) -> Numbers:
         """The rows to be compared: all, or those the index finds, where one of them is asked about."""
         if self._index is not None and self.is_indexed:
             key = query.tobytes()
@@ -252,7 +254,9 @@ class Vectors:
                 return _real(self._rows_of(found))
         return np.arange(self._count)
 
-    def _products(self, rows: Numbers, query: Singles, mean: NDArray[np.float64]) -> tuple[Scores, Scores]:
+    def _products(
+        self, rows: Numbers, query: SingleArray, mean: NDArray[np.float64]
+    ) -> tuple[Scores, Scores]:
         """Rows times the question, and rows times the mean.
 
         Those of all rows are kept: of the question, since passages and windows are asked for together; of the mean
@@ -269,7 +273,7 @@ class Vectors:
         return self._last_asked[1], self._last_common
 
     def _over_windows(
-        self, rows: Numbers, before: Numbers, after: Numbers, query: Singles, mean: NDArray[np.float64]
+        self, rows: Numbers, before: Numbers, after: Numbers, query: SingleArray, mean: NDArray[np.float64]
     ) -> tuple[Scores, Scores]:
         """The same, summed over the window of each row."""
         members = rows if len(rows) == self._count else _real(rows, before, after)
@@ -297,13 +301,13 @@ class Vectors:
         scores[passages] = cosines
         return scores
 
-    def _rows_beside(self, rows: Numbers, beside: Numbers) -> Numbers:
-        """By row, the row of the passage on one side; what nobody knows the place of stands alone."""
+    def _neighbour_rows(self, rows: Numbers, neighbours: Numbers) -> Numbers:
+        """Return the row of the neighbouring passage of each row, or -1. `neighbours` is indexed by passage."""
         passages = self._passages[rows]
-        neighbours = np.full(len(rows), -1)
-        placed = np.flatnonzero(passages < len(beside))
-        neighbours[placed] = beside[passages[placed]]
-        return self._rows_of(neighbours)
+        found = np.full(len(rows), -1)
+        known = np.flatnonzero(passages < len(neighbours))
+        found[known] = neighbours[passages[known]]
+        return self._rows_of(found)
 
     def _rows_of(self, passages: Numbers) -> Numbers:
         """The row of each passage; -1 where it has none."""

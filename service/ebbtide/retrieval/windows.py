@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.halves import STRIDE, Halves, widened
+from ebbtide.retrieval.half_precision import STRIDE, HalfArray, to_single
 
 Rows = NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class WindowLengths:
         else:
             self._rewritten[rows[rows < known]] = True
 
-    def squares(self, matrix: Halves, before: Rows, after: Rows) -> NDArray[np.float64]:
+    def squares(self, matrix: HalfArray, before: Rows, after: Rows) -> NDArray[np.float64]:
         """By row, for the rows that stand before and after each (-1: none)."""
         known, count = len(self._squares), len(matrix)
         rewritten = np.ones(count + 1, dtype=np.bool_)
@@ -56,14 +56,14 @@ class WindowLengths:
         return squares
 
 
-def window_squares(matrix: Halves, rows: Rows, before: Rows, after: Rows) -> NDArray[np.float64]:
+def window_squares(matrix: HalfArray, rows: Rows, before: Rows, after: Rows) -> NDArray[np.float64]:
     """The squared length of the sum of each of these rows with the one before and the one after it."""
     squares = np.empty(len(rows))
     for begin in range(0, len(rows), STRIDE):
         part = slice(begin, begin + STRIDE)
-        sums = widened(matrix[rows[part]])
-        for beside in (before[part], after[part]):
-            real = np.flatnonzero(beside >= 0)
-            sums[real] += widened(matrix[beside[real]])
+        sums = to_single(matrix[rows[part]])
+        for neighbours in (before[part], after[part]):
+            real = np.flatnonzero(neighbours >= 0)
+            sums[real] += to_single(matrix[neighbours[real]])
         squares[part] = np.einsum("ij,ij->i", sums, sums)
     return squares

@@ -79,7 +79,7 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
     home: Home, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Between batches and passes, of nodes in focus and linked from everywhere, before and after merges."""
-    monkeypatch.setattr(passages, "FEWEST_MERGED", 8)
+    monkeypatch.setattr(passages, "MIN_MERGED", 8)
     dice = Random(seed)
     for _ in range(6):
         segments = [
@@ -144,7 +144,7 @@ def test_a_refused_deletion_changes_nothing(home: Home) -> None:
 def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in what was merged nor in what is new; the words of neighbours stay where they are."""
     for fewest in (0, 10**6):
-        monkeypatch.setattr(passages, "FEWEST_MERGED", fewest)
+        monkeypatch.setattr(passages, "MIN_MERGED", fewest)
         home.remember([("the anchor is rusty", []), ("the sail is white", [])], {})
     shelf = home.workspace.open_archive.loaded.shelf  # type: ignore[union-attr]
     before = shelf.postings(term_of("sail"))[0].tolist()

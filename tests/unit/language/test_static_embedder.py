@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from ebbtide.language import embedding
 from ebbtide.language.builtin import static_embedder
-from ebbtide.language.builtin.static_embedder import MOST_CHARS, StaticEmbedder, reads_as_english
+from ebbtide.language.builtin.static_embedder import MAX_CHARS, StaticEmbedder, reads_as_english
 from ebbtide.language.embedders import make_embedder
 from ebbtide.language.port import ModelUnavailable
 from ebbtide.settings import EmbeddingSettings, LanguageSettings
@@ -111,7 +111,7 @@ def test_english_with_guests_is_english(text: str) -> None:
 async def test_half_a_surrogate_pair_and_an_endless_text_are_no_trouble(loaded: StaticEmbedder) -> None:
     """Broken text is read as a question mark; of an endless text only the front is read."""
     broken, endless, front = await loaded.embed(
-        ["a \ud83d house", "the sea " * 100_000, ("the sea " * 100_000)[:MOST_CHARS]]
+        ["a \ud83d house", "the sea " * 100_000, ("the sea " * 100_000)[:MAX_CHARS]]
     )
     assert broken is not None and endless is not None and front is not None
     assert np.isfinite(broken).all()

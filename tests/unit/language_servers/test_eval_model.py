@@ -12,8 +12,8 @@ from benchmarks.eval_model import evaluate, load_samples, show
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import Utterance
 from ebbtide.language.served.chat import ServerOptions
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
-from ebbtide.language.served.served import ServedModel
 from tests.support.fake_ollama import FakeOllama
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "builtin_model.json"

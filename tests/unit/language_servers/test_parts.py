@@ -20,24 +20,24 @@ from ebbtide.daemon import make_model
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
 from ebbtide.language.served.breaker import Breaker, BreakerPolicy
-from ebbtide.language.served.dialects import Ladder
+from ebbtide.language.served.chunks import chunks_of, completed_by_rule, mapped_back, split_chunk, split_text
+from ebbtide.language.served.connection import FAILURE_TEXTS, failure_text, retry_after_s
+from ebbtide.language.served.formats import FormatLadder
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.served.parsing import cleaned, names_in, numbers_in, object_of
-from ebbtide.language.served.portions import completed, halves_of, parts_of, placed, portions_of
-from ebbtide.language.served.questions import (
+from ebbtide.language.served.prompts import (
     LOCALES,
     TASKS,
     overhead_tokens,
-    process_question,
-    relate_question,
-    segment_question,
-    shorten_question,
-    unbounded,
+    process_prompt,
+    relate_prompt,
+    segment_prompt,
+    shorten_prompt,
+    without_bounds,
 )
-from ebbtide.language.served.served import ServedModel
 from ebbtide.language.served.server import server_options
-from ebbtide.language.served.wire import FAILURES, retry_after_s, said_of
 from ebbtide.language.tokens import estimate
 from ebbtide.settings import load_settings
 
@@ -111,7 +111,7 @@ def test_cancelled_probe_leaves_its_place() -> None:
 
 def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
     """A way whose first three replies are no JSON is left; the last way is never left."""
-    ladder = Ladder(["a", "b"])
+    ladder = FormatLadder(["a", "b"])
     for _ in range(2):
         ladder.read("a", is_json=False)
     assert ladder.candidates() == ["a", "b"]
@@ -124,7 +124,7 @@ def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
 
 def test_a_way_that_has_given_json_keeps_its_place() -> None:
     """A model that talks nonsense for a while does not cost the server its best way for good."""
-    ladder = Ladder(["a", "b"])
+    ladder = FormatLadder(["a", "b"])
     ladder.read("a", is_json=True)
     for _ in range(20):
         ladder.read("a", is_json=False)
@@ -146,7 +146,7 @@ def test_a_message_told_in_a_word_is_segmented_by_rule(told: str, is_kept: bool)
         Utterance("user", "", text),
         Utterance("user", "", "The soup was too salty for everyone at the table."),
     ]
-    segments = completed([Segment(told, (0,)), Segment(said[1].text, (1,), 0)], said, 200)
+    segments = completed_by_rule([Segment(told, (0,)), Segment(said[1].text, (1,), 0)], said, 200)
     assert (segments[0].text == told) is is_kept
     assert any("Clara" in segment.text for segment in segments)
     assert segments[-1].text == said[1].text
@@ -161,7 +161,7 @@ TEXTS = st.text(st.sampled_from("ab 我们走。.，\n👍🏽é3"), max_size=60
 def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int) -> None:
     """Every character that says something is in exactly one portion, at its place, and portions fit."""
     messages = [Utterance("user", "", text) for text in texts]
-    portions = portions_of(messages, most)
+    portions = chunks_of(messages, most)
     covered = [[False] * len(text) for text in texts]
     for portion in portions:
         assert len(portion) == 1 or sum(piece.tokens for piece in portion) <= most
@@ -179,9 +179,9 @@ def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int)
 def test_halves_and_parts_lose_nothing(text: str) -> None:
     """A piece in halves, a text in parts: every letter and digit is still there."""
     letters = [c for c in text if c.isalnum()]
-    assert [c for part in parts_of(text, 60) for c in part if c.isalnum()] == letters
-    for portion in portions_of([Utterance("user", "", text)], 10_000):
-        halves = halves_of(portion)
+    assert [c for part in split_text(text, 60) for c in part if c.isalnum()] == letters
+    for portion in chunks_of([Utterance("user", "", text)], 10_000):
+        halves = split_chunk(portion)
         found = [c for half in halves for piece in half for c in piece.said.text if c.isalnum()]
         assert not halves or found == letters
 
@@ -189,15 +189,15 @@ def test_halves_and_parts_lose_nothing(text: str) -> None:
 def test_segments_of_a_portion_are_placed_in_the_conversation() -> None:
     """Numbers and offsets of a portion become those of the conversation; a wrong number stays wrong."""
     messages = [Utterance("user", "", "🎉"), Utterance("user", "", "One thing. " * 40)]
-    second = portions_of(messages, 120)[1]
+    second = chunks_of(messages, 120)[1]
     assert second[0].message == 1
-    mapped = placed([Segment("One thing.", (0,), 11), Segment("x", (5,)), Segment("y", (0, 0))], second)
+    mapped = mapped_back([Segment("One thing.", (0,), 11), Segment("x", (5,)), Segment("y", (0, 0))], second)
     assert mapped == [
         Segment("One thing.", (1,), second[0].start + 11),
         Segment("x", (-1,)),
         Segment("y", (1,)),
     ]
-    assert completed([], [Utterance("user", "", "🎉")], 200) == []
+    assert completed_by_rule([], [Utterance("user", "", "🎉")], 200) == []
 
 
 # --- prompts -----------------------------------------------------------------------------------------
@@ -218,18 +218,18 @@ def test_questions_ask_for_what_they_take() -> None:
     """Each question's schema requires the member that is looked for, and fits what is asked for."""
     said = [Utterance("user", "", "我五月搬到了青岛。")]
     for question in (
-        segment_question(said, 200),
-        process_question("text"),
-        shorten_question("text", 20),
-        relate_question("text", ["other"] * 3),
+        segment_prompt(said, 200),
+        process_prompt("text"),
+        shorten_prompt("text", 20),
+        relate_prompt("text", ["other"] * 3),
     ):
         assert question.key in question.schema["required"]
-        assert "maxLength" not in json.dumps(unbounded(question.schema))
+        assert "maxLength" not in json.dumps(without_bounds(question.schema))
         assert 0 < question.reply_tokens < 1000
         assert question.prompt_tokens < 1000
-    assert "20" in shorten_question("a text to shorten", 20).user.splitlines()[-1]
-    assert shorten_question("text", 20).schema["properties"]["content"]["maxLength"] == 25
-    assert list(relate_question("x", ["y"] * 3).schema["properties"]["names"]["properties"]) == [
+    assert "20" in shorten_prompt("a text to shorten", 20).user.splitlines()[-1]
+    assert shorten_prompt("text", 20).schema["properties"]["content"]["maxLength"] == 25
+    assert list(relate_prompt("x", ["y"] * 3).schema["properties"]["names"]["properties"]) == [
         "0",
         "1",
         "2",
@@ -238,7 +238,7 @@ def test_questions_ask_for_what_they_take() -> None:
 
 def test_dollar_signs_in_a_conversation_are_text() -> None:
     """What was said is not a template."""
-    assert "$limit ${mark} $$" in process_question("$limit ${mark} $$").user
+    assert "$limit ${mark} $$" in process_prompt("$limit ${mark} $$").user
 
 
 # --- replies -----------------------------------------------------------------------------------------
@@ -281,9 +281,9 @@ def test_every_error_of_httpx_has_its_sentence() -> None:
     foreign = [kind for kind in kinds if not issubclass(kind, inner)]
     assert len(foreign) > 25
     for kind in foreign:
-        assert any(parent in FAILURES for parent in kind.__mro__), kind
-    assert said_of(httpcore.ReadTimeout("x")) == "did not answer in time"
-    assert said_of(ConnectionResetError()) == "cannot be reached"
+        assert any(parent in FAILURE_TEXTS for parent in kind.__mro__), kind
+    assert failure_text(httpcore.ReadTimeout("x")) == "did not answer in time"
+    assert failure_text(ConnectionResetError()) == "cannot be reached"
 
 
 def test_pauses_a_server_asks_for() -> None:

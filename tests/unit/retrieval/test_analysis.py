@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.retrieval.analysis import MOST_CHARACTERS, analysed, normalised, term_of, words_of
+from ebbtide.retrieval.analysis import MAX_CHARACTERS, analysed, normalised, term_of, words_of
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_terms_are_ascending_once_each_and_counted() -> None:
 def test_hostile_texts_are_read_to_a_bound() -> None:
     """Lone surrogates, controls and endless words are terms like others, and reading ends."""
     assert analysed("\ud800 \x00 \u202e")[2] <= 2
-    assert analysed("x" * (2 * MOST_CHARACTERS))[2] == 1
-    assert analysed("a-" * MOST_CHARACTERS)[2] < MOST_CHARACTERS
+    assert analysed("x" * (2 * MAX_CHARACTERS))[2] == 1
+    assert analysed("a-" * MAX_CHARACTERS)[2] < MAX_CHARACTERS
     assert normalised("ẞ") == "ss"

@@ -14,8 +14,8 @@ from ebbtide.retrieval import forms
 from ebbtide.retrieval.analysis import STOP_WORDS, stem, term_of, words_of
 from ebbtide.retrieval.forms import first_form, terms_of_forms
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
-from ebbtide.retrieval.question import understand
+from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
+from ebbtide.retrieval.query import parse_query
 from ebbtide.retrieval.sentences import key_sentences
 
 SAID = [
@@ -29,14 +29,14 @@ SAID = [
 
 
 def shelf_of(said: Sequence[str]) -> PassageIndex:
-    shelf = PassageIndex()
+    index = PassageIndex()
     for number, text in enumerate(said):
-        shelf.add(Shelved(number, entry, 0, "", "s1") for entry in entries_of(text, ""))
-    return shelf
+        index.add(IndexedPassage(number, entry, 0, "", "s1") for entry in entries_of(text, ""))
+    return index
 
 
 def asked(query: str) -> dict[int, float]:
-    return weighted_terms(understand(query, speakers=(), reference_ms=0), query)
+    return weighted_terms(parse_query(query, speakers=(), reference_ms=0), query)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_every_group_is_of_stems_and_none_shares_one() -> None:
 
 def test_a_question_finds_every_form_as_one_word() -> None:
     """Postings are those of all forms together, each passage once with all it says of them; disk is left as it was."""
-    shelf = shelf_of(SAID)
-    passages, counts = shelf.postings(term_of("go"))
+    index = shelf_of(SAID)
+    passages, counts = index.postings(term_of("go"))
     assert dict(zip(passages.tolist(), counts.tolist(), strict=True)) == {0: 1, 1: 1, 2: 1, 3: 1, 5: 2}
     assert term_of("went") in entries_of("went", "")[0].terms
-    scores = WordScores(shelf).scores(asked("Where did they go?"), 0.0)
+    scores = WordScores(index).scores(asked("Where did they go?"), 0.0)
     assert set(np.flatnonzero(scores).tolist()) == {0, 1, 2, 3, 5}
 
 
@@ -96,7 +96,7 @@ def test_forms_are_counted_as_if_one_had_been_said(said: list[list[str]], cut: i
     one, other = shelf_of(texts[:cut]), shelf_of(alike)
     one._merge()
     for number, text in enumerate(texts[cut:], min(cut, len(texts))):
-        one.add(Shelved(number, entry, 0, "", "s1") for entry in entries_of(text, ""))
+        one.add(IndexedPassage(number, entry, 0, "", "s1") for entry in entries_of(text, ""))
     expected = WordScores(other).scores(terms, 0.5).tolist()
     assert WordScores(one).scores(terms, 0.5).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 

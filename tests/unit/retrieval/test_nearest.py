@@ -58,7 +58,7 @@ def first(scores: np.ndarray, count: int) -> set[int]:
     return set(np.argsort(-scores)[:count].tolist())
 
 
-def beside(count: int) -> tuple[np.ndarray, np.ndarray]:
+def neighbours(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Neighbours in conversations of ten."""
     numbers = np.arange(count)
     return np.where(numbers % 10 == 0, -1, numbers - 1), np.where(numbers % 10 == 9, -1, numbers + 1)
@@ -73,8 +73,8 @@ def test_nearly_all_of_the_nearest_are_found() -> None:
         passages.append(len(first(found, 100) & first(expected, 100)))
         chosen = found > found.min()
         assert chosen.sum() == NEAREST - 1 and np.allclose(found[chosen], expected[chosen], atol=1e-6)
-        found = vectors.window_scores(query, COUNT, *beside(COUNT))
-        expected = exact.window_scores(query, COUNT, *beside(COUNT))
+        found = vectors.window_scores(query, COUNT, *neighbours(COUNT))
+        expected = exact.window_scores(query, COUNT, *neighbours(COUNT))
         windows.append(len(first(found, 100) & first(expected, 100)))
         chosen = found > found.min()
         assert chosen.sum() >= NEAREST - 1 and np.allclose(found[chosen], expected[chosen], atol=1e-6)

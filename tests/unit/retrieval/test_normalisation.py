@@ -13,6 +13,7 @@ from ebbtide.retrieval.normalisation import MAX_MARKS, nfkc, stream_safe
 MARKS = "\u0301\u0323\u0327"
 
 
+@settings(deadline=None)  # the first text compiles a pattern
 @given(st.text(max_size=200))
 def test_ordinary_text_is_normalised_as_ever(text: str) -> None:
     """Without a long run of marks the result is that of the standard library."""

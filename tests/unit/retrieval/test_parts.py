@@ -6,7 +6,7 @@ from time import perf_counter
 
 import pytest
 
-from ebbtide.retrieval.parts import MOST_PARTS, parts_of
+from ebbtide.retrieval.query import MAX_PARTS, parts_of
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_asks_for_one_thing_has_no_parts(query: str) -> None:
 
 def test_no_more_parts_than_a_question_may_have() -> None:
     """Whoever asks a hundred things is answered by the words of all, and parts stay few; twice the same is one."""
-    assert len(parts_of(" ".join(f"Who is number {place}?" for place in range(100)))) == MOST_PARTS
+    assert len(parts_of(" ".join(f"Who is number {place}?" for place in range(100)))) == MAX_PARTS
     assert parts_of("Who won? Who won? Where?") == ("Who won", "Where")
 
 

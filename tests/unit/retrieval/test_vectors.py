@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ebbtide.retrieval.halves import products, widened
+from ebbtide.retrieval.half_precision import products, to_single
 from ebbtide.retrieval.vectors import Vectors
 
 
@@ -17,10 +17,10 @@ def drawn(count: int, dimension: int = 16, seed: int = 7) -> np.ndarray:
 
 def test_every_half_is_widened_to_the_last_bit() -> None:
     """All finite numbers of half precision, with subnormals and both zeros, are those of numpy's conversion."""
-    halves = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(np.float16)
-    halves = halves[np.isfinite(halves)]
-    expected = halves.astype(np.float32)
-    assert np.array_equal(widened(halves).view(np.uint32), expected.view(np.uint32))
+    half_array = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(np.float16)
+    half_array = half_array[np.isfinite(half_array)]
+    expected = half_array.astype(np.float32)
+    assert np.array_equal(to_single(half_array).view(np.uint32), expected.view(np.uint32))
 
 
 @pytest.mark.parametrize("count", [0, 1, 4095, 4096, 4097, 9000])

@@ -23,7 +23,7 @@ from ebbtide.ids import NodeId
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Entry, PassageIndex, Shelved, cut, entries_of, entry_of
+from ebbtide.retrieval.passages import Entry, IndexedPassage, PassageIndex, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.port import ReadTransaction
 
@@ -103,12 +103,12 @@ def conversation_key(conversation_id: str) -> str:
     return f"c{conversation_id}"
 
 
-def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Shelved]:
+def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[IndexedPassage]:
     """The passages of a message as they go on the shelf. Without a conversation a batch is one."""
     named = record.conversation_id
     conversation = conversation_key(named) if named else f"b{record.batch}"
     told = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
-    return [Shelved(record.number, _entry(one), *told) for one in kept]
+    return [IndexedPassage(record.number, _entry(one), *told) for one in kept]
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ class Archive:
         archive.follow(txn.embedding_state(), txn.embedded_messages())
         return archive
 
-    def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
+    def _loaded(self, txn: ReadTransaction) -> Iterator[IndexedPassage]:
         for record, kept in txn.passages():
             entries = self._made_anew(txn, record) if kept is None else kept
             # Of a message stored before messages had metadata, that of its batch.
@@ -271,7 +271,7 @@ class Archive:
 
     def _say(self, said: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool) -> None:
         entries = {message: [_entry(one) for one in kept] for message, kept in said.items()}
-        self.shelf.retell(entries, is_withdrawn=is_withdrawn)
+        self.shelf.replace_entries(entries, is_withdrawn=is_withdrawn)
         self._words = None
         if self.vectors is not None:
             self.vectors.drop(np.flatnonzero(np.isin(self.shelf.column("message"), list(said))))

@@ -43,7 +43,7 @@ from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, pack
-from ebbtide.retrieval.question import Question, understand
+from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.sentences import key_sentences
@@ -139,10 +139,10 @@ class Recollector:
             archive,
         )
 
-    def _understood(self, query: str) -> Question:
+    def _understood(self, query: str) -> ParsedQuery:
         shelf = self.archive.shelf
-        known = shelf.speakers_saying(map(term_of, words_of(query)))
-        read = partial(understand, speakers=known, reference_ms=self._reference_ms())
+        known = shelf.speakers_named_by(map(term_of, words_of(query)))
+        read = partial(parse_query, speakers=known, reference_ms=self._reference_ms())
         question = self.texts.call(len(query), read, query)
         named = tuple(name for name in known if name.casefold() in question.speakers)
         return replace(question, speakers=named)
@@ -157,7 +157,7 @@ class Recollector:
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
         shelf = self.archive.shelf
-        return shelf.named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
+        return shelf.passages_named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
 
     def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
         """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
@@ -191,7 +191,7 @@ class Recollector:
         if "semantic" not in wanted.without:
             near = vectors.scores(wanted.vector, len(shelf))
         if "window" not in wanted.without:
-            beside = shelf.beside("previous"), shelf.beside("next")
+            beside = shelf.neighbours("previous"), shelf.neighbours("next")
             window = vectors.window_scores(wanted.vector, len(shelf), *beside)
         return near, window, "no vectors yet"
 
@@ -389,7 +389,7 @@ def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
     return not any(character.isalnum() for character in left.decode(errors="replace"))
 
 
-def weighted_terms(question: Question, query: str) -> dict[int, float]:
+def weighted_terms(question: ParsedQuery, query: str) -> dict[int, float]:
     """The terms to look for, each with its weight; those of the whole query where nothing else is left."""
     texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
     words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))

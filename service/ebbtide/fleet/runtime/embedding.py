@@ -21,7 +21,7 @@ from ebbtide.fleet.runtime.slice import Budget
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import PROBE, Embedder
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.gate import Priority, PriorityLimiter
+from ebbtide.language.served.limiter import Priority, PriorityLimiter
 from ebbtide.language.served.retry import RetryPolicy
 from ebbtide.metrics import Metrics
 from ebbtide.telemetry import get_log, span

@@ -26,7 +26,7 @@ from ebbtide.language.port import (
     Processed,
     TextToProcess,
 )
-from ebbtide.language.served.gate import Priority
+from ebbtide.language.served.limiter import Priority
 from ebbtide.language.served.retry import ModelClient
 
 JOB_BUDGET_S = 0.02

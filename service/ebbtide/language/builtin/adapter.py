@@ -30,7 +30,7 @@ from ebbtide.offload.pool import INLINE, MAX_INLINE_CHARS, TextWorkers
 
 T = TypeVar("T")
 
-CHARS_AT_ONCE = 3000
+BATCH_CHARS = 3000
 """Characters of the texts answered in one go: about ten milliseconds of work, after which others have their turn."""
 
 
@@ -58,41 +58,41 @@ class BuiltinModel:
         for is_long, group in groupby(messages, lambda message: len(message.text) > MAX_INLINE_CHARS):
             some = list(group)
             if is_long:
-                parts = [await self._offloaded(len(one.text), segment, [one], max_chars) for one in some]
-                segments = [_moved(one, at) for at, part in enumerate(parts) for one in part]
+                parts = [await self._offload(len(one.text), segment, [one], max_chars) for one in some]
+                segments = [_shifted(one, at) for at, part in enumerate(parts) for one in part]
             else:
-                segments = await self._run(partial(segment, self._politely(some), max_chars))
-            found += [_moved(one, place) for one in segments]
+                segments = await self._run(partial(segment, self._yielding(some), max_chars))
+            found += [_shifted(one, place) for one in segments]
             place += len(some)
         return found
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
         """The text as it stands, or its most telling clauses."""
         if len(text) > MAX_INLINE_CHARS:
-            return await self._offloaded(len(text), process, text, prefix, target_length)
+            return await self._offload(len(text), process, text, prefix, target_length)
         return await self._run(partial(process, text, prefix, target_length))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """What two texts both speak of, or nothing."""
         if (longest := max(map(len, (node, *focuses)))) > MAX_INLINE_CHARS:
-            return await self._offloaded(longest, relate, node, focuses)
+            return await self._offload(longest, relate, node, focuses)
         return await self._run(partial(relate, node, focuses))
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         """What `process` answers to the first of the texts."""
-        first = texts[: _at_once(text for text, _, _ in texts)]
+        first = texts[: _batch_size(text for text, _, _ in texts)]
         if len(first[0][0]) > MAX_INLINE_CHARS:
             text, prefix, target_length = first[0]
             return [await self.process(text, prefix=prefix, target_length=target_length)]
-        return await self._run(lambda: [process(*asked) for asked in self._politely(first)])
+        return await self._run(lambda: [process(*asked) for asked in self._yielding(first)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """What `relate` answers to the first of the questions, each a node with its focuses."""
-        first = questions[: _at_once(node for node, _ in questions)]
+        first = questions[: _batch_size(node for node, _ in questions)]
         longest = max(len(text) for node, focuses in first for text in (node, *focuses))
         if longest > MAX_INLINE_CHARS:
-            return await self._offloaded(longest, relate_many, first)
-        return await self._run(lambda: relate_many(self._politely(first)))
+            return await self._offload(longest, relate_many, first)
+        return await self._run(lambda: relate_many(self._yielding(first)))
 
     async def state(self) -> ModelState:
         """Always there."""
@@ -101,7 +101,7 @@ class BuiltinModel:
     async def close(self) -> None:
         """Nothing to let go of: the pool is the daemon's."""
 
-    def _politely(self, pieces: Sequence[T]) -> Iterator[T]:
+    def _yielding(self, pieces: Sequence[T]) -> Iterator[T]:
         for piece in pieces:
             self.yield_to_requests()
             yield piece
@@ -109,7 +109,7 @@ class BuiltinModel:
     async def _run(self, fn: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.pool, fn)
 
-    async def _offloaded(self, size: int, function: Callable[..., T], *arguments: object) -> T:
+    async def _offload(self, size: int, function: Callable[..., T], *arguments: object) -> T:
         try:
             return await self.texts.run(size, function, *arguments)
         except InvalidRequest as error:
@@ -118,12 +118,12 @@ class BuiltinModel:
             raise BadReply(f"{error.reason}: {error.message}") from None
 
 
-def _moved(one: Segment, by: int) -> Segment:
+def _shifted(one: Segment, by: int) -> Segment:
     """A segment whose messages are counted from further ahead."""
     return Segment(one.text, tuple(index + by for index in one.messages), one.start) if by else one
 
 
-def _at_once(texts: Iterable[str]) -> int:
+def _batch_size(texts: Iterable[str]) -> int:
     """How many of the first texts are answered in one go: at least one, however long."""
-    fitting = takewhile(lambda chars: chars <= CHARS_AT_ONCE, accumulate(map(len, texts)))
+    fitting = takewhile(lambda chars: chars <= BATCH_CHARS, accumulate(map(len, texts)))
     return max(1, sum(1 for _ in fitting))

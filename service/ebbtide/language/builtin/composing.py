@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ebbtide.language.builtin.edges import trim, trim_end, without_dangling_words, without_opener
 from ebbtide.language.builtin.scripts import is_dense
+from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_opener
 
 # A seam changes only the end of what is composed so far: at most this many characters before it are looked at again.
 _OPEN_CHARS = 2000
@@ -33,7 +33,7 @@ class Kept(NamedTuple):
 def compose(text: str, kept: list[Kept], target: int) -> str:
     """Set the kept pieces together, mend the seams and end cleanly."""
     dense = is_dense(text[:400])
-    settled: list[str] = []
+    record_success: list[str] = []
     result = ""
     previous: Kept | None = None
     for piece in kept:
@@ -41,12 +41,12 @@ def compose(text: str, kept: list[Kept], target: int) -> str:
         if previous is None:
             result = without_opener(words) if piece.start > 0 else words
         else:
-            result = _seam(text, result, words, previous, piece, dense, trim_end if settled else trim)
+            result = _seam(text, result, words, previous, piece, dense, trim_end if record_success else trim)
         previous = piece
         if len(result) > 2 * _OPEN_CHARS:
-            settled.append(result[:-_OPEN_CHARS])
+            record_success.append(result[:-_OPEN_CHARS])
             result = result[-_OPEN_CHARS:]
-    result = without_dangling_words(trim("".join([*settled, result])))
+    result = without_dangling_words(trim("".join([*record_success, result])))
     if previous is not None and result:
         result = _ending(result, previous, target)
     return result

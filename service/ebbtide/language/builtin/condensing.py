@@ -44,14 +44,14 @@ def condense(text: str, tokens: Sequence[Token], found: Sequence[Candidate], cha
                 continue
             if _spare_level(tokens, index, dropped) == level:
                 dropped.add(index)
-                size -= len(token.text) + _gap(tokens, index)
+                size -= len(token.text) + _gap_before(tokens, index)
     if size > chars_max:
         return None
     words = _joined(text, tokens, dropped)
     return words if len(words) <= chars_max else None
 
 
-def _gap(tokens: Sequence[Token], index: int) -> int:
+def _gap_before(tokens: Sequence[Token], index: int) -> int:
     return tokens[index].start - tokens[index - 1].end if index else 0
 
 

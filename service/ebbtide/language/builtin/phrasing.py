@@ -15,18 +15,18 @@ from ebbtide.language.builtin import words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.clauses import Clause, clauses
 from ebbtide.language.builtin.condensing import condense
-from ebbtide.language.builtin.edges import plain, without_dangling_words, without_end_mark, without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_condition_word
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
 from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.tokens import Candidate, Token, tokenize, tokens_of, tokens_within
+from ebbtide.language.builtin.trimming import plain, without_dangling_words, without_end_mark, without_opener
 from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, bearing, is_condition
 from ebbtide.language.builtin.words_chinese import NO_END
 from ebbtide.language.builtin.words_english import NO_END as NO_END_ENGLISH
 
 # A shorter run of words of a long clause is no summary.
-_DENSE_LEAST = 6
-_LEAST = 12
+_MIN_DENSE_CHARS = 6
+_MIN_CHARS = 12
 _DENSE_MAX = 20
 _WORDS_MAX = 8
 # Eight words of English rarely need more; one endless word must not become a phrase.
@@ -38,12 +38,12 @@ def phrase(text: str) -> str:
     """Return a summary of at most 20 characters of Chinese or 8 words."""
     body = plain(text[:READ_MAX])
     dense = is_dense(body)
-    pieces = _without_courtesies(body, clauses(body))
+    pieces = _without_small_talk(body, clauses(body))
     whole = without_end_mark(body)
     if pieces and len(pieces) > 1:
         whole = without_end_mark(body[pieces[0][0].start : pieces[-1][0].end])
     elif pieces:
-        whole = _bare(body, pieces[0][0])
+        whole = _stripped_clause(body, pieces[0][0])
     if _fits(whole, dense):
         return whole
     found = candidates(body)
@@ -53,10 +53,10 @@ def phrase(text: str) -> str:
         key=lambda piece: (piece[0].start in held, -_score(body, piece[0], piece[1], found), piece[0].start),
     )
     for clause, _ in ranked[:4]:
-        result = _uncalled(_say(body, clause, found, dense), found)
+        result = _without_addressee(_phrase_of(body, clause, found, dense), found)
         if result:
             return result
-    said = _first_words(_bare(body, ranked[0][0]) if ranked else whole, dense)
+    said = _first_words(_stripped_clause(body, ranked[0][0]) if ranked else whole, dense)
     return _unconditioned(said, ranked[0][1], found) if ranked else said
 
 
@@ -69,7 +69,7 @@ def _unconditioned(said: str, tokens: Sequence[Token], found: tuple[Candidate, .
     return max(named, key=lambda c: (c.weight, -c.start)).text if named else said
 
 
-def _uncalled(said: str, found: tuple[Candidate, ...]) -> str:
+def _without_addressee(said: str, found: tuple[Candidate, ...]) -> str:
     """Cut the name of the person spoken to off the end of a phrase."""
     rest, comma, name = said.rpartition(", ")
     if comma and rest and any(c.text == name and c.kind == "weak" for c in found):
@@ -77,13 +77,13 @@ def _uncalled(said: str, found: tuple[Candidate, ...]) -> str:
     return said
 
 
-def _bare(text: str, clause: Clause) -> str:
+def _stripped_clause(text: str, clause: Clause) -> str:
     """Return a clause without its opener and its stop; the opener stays where nothing else would."""
     words = text[clause.start : clause.end]
     return without_end_mark(without_opener(words)) or without_end_mark(words)
 
 
-def _without_courtesies(text: str, found: list[Clause]) -> list[tuple[Clause, Sequence[Token]]]:
+def _without_small_talk(text: str, found: list[Clause]) -> list[tuple[Clause, Sequence[Token]]]:
     """Return the clauses from the first to the last that is more than courtesy, with their words;
     all of them where none is.
     """
@@ -143,7 +143,7 @@ def _score(text: str, clause: Clause, tokens: Sequence[Token], found: tuple[Cand
     return score * (0.5 if text[clause.end - 1] in "?？" else 1.0)
 
 
-def _say(text: str, clause: Clause, found: tuple[Candidate, ...], dense: bool) -> str:
+def _phrase_of(text: str, clause: Clause, found: tuple[Candidate, ...], dense: bool) -> str:
     """Put one clause as a phrase: whole where it fits, else its best run of words."""
     whole = without_end_mark(without_opener(text[clause.start : clause.end]))
     whole = without_dangling_words(whole)
@@ -160,7 +160,7 @@ def _say(text: str, clause: Clause, found: tuple[Candidate, ...], dense: bool) -
     for strict in (True, False):
         span = excerpt(tokens, found, limit, words, strict=strict)
         result = without_end_mark(text[slice(*span)]) if span else ""
-        if len(result) >= (_DENSE_LEAST if dense else _LEAST) and _fits(result, dense):
+        if len(result) >= (_MIN_DENSE_CHARS if dense else _MIN_CHARS) and _fits(result, dense):
             return result
     return ""
 

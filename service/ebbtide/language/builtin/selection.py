@@ -14,10 +14,10 @@ import re
 
 from ebbtide.language.builtin.composing import Kept
 from ebbtide.language.builtin.condensing import condense
-from ebbtide.language.builtin.edges import without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_verb
 from ebbtide.language.builtin.scripts import is_dense, is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_within
+from ebbtide.language.builtin.trimming import without_opener
 from ebbtide.language.builtin.units import HARD_CONDITION, Unit, is_condition
 
 # A condition goes on to what it conditions behind one of these.

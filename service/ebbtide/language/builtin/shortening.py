@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.composing import Kept, compose
-from ebbtide.language.builtin.edges import trim, without_end_mark
 from ebbtide.language.builtin.excerpts import holds_negation
-from ebbtide.language.builtin.gist import gist
 from ebbtide.language.builtin.keywords import telling_keywords
 from ebbtide.language.builtin.phrasing import phrase
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.selection import keep_best
+from ebbtide.language.builtin.subject_verb_object import subject_verb_object
 from ebbtide.language.builtin.tokens import Candidate, tokenize
+from ebbtide.language.builtin.trimming import trim, without_end_mark
 from ebbtide.language.builtin.units import Unit, is_conditional, to_units
 
 # A label is worth its place only with this much text behind it.
@@ -49,13 +49,13 @@ def shorten(text: str, prefix: str, target: int) -> str:
     dense = is_dense(body[:2000])
     after = _AFTER_LABEL_DENSE if dense else _AFTER_LABEL
     if label and target - len(label) >= max(after, len(label)):
-        said = _say(body, target - len(label), dense)
+        said = _phrase_of(body, target - len(label), dense)
         if said:
             return label + said
-    return _say(body, target, dense) or _hard(body or text, target)
+    return _phrase_of(body, target, dense) or _cut_hard(body or text, target)
 
 
-def _say(body: str, target: int, dense: bool) -> str:
+def _phrase_of(body: str, target: int, dense: bool) -> str:
     if len(body) <= target:
         return body
     found = candidates(body)
@@ -65,9 +65,13 @@ def _say(body: str, target: int, dense: bool) -> str:
         result = compose(body, kept, target)
         if has_word(result) and len(result) <= target:
             headless = len(kept) == 1 and not kept[0].whole and _is_headless(kept[0], units)
-            briefer = _in_brief(body, target, dense) if headless else ""
-            return briefer if _tells(briefer, found) > _tells(result, found) + _CLEARLY else result
-    return _in_words(body, found, target, dense)
+            briefer = _brief(body, target, dense) if headless else ""
+            return (
+                briefer
+                if _content_weight(briefer, found) > _content_weight(result, found) + _CLEARLY
+                else result
+            )
+    return _without_clauses(body, found, target, dense)
 
 
 def _is_headless(piece: Kept, units: list[Unit]) -> bool:
@@ -80,17 +84,17 @@ def _is_headless(piece: Kept, units: list[Unit]) -> bool:
     return not begins or (not piece.mark and piece.words.count(" ") < _WORDS_MIN)
 
 
-def _tells(said: str, found: tuple[Candidate, ...]) -> float:
+def _content_weight(said: str, found: tuple[Candidate, ...]) -> float:
     """Weigh the names and nouns that a result still holds."""
     return sum(c.weight for c in found if c.kind != "weak" and c.text in said)
 
 
-def _in_words(body: str, found: tuple[Candidate, ...], target: int, dense: bool) -> str:
+def _without_clauses(body: str, found: tuple[Candidate, ...], target: int, dense: bool) -> str:
     """Say what the text is about where no clause fits: a phrase, else who and what, else one word."""
     short = "" if is_conditional(body) else phrase(body)
     if short and len(short) <= target:
         return short
-    brief = _in_brief(body, target, dense)
+    brief = _brief(body, target, dense)
     if brief:
         return brief
     fitting = [c for c in found if len(c.text) <= target and has_word(c.text)]
@@ -99,15 +103,17 @@ def _in_words(body: str, found: tuple[Candidate, ...], target: int, dense: bool)
     return ""
 
 
-def _in_brief(body: str, target: int, dense: bool) -> str:
+def _brief(body: str, target: int, dense: bool) -> str:
     """Say who does what where a clause allows it, else list the key words."""
-    listed = _listed(body, target, dense)
-    said = gist(body, target) if dense else ""
+    listed = _keyword_list(body, target, dense)
+    said = subject_verb_object(body, target) if dense else ""
     found = candidates(body)
-    return said if said and _tells(said, found) > _ENOUGH * _tells(listed, found) else listed
+    return (
+        said if said and _content_weight(said, found) > _ENOUGH * _content_weight(listed, found) else listed
+    )
 
 
-def _listed(body: str, target: int, dense: bool) -> str:
+def _keyword_list(body: str, target: int, dense: bool) -> str:
     """Set as many key words side by side as fit: the most telling, in the order of the text."""
     chosen: list[str] = []
     mark = "、" if dense else ", "
@@ -121,7 +127,7 @@ def _listed(body: str, target: int, dense: bool) -> str:
     return listed.strip()
 
 
-def _hard(body: str, target: int) -> str:
+def _cut_hard(body: str, target: int) -> str:
     """Cut without a word to hold on to: a wall of characters, or a target smaller than any word."""
     for token in tokenize(body[:2000]):
         if token.end - token.start <= target and has_word(token.text):

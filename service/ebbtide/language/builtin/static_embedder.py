@@ -32,10 +32,10 @@ Vector = NDArray[np.float32]
 
 DIMENSION = 256
 
-MOST_CHARS = 4000
+MAX_CHARS = 4000
 """What a text says after this many characters hardly moves a mean any more, but costs as much as what went before."""
 
-CHARS_AT_ONCE = 20_000
+BATCH_CHARS = 20_000
 """Characters embedded in one go: about ten milliseconds of work, after which others have their turn."""
 
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
@@ -50,7 +50,7 @@ class StaticEmbedder:
         self.model = f"builtin:{BUILTIN_NAME}"
         self.dimension: int | None = DIMENSION
         self._pool = pool
-        self._give_way = yield_to_requests
+        self._yield_to_requests = yield_to_requests
         self._loading = threading.Lock()
         self._loaded: tuple[Any, Vector] | None = None
         self._failure = ""
@@ -58,7 +58,7 @@ class StaticEmbedder:
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector | None]:
         """Answer the mean of what the pieces of each text mean; None where it is not English."""
         found: list[Vector | None] = []
-        for some in _in_turns(texts):
+        for some in _batches(texts):
             work = partial(self._embed, some, is_query=is_query)
             found += await asyncio.get_running_loop().run_in_executor(self._pool, work)
         return found
@@ -79,8 +79,8 @@ class StaticEmbedder:
         found: list[Vector | None] = []
         for text in texts:
             if not is_query:
-                self._give_way()
-            found.append(_mean(text[:MOST_CHARS], tokenizer, table) if reads_as_english(text) else None)
+                self._yield_to_requests()
+            found.append(_mean(text[:MAX_CHARS], tokenizer, table) if reads_as_english(text) else None)
         return found
 
     def _load(self) -> tuple[Any, Vector]:
@@ -100,7 +100,7 @@ class StaticEmbedder:
 
 def reads_as_english(text: str) -> bool:
     """Tell whether an English model may be used on a text: its letters, if it has any, are mostly Latin."""
-    text = text[:MOST_CHARS]
+    text = text[:MAX_CHARS]
     if text.isascii():
         return has_word(text)
     if is_dense(text) or not has_word(text):
@@ -110,7 +110,7 @@ def reads_as_english(text: str) -> bool:
 
 def load_wordllama() -> tuple[Any, Vector]:
     """Load the tokenizer and the vectors that come with the package."""
-    with _log_left_alone():
+    with _preserved_logging():
         import wordllama
 
         # Without its own folder named here, the package would look for its tokenizer on the net.
@@ -134,12 +134,12 @@ def _mean(text: str, tokenizer: Any, table: Vector) -> Vector | None:
     return (total / length).astype(np.float32) if length > 0 else None
 
 
-def _in_turns(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     """The texts in groups that are embedded in one go each."""
     first, chars = 0, 0
     for index, text in enumerate(texts):
-        chars += min(len(text), MOST_CHARS) + 100
-        if chars >= CHARS_AT_ONCE:
+        chars += min(len(text), MAX_CHARS) + 100
+        if chars >= BATCH_CHARS:
             yield texts[first : index + 1]
             first, chars = index + 1, 0
     if first < len(texts):
@@ -147,7 +147,7 @@ def _in_turns(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 @contextmanager
-def _log_left_alone() -> Iterator[None]:
+def _preserved_logging() -> Iterator[None]:
     """The package turns on the log of the whole process when it is imported; that is undone."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ebbtide.language.port import ModelUnavailable
 
-PROBING_S = 1.0
+PROBE_RETRY_S = 1.0
 """When to come back while somebody else's probe is out."""
 
 
@@ -76,7 +76,7 @@ class Breaker:
         if left_s > 0:
             raise ModelUnavailable(self.last_error, retry_after_s=left_s)
         if self._is_probing:
-            raise ModelUnavailable(self.last_error, retry_after_s=PROBING_S)
+            raise ModelUnavailable(self.last_error, retry_after_s=PROBE_RETRY_S)
         self._is_probing = True
         return True
 

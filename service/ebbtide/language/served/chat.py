@@ -14,21 +14,21 @@ from typing import Any
 from ebbtide.errors import InvalidRequest, Unavailable
 from ebbtide.language.port import BadReply, ModelState, ModelUnavailable, attempt
 from ebbtide.language.served.breaker import Breaker, BreakerPolicy
-from ebbtide.language.served.dialects import Ladder
+from ebbtide.language.served.connection import HttpConnection, RequestRejected, ServerError
+from ebbtide.language.served.formats import FormatLadder
+from ebbtide.language.served.model import Overflow
 from ebbtide.language.served.parsing import object_of
-from ebbtide.language.served.questions import Question
-from ebbtide.language.served.served import Overflow
-from ebbtide.language.served.wire import Broken, Refused, Wire
+from ebbtide.language.served.prompts import Prompt
 from ebbtide.offload.pool import INLINE, TextWorkers
 
-WARMER = 0.3
+TEMPERATURE_STEP = 0.3
 """Added to the temperature for every further try of a question."""
 
-LARGEST_CORRECTION = 3.0
+MAX_CORRECTION = 3.0
 """However a server counts, a question is not guessed larger than this many times."""
 
-LOOK_TIMEOUT_S = 2.0
-LOOK_KEPT_S = 3.0
+CHECK_TIMEOUT_S = 2.0
+CHECK_CACHE_S = 3.0
 """A look at the server may take so long, and counts for so long."""
 
 
@@ -73,18 +73,18 @@ class ServerChat:
         self.options = options
         self.usage = Usage()
         self.breaker = Breaker(options.breaker)
-        self._wire = Wire(
+        self._wire = HttpConnection(
             options.base_url,
             timeout_s=options.timeout_s,
             api_key=options.api_key,
             connections=options.connections,
         )
-        self._ladder: Ladder[str] = Ladder(self.ways)
-        self._left_out: set[str] = set()
+        self._ladder: FormatLadder[str] = FormatLadder(self.ways)
+        self._unsupported_fields: set[str] = set()
         self._correction = 1.0
         self._window = options.num_ctx
         self._tries = count(1)
-        self._looked: tuple[float, ModelState] | None = None
+        self._checked: tuple[float, ModelState] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.options!r})"
@@ -93,25 +93,25 @@ class ServerChat:
         """Tokens of context, in the measure of our own guess."""
         return int(self._window / self._correction)
 
-    async def ask(self, question: Question) -> dict[str, Any]:
+    async def ask(self, question: Prompt) -> dict[str, Any]:
         """The object that the model replied."""
         self._must_fit(question)
         with self.breaker.passing():
-            return await self._put(question)
+            return await self._complete(question)
 
     async def state(self) -> ModelState:
         """Whether the server is there and has the model; a look is good for a few seconds."""
         if not self.breaker.is_closed:
-            return self._told(False, self.breaker.last_error)
-        if self._looked is not None and time.monotonic() - self._looked[0] < LOOK_KEPT_S:
-            return self._looked[1]
+            return self._state(False, self.breaker.last_error)
+        if self._checked is not None and time.monotonic() - self._checked[0] < CHECK_CACHE_S:
+            return self._checked[1]
         try:
-            await self._look()
+            await self._check_server()
         except ModelUnavailable as error:
-            state = self._told(False, str(error))
+            state = self._state(False, str(error))
         else:
-            state = self._told(True, self.breaker.last_error)
-        self._looked = (time.monotonic(), state)
+            state = self._state(True, self.breaker.last_error)
+        self._checked = (time.monotonic(), state)
         return state
 
     async def close(self) -> None:
@@ -124,21 +124,21 @@ class ServerChat:
         """Once: what the server tells of the model, above all its context."""
         raise NotImplementedError
 
-    async def _chat(self, question: Question, way: str) -> str:
+    async def _chat(self, question: Prompt, way: str) -> str:
         """Put the question in this way; what the model wrote. Refused where the server does not take it."""
         raise NotImplementedError
 
-    def _consider(self, refusal: Refused) -> None:
+    def _handle_rejection(self, refusal: RequestRejected) -> None:
         """Raise what a refusal means, unless it may be the way of asking that was refused."""
         raise NotImplementedError
 
-    async def _look(self) -> None:
+    async def _check_server(self) -> None:
         """ModelUnavailable where the server is not there or has not the model."""
         raise NotImplementedError
 
     # --- what all have in common -----------------------------------------------------------------------
 
-    async def _put(self, question: Question) -> dict[str, Any]:
+    async def _complete(self, question: Prompt) -> dict[str, Any]:
         await self._learn_model()
         self._must_fit(question)
         unproven: list[str] = []
@@ -146,22 +146,22 @@ class ServerChat:
         for way in self._ladder.candidates():
             try:
                 reply = await self._chat(question, way)
-            except Refused as refusal:
-                self._consider(refusal)
+            except RequestRejected as refusal:
+                self._handle_rejection(refusal)
                 unproven.append(way)
                 last = BadReply(f"the server refused the question (HTTP {refusal.status})")
-            except Broken as error:
-                if self._ladder.is_proven(way):
+            except ServerError as error:
+                if self._ladder.has_worked(way):
                     raise
                 unproven.append(way)
                 last = error
             else:
-                self._ladder.settled(way, unproven, isinstance(last, Broken))
+                self._ladder.record_success(way, unproven, isinstance(last, ServerError))
                 return await self._read(way, reply, question)
         assert last is not None
         raise last
 
-    async def _read(self, way: str, reply: str, question: Question) -> dict[str, Any]:
+    async def _read(self, way: str, reply: str, question: Prompt) -> dict[str, Any]:
         """The object in a reply; note whether this way of asking leads to JSON."""
         try:
             found = await self.options.texts.run(len(reply), object_of, reply, question.key)
@@ -178,19 +178,22 @@ class ServerChat:
         while True:
             try:
                 return await self._wire.post(
-                    path, {word: value for word, value in request.items() if word not in self._left_out}
+                    path,
+                    {word: value for word, value in request.items() if word not in self._unsupported_fields},
                 )
-            except Refused as refusal:
-                refused = [w for w in self.optional if w in refusal.body and w not in self._left_out]
+            except RequestRejected as refusal:
+                refused = [
+                    w for w in self.optional if w in refusal.body and w not in self._unsupported_fields
+                ]
                 if refusal.status not in (400, 422) or not refused:
                     raise
-                self._left_out.add(refused[0])
+                self._unsupported_fields.add(refused[0])
 
-    def _must_fit(self, question: Question) -> None:
+    def _must_fit(self, question: Prompt) -> None:
         if self._needed(question) > self._window:
             raise Overflow
 
-    def _needed(self, question: Question) -> int:
+    def _needed(self, question: Prompt) -> int:
         return int(question.prompt_tokens * self._correction) + question.reply_tokens
 
     def _sampling(self) -> tuple[float, int]:
@@ -198,20 +201,20 @@ class ServerChat:
         options, again = self.options, attempt.get()
         if again == 0:
             return options.temperature, options.seed
-        return min(1.5, options.temperature + WARMER * again), options.seed + next(self._tries)
+        return min(1.5, options.temperature + TEMPERATURE_STEP * again), options.seed + next(self._tries)
 
-    def _count(self, question: Question, prompt_tokens: Any, reply_tokens: Any) -> None:
+    def _count(self, question: Prompt, prompt_tokens: Any, reply_tokens: Any) -> None:
         self.usage.requests += 1
         if isinstance(prompt_tokens, int) and not isinstance(prompt_tokens, bool) and prompt_tokens > 0:
             self.usage.prompt_tokens += prompt_tokens
             ratio = prompt_tokens / question.prompt_tokens
-            self._correction = min(LARGEST_CORRECTION, max(self._correction, ratio))
+            self._correction = min(MAX_CORRECTION, max(self._correction, ratio))
         if isinstance(reply_tokens, int) and not isinstance(reply_tokens, bool) and reply_tokens > 0:
             self.usage.reply_tokens += reply_tokens
 
-    def _told(self, is_available: bool, detail: str) -> ModelState:
+    def _state(self, is_available: bool, detail: str) -> ModelState:
         return ModelState(self.kind, self.name, is_available, detail)
 
-    def _strange(self, what: str) -> ModelUnavailable:
+    def _unexpected_answer(self, what: str) -> ModelUnavailable:
         """An answer that is none of the protocol: this is not the server we take it for."""
         return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.chat import LOOK_TIMEOUT_S, ServerChat, ServerOptions
-from ebbtide.language.served.questions import Question, unbounded
-from ebbtide.language.served.served import Overflow, Overlong
-from ebbtide.language.served.wire import Refused
+from ebbtide.language.served.chat import CHECK_TIMEOUT_S, ServerChat, ServerOptions
+from ebbtide.language.served.connection import RequestRejected
+from ebbtide.language.served.model import Overflow, Overlong
+from ebbtide.language.served.prompts import Prompt, without_bounds
 
 STEPS = (4096, 8192, 16384, 32768, 65536, 131072)
 """Sizes of context asked for."""
@@ -37,14 +37,14 @@ class OllamaChat(ServerChat):
         """The step for which Ollama has been seen to hold the model loaded."""
         self._knows_model = False
 
-    async def _chat(self, question: Question, way: str) -> str:
+    async def _chat(self, question: Prompt, way: str) -> str:
         needed = self._needed(question)
         self._num_ctx = self._step_for(needed)
         answer = await self._post("/api/chat", self._request(question, way))
         message = answer.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         if not isinstance(content, str):
-            raise self._strange("a message")
+            raise self._unexpected_answer("a message")
         prompt, written = answer.get("prompt_eval_count"), answer.get("eval_count")
         self._count(question, prompt, written)
         await self._check_loaded(needed)
@@ -55,7 +55,7 @@ class OllamaChat(ServerChat):
             raise Overlong("the reply has no end")
         return content
 
-    def _request(self, question: Question, way: str) -> dict[str, Any]:
+    def _request(self, question: Prompt, way: str) -> dict[str, Any]:
         temperature, seed = self._sampling()
         request: dict[str, Any] = {
             "model": self.name,
@@ -73,7 +73,7 @@ class OllamaChat(ServerChat):
                 "seed": seed,
             },
         }
-        forms = {"schema": question.schema, "plain schema": unbounded(question.schema), "json": "json"}
+        forms = {"schema": question.schema, "plain schema": without_bounds(question.schema), "json": "json"}
         if way in forms:
             request["format"] = forms[way]
         return request
@@ -88,7 +88,7 @@ class OllamaChat(ServerChat):
             return
         try:
             answer = await self._wire.post("/api/show", {"model": self.name})
-        except Refused as refusal:
+        except RequestRejected as refusal:
             if refusal.status == 404 and "not found" in refusal.body and "model" in refusal.body:
                 raise self._missing() from None
             # Something that speaks the chat but not this: what it holds will be seen.
@@ -105,8 +105,8 @@ class OllamaChat(ServerChat):
         if self._loaded_ctx == self._num_ctx:
             return
         try:
-            models = (await self._wire.get("/api/ps", timeout_s=LOOK_TIMEOUT_S)).get("models")
-        except (ModelUnavailable, Refused, BadReply):
+            models = (await self._wire.get("/api/ps", timeout_s=CHECK_TIMEOUT_S)).get("models")
+        except (ModelUnavailable, RequestRejected, BadReply):
             return
         for model in models if isinstance(models, list) else []:
             if isinstance(model, dict) and _same(model.get("model") or model.get("name"), self.name):
@@ -122,13 +122,13 @@ class OllamaChat(ServerChat):
                 self._num_ctx = self._loaded_ctx = context
             self._window = context
 
-    async def _look(self) -> None:
+    async def _check_server(self) -> None:
         try:
-            models = (await self._wire.get("/api/tags", timeout_s=LOOK_TIMEOUT_S)).get("models")
-        except (Refused, BadReply):
-            raise self._strange("a list of models") from None
+            models = (await self._wire.get("/api/tags", timeout_s=CHECK_TIMEOUT_S)).get("models")
+        except (RequestRejected, BadReply):
+            raise self._unexpected_answer("a list of models") from None
         if not isinstance(models, list):
-            raise self._strange("a list of models")
+            raise self._unexpected_answer("a list of models")
         names = [m.get("model") or m.get("name") for m in models if isinstance(m, dict)]
         if not any(_same(name, self.name) for name in names):
             raise self._missing()
@@ -140,11 +140,15 @@ class OllamaChat(ServerChat):
             f"pull it with: ollama pull {self.name}"
         )
 
-    def _consider(self, refusal: Refused) -> None:
+    def _handle_rejection(self, refusal: RequestRejected) -> None:
         if refusal.status == 404:
             # Without such a sentence it is the address that is wrong.
             is_ollama = "model" in refusal.body and "not found" in refusal.body
-            raise self._missing() if is_ollama else self._strange("knowing /api/chat; is this Ollama?")
+            raise (
+                self._missing()
+                if is_ollama
+                else self._unexpected_answer("knowing /api/chat; is this Ollama?")
+            )
         if refusal.status not in (400, 422):
             raise BadReply(f"the server refused the question (HTTP {refusal.status})")
 

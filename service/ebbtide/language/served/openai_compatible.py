@@ -11,15 +11,15 @@ import re
 from typing import Any
 
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.chat import LOOK_TIMEOUT_S, ServerChat, ServerOptions
-from ebbtide.language.served.questions import Question, unbounded
-from ebbtide.language.served.served import Overflow, Overlong
-from ebbtide.language.served.wire import Refused
+from ebbtide.language.served.chat import CHECK_TIMEOUT_S, ServerChat, ServerOptions
+from ebbtide.language.served.connection import RequestRejected
+from ebbtide.language.served.model import Overflow, Overlong
+from ebbtide.language.served.prompts import Prompt, without_bounds
 
 CONTEXT_FIELDS = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "context_window")
 """Where servers say how much context they serve: llama.cpp, vLLM, LM Studio, OpenRouter, Groq."""
 
-SMALLEST_WINDOW = 1024
+MIN_WINDOW = 1024
 
 _TOO_LONG = re.compile(
     r"context|exceeds?\b.{0,200}\btokens|too many tokens|maximum.{0,200}length", re.IGNORECASE | re.DOTALL
@@ -40,10 +40,10 @@ class OpenAICompatibleChat(ServerChat):
         self._knows_model = False
         self._has_answered = False
 
-    async def _chat(self, question: Question, way: str) -> str:
+    async def _chat(self, question: Prompt, way: str) -> str:
         try:
             answer = await self._post("/v1/chat/completions", self._request(question, way))
-        except Refused as refusal:
+        except RequestRejected as refusal:
             if self._length_word not in refusal.body or "max_completion_tokens" not in refusal.body:
                 raise
             self._length_word = "max_completion_tokens"
@@ -55,13 +55,13 @@ class OpenAICompatibleChat(ServerChat):
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
-            raise self._strange("choices")
+            raise self._unexpected_answer("choices")
         self._has_answered = True
         if choice.get("finish_reason") == "length":
             raise Overlong("the reply has no end")
         return _content(message.get("content"))
 
-    def _request(self, question: Question, way: str) -> dict[str, Any]:
+    def _request(self, question: Prompt, way: str) -> dict[str, Any]:
         temperature, seed = self._sampling()
         request: dict[str, Any] = {
             "model": self.name,
@@ -80,18 +80,22 @@ class OpenAICompatibleChat(ServerChat):
             request["response_format"] = response_format
         return request
 
-    def _consider(self, refusal: Refused) -> None:
+    def _handle_rejection(self, refusal: RequestRejected) -> None:
         if refusal.status == 404:
-            raise self._missing() if "model" in refusal.body.lower() else self._strange("knowing chats")
+            raise (
+                self._missing()
+                if "model" in refusal.body.lower()
+                else self._unexpected_answer("knowing chats")
+            )
         if refusal.status == 413:
-            self._window = max(SMALLEST_WINDOW, self._window // 2)
+            self._window = max(MIN_WINDOW, self._window // 2)
             raise Overflow
         if refusal.status not in (400, 422):
             raise BadReply(f"the server refused the question (HTTP {refusal.status})")
         if _TOO_LONG.search(refusal.body):
             found = _SERVED.search(refusal.body)
             served = int(found[1]) if found else self._window // 2
-            self._window = max(SMALLEST_WINDOW, min(served, self._window))
+            self._window = max(MIN_WINDOW, min(served, self._window))
             raise Overflow
 
     async def _learn_model(self) -> None:
@@ -111,7 +115,7 @@ class OpenAICompatibleChat(ServerChat):
                 sizes = [about[field] for field in CONTEXT_FIELDS if isinstance(about.get(field), int)]
                 self._window = min([self._window, *(size for size in sizes if size > 0)])
 
-    async def _look(self) -> None:
+    async def _check_server(self) -> None:
         models = await self._models()
         if self._has_answered or any(model.get("owned_by") == "llamacpp" for model in models):
             # It answers to this name, listed or not: some servers take any name for their only model.
@@ -122,11 +126,11 @@ class OpenAICompatibleChat(ServerChat):
 
     async def _models(self) -> list[dict[str, Any]]:
         try:
-            models = (await self._wire.get("/v1/models", timeout_s=LOOK_TIMEOUT_S)).get("data")
-        except (Refused, BadReply):
-            raise self._strange("a list of models") from None
+            models = (await self._wire.get("/v1/models", timeout_s=CHECK_TIMEOUT_S)).get("data")
+        except (RequestRejected, BadReply):
+            raise self._unexpected_answer("a list of models") from None
         if not isinstance(models, list):
-            raise self._strange("a list of models")
+            raise self._unexpected_answer("a list of models")
         return [model for model in models if isinstance(model, dict)]
 
     def _missing(self) -> ModelUnavailable:
@@ -136,15 +140,15 @@ class OpenAICompatibleChat(ServerChat):
         )
 
 
-def _response_format(question: Question, way: str) -> dict[str, Any] | None:
+def _response_format(question: Prompt, way: str) -> dict[str, Any] | None:
     if way in ("json_schema", "plain json_schema"):
-        schema = question.schema if way == "json_schema" else unbounded(question.schema)
+        schema = question.schema if way == "json_schema" else without_bounds(question.schema)
         return {
             "type": "json_schema",
             "json_schema": {"name": question.task, "strict": True, "schema": schema},
         }
     if way == "json_object with schema":
-        return {"type": "json_object", "schema": unbounded(question.schema)}
+        return {"type": "json_object", "schema": without_bounds(question.schema)}
     return {"type": "json_object"} if way == "json_object" else None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ebbtide.language.port import BadReply
 
-MOST_STARTS = 20
+MAX_STARTS = 20
 """So many opening braces are tried before a reply is given up."""
 
 _TAG = re.compile(r"<(?P<ends>/?)(?P<name>think|thinking|thought)>", re.ASCII | re.IGNORECASE)
@@ -29,7 +29,7 @@ def object_of(reply: str, key: str) -> dict[str, Any]:
         raise BadReply("the reply is empty")
     found = False
     start = text.find("{")
-    for _ in range(MOST_STARTS):
+    for _ in range(MAX_STARTS):
         if start < 0:
             break
         try:

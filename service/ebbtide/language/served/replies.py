@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from ebbtide.language.builtin.scripts import has_word
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
 
-LONGEST_RELATION = 32
+MAX_RELATION_CHARS = 32
 """Characters of a relation name; the limit a recall has for relations."""
 
-LONGEST_PHRASE = 80
-LONGEST_KEYWORD = 60
-MOST_KEYWORDS = 5
-TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+MAX_PHRASE_CHARS = 80
+MAX_KEYWORD_CHARS = 60
+MAX_KEYWORDS = 5
+BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Signs that turn the direction of a line: a name must not rearrange what stands beside it."""
 
-MOST_GROWTH = 5
+MAX_GROWTH = 5
 """Segments may together be this many times as long as what was said: in another language they are longer."""
 
-SHORTEST_SEGMENT = 16
+MIN_SEGMENT_CHARS = 16
 """A segment counts as at least so long there: each becomes a memory, however short it is."""
 
 TOLERANCE = 1.25
@@ -46,9 +46,9 @@ def checked_segments(
             raise BadReply("a segment is empty or far too long")
         if not segment.messages or not all(0 <= i < len(messages) for i in segment.messages):
             raise BadReply("a segment names a message that does not exist")
-    told = sum(max(len(segment.text), SHORTEST_SEGMENT) for segment in reply)
-    said = sum(max(len(message.text), SHORTEST_SEGMENT) for message in messages)
-    if told > MOST_GROWTH * said + 2 * max_chars:
+    told = sum(max(len(segment.text), MIN_SEGMENT_CHARS) for segment in reply)
+    said = sum(max(len(message.text), MIN_SEGMENT_CHARS) for message in messages)
+    if told > MAX_GROWTH * said + 2 * max_chars:
         raise BadReply("the segments are much longer than what was said")
     return list(reply)
 
@@ -69,8 +69,8 @@ def checked_processed(reply: Processed, text: str, prefix: str, target_length: i
     keywords = dict.fromkeys(k for k in (_one_line(k) for k in reply.keywords) if k)
     return Processed(
         content,
-        _one_line(reply.phrase)[:LONGEST_PHRASE],
-        tuple(k[:LONGEST_KEYWORD] for k in keywords)[:MOST_KEYWORDS],
+        _one_line(reply.phrase)[:MAX_PHRASE_CHARS],
+        tuple(k[:MAX_KEYWORD_CHARS] for k in keywords)[:MAX_KEYWORDS],
     )
 
 
@@ -78,7 +78,7 @@ def checked_names(reply: Sequence[str], count: int) -> list[str]:
     """One relation name for each focus; a name that is none becomes empty."""
     if len(reply) != count:
         raise BadReply("not one name for each focus")
-    return [name if len(name) <= LONGEST_RELATION else "" for name in map(_one_line, reply)]
+    return [name if len(name) <= MAX_RELATION_CHARS else "" for name in map(_one_line, reply)]
 
 
 def cut_at_clause(text: str, target: int) -> str:
@@ -93,7 +93,7 @@ def cut_at_clause(text: str, target: int) -> str:
 
 def _is_hidden(character: str) -> bool:
     """Controls, line breaks, and signs that turn a line around; joiners inside emoji stay."""
-    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNING
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in BIDI_CONTROLS
 
 
 def _one_line(text: str) -> str:

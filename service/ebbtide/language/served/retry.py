@@ -36,8 +36,8 @@ from ebbtide.language.port import (
     Utterance,
     attempt,
 )
-from ebbtide.language.served.gate import Priority, PriorityLimiter
-from ebbtide.language.served.portions import Portion, placed
+from ebbtide.language.served.chunks import Chunk, mapped_back
+from ebbtide.language.served.limiter import Priority, PriorityLimiter
 from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
 from ebbtide.metrics import Metrics
 from ebbtide.telemetry import span
@@ -45,7 +45,7 @@ from ebbtide.telemetry import span
 T = TypeVar("T")
 Q = TypeVar("Q")
 
-MOST_PORTIONS_KEPT = 256
+MAX_CACHED_CHUNKS = 256
 """Answered portions of long conversations that are remembered while their digest goes on."""
 
 
@@ -65,7 +65,7 @@ class RetryPolicy:
 
 
 @dataclass(slots=True)
-class Tally:
+class CallCounts:
     """What became of the calls of one task."""
 
     calls: int = 0
@@ -81,19 +81,19 @@ class ModelClient:
     model: LanguageModel
     gate: PriorityLimiter
     patience: RetryPolicy
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, CallCounts] = field(default_factory=dict)
     under_way: dict[int, float] = field(default_factory=dict)
     """When each call under way began, by the event loop's clock."""
     troubled: bool = False
     """Whether the latest call found no server: nobody should wait for the model now."""
     metrics: Metrics = field(default_factory=Metrics)
-    _answered: OrderedDict[tuple[Portion, int], list[Segment]] = field(default_factory=OrderedDict)
+    _answered: OrderedDict[tuple[Chunk, int], list[Segment]] = field(default_factory=OrderedDict)
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Cut messages into segments; see the port."""
 
         split = getattr(self.model, "portions", None)
-        portions: list[Portion] = await split(messages) if split is not None else []
+        portions: list[Chunk] = await split(messages) if split is not None else []
         if len(portions) < 2:
             return await self._segment(messages, max_chars)
         segments: list[Segment] = []
@@ -102,9 +102,9 @@ class ModelClient:
             if answer is None:
                 answer = await self._segment([piece.said for piece in portion], max_chars)
                 self._answered[portion, max_chars] = answer
-                while len(self._answered) > MOST_PORTIONS_KEPT:
+                while len(self._answered) > MAX_CACHED_CHUNKS:
                     self._answered.popitem(last=False)
-            segments += placed(answer, portion)
+            segments += mapped_back(answer, portion)
         for portion in portions:
             self._answered.pop((portion, max_chars), None)
         return segments
@@ -114,7 +114,7 @@ class ModelClient:
             reply = await self.model.segment(messages, max_chars=max_chars)
             return checked_segments(reply, messages, max_chars)
 
-        return await self._insist("segment", ask, Priority.FOREGROUND)
+        return await self._with_retries("segment", ask, Priority.FOREGROUND)
 
     async def process(
         self,
@@ -130,7 +130,7 @@ class ModelClient:
             reply = await self.model.process(text, prefix=prefix, target_length=target_length)
             return checked_processed(reply, text, prefix, target_length)
 
-        return await self._insist("process", ask, priority)
+        return await self._with_retries("process", ask, priority)
 
     @property
     def takes_many(self) -> bool:
@@ -145,7 +145,7 @@ class ModelClient:
         def checked(reply: Processed, asked: TextToProcess) -> Processed:
             return checked_processed(reply, *asked)
 
-        return await self._first_of("process", texts, checked, priority)
+        return await self._call_many("process", texts, checked, priority)
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """Name the relations of the first of some nodes to their focuses; none where a model takes them singly."""
@@ -153,7 +153,7 @@ class ModelClient:
         def checked(reply: list[str], asked: tuple[str, Sequence[str]]) -> list[str]:
             return checked_names(reply, len(asked[1]))
 
-        return await self._first_of("relate", questions, checked)
+        return await self._call_many("relate", questions, checked)
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Name relations; see the port."""
@@ -161,7 +161,7 @@ class ModelClient:
         async def ask() -> list[str]:
             return checked_names(await self.model.relate(node, focuses), len(focuses))
 
-        return await self._insist("relate", ask, Priority.FOREGROUND)
+        return await self._with_retries("relate", ask, Priority.FOREGROUND)
 
     @property
     def longest_call_s(self) -> float:
@@ -177,14 +177,14 @@ class ModelClient:
         """Let go of the model."""
         await self.model.close()
 
-    async def _insist(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
-        tally = self.tallies.setdefault(task, Tally())
+    async def _with_retries(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+        tally = self.tallies.setdefault(task, CallCounts())
         failures = bad_replies = 0
         retries = self.patience.max_retries if priority is Priority.FOREGROUND else 0
         while True:
             try:
                 attempt.set(bad_replies)
-                answer = await self._once(task, tally, ask, priority)
+                answer = await self._call(task, tally, ask, priority)
             except ModelUnavailable as error:
                 self.troubled = True
                 tally.unavailable += 1
@@ -203,7 +203,7 @@ class ModelClient:
                 tally.parsed += 1
                 return answer
 
-    async def _first_of(
+    async def _call_many(
         self,
         task: str,
         questions: Sequence[Q],
@@ -214,11 +214,11 @@ class ModelClient:
         many: Callable[[Sequence[Q]], Awaitable[list[T]]] | None = getattr(self.model, f"{task}_many", None)
         if many is None:
             return []
-        tally = self.tallies.setdefault(task, Tally())
+        tally = self.tallies.setdefault(task, CallCounts())
         answers: list[T] = []
         try:
             attempt.set(0)
-            replies = await self._once(task, tally, lambda: many(questions), priority)
+            replies = await self._call(task, tally, lambda: many(questions), priority)
             for number, (reply, asked) in enumerate(zip(replies, questions, strict=False)):
                 tally.calls += number > 0
                 answers.append(checked(reply, asked))
@@ -232,7 +232,9 @@ class ModelClient:
         tally.parsed += len(answers)
         return answers
 
-    async def _once(self, task: str, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+    async def _call(
+        self, task: str, tally: CallCounts, ask: Callable[[], Awaitable[T]], priority: Priority
+    ) -> T:
         async with self.gate.passing(priority):
             tally.calls += 1
             call, now_s = object(), asyncio.get_running_loop().time()

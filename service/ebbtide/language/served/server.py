@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ebbtide.language.served.breaker import BreakerPolicy
 from ebbtide.language.served.chat import ServerChat, ServerOptions
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
-from ebbtide.language.served.served import ServedModel
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import LanguageSettings
 

@@ -19,10 +19,10 @@ from typing import Any, Literal
 from ebbtide.language.builtin.scripts import is_dense
 from ebbtide.language.port import Utterance
 from ebbtide.language.served.replies import (
-    LONGEST_KEYWORD,
-    LONGEST_PHRASE,
-    LONGEST_RELATION,
-    MOST_KEYWORDS,
+    MAX_KEYWORD_CHARS,
+    MAX_KEYWORDS,
+    MAX_PHRASE_CHARS,
+    MAX_RELATION_CHARS,
     TOLERANCE,
 )
 from ebbtide.language.tokens import estimate
@@ -31,19 +31,19 @@ Task = Literal["segment", "process", "shorten", "relate"]
 TASKS: tuple[Task, ...] = ("segment", "process", "shorten", "relate")
 LOCALES = ("zh", "en")
 
-TOKENS_OF_TEMPLATE = 40
+TEMPLATE_TOKENS = 40
 """What a server's chat template adds around two messages."""
 
-MOST_MESSAGES_OF_SEGMENT = 8
+MAX_SEGMENT_MESSAGES = 8
 """One thing is seldom told over more messages than this."""
 
-REPLY_OF_PROCESS = 260
-REPLY_OF_RELATION = 24
+PROCESS_REPLY_TOKENS = 260
+RELATION_REPLY_TOKENS = 24
 """Tokens of a phrase with keywords; of one relation name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Prompt:
     """One request to a model server."""
 
     task: Task
@@ -57,10 +57,10 @@ class Question:
     @property
     def prompt_tokens(self) -> int:
         """What the question takes of the context, guessed high."""
-        return estimate(self.system) + estimate(self.user) + TOKENS_OF_TEMPLATE
+        return estimate(self.system) + estimate(self.user) + TEMPLATE_TOKENS
 
 
-def segment_question(said: Sequence[Utterance], max_chars: int) -> Question:
+def segment_prompt(said: Sequence[Utterance], max_chars: int) -> Prompt:
     """Cut these messages into segments."""
     lines = [
         _json({"message": index, "who": message.speaker or message.role, "says": message.text})
@@ -76,12 +76,12 @@ def segment_question(said: Sequence[Utterance], max_chars: int) -> Question:
             # Only numbers that exist: small models like to count on.
             "items": {"type": "integer", "enum": list(range(len(said)))},
             "minItems": 1,
-            "maxItems": min(len(said), MOST_MESSAGES_OF_SEGMENT),
+            "maxItems": min(len(said), MAX_SEGMENT_MESSAGES),
         },
         text={"type": "string", "maxLength": longest},
     )
     reply = round(1.4 * sum(estimate(message.text) for message in said)) + 50 * most + 120
-    return _question(
+    return _make_prompt(
         "segment",
         "segments",
         "\n".join(lines),
@@ -92,45 +92,45 @@ def segment_question(said: Sequence[Utterance], max_chars: int) -> Question:
     )
 
 
-def process_question(text: str) -> Question:
+def process_prompt(text: str) -> Prompt:
     """Summarise this memory and name its keywords."""
-    return _question(
-        "process", "phrase", _json({"text": text}), text, _object(**_summary()), REPLY_OF_PROCESS
+    return _make_prompt(
+        "process", "phrase", _json({"text": text}), text, _object(**_summary()), PROCESS_REPLY_TOKENS
     )
 
 
-def shorten_question(text: str, target: int) -> Question:
+def shorten_prompt(text: str, target: int) -> Prompt:
     """Shorten this memory to so many characters."""
     most = max(1, int(target * TOLERANCE))
     schema = _object(content={"type": "string", "maxLength": most}, **_summary())
     tokens_per_char = estimate(text) / max(1, len(text))
-    reply = round(1.5 * target * tokens_per_char) + REPLY_OF_PROCESS
-    return _question("shorten", "content", _json({"text": text}), text, schema, reply, limit=target)
+    reply = round(1.5 * target * tokens_per_char) + PROCESS_REPLY_TOKENS
+    return _make_prompt("shorten", "content", _json({"text": text}), text, schema, reply, limit=target)
 
 
-def relate_question(node: str, others: Sequence[str]) -> Question:
+def relate_prompt(node: str, others: Sequence[str]) -> Prompt:
     """Name the relation of this memory to each of the others."""
     data = _json({"memory": node, "others": {str(i): text for i, text in enumerate(others)}})
-    name = {"type": "string", "maxLength": LONGEST_RELATION}
+    name = {"type": "string", "maxLength": MAX_RELATION_CHARS}
     names = _object(**{str(i): name for i in range(len(others))})
-    reply = 60 + REPLY_OF_RELATION * len(others)
-    return _question("relate", "names", data, node, _object(names=names), reply)
+    reply = 60 + RELATION_REPLY_TOKENS * len(others)
+    return _make_prompt("relate", "names", data, node, _object(names=names), reply)
 
 
 def overhead_tokens(task: Task) -> int:
     """What a question of this kind takes of the context beside its data, in either language."""
-    return max(sum(map(estimate, _prompt(task, locale))) for locale in LOCALES) + TOKENS_OF_TEMPLATE + 20
+    return max(sum(map(estimate, _template(task, locale))) for locale in LOCALES) + TEMPLATE_TOKENS + 20
 
 
-def unbounded(schema: Any) -> Any:
+def without_bounds(schema: Any) -> Any:
     """The schema without bounds on lengths, which some servers do not know."""
     if isinstance(schema, dict):
         bounds = ("maxLength", "minItems", "maxItems")
-        return {name: unbounded(value) for name, value in schema.items() if name not in bounds}
-    return [unbounded(item) for item in schema] if isinstance(schema, list) else schema
+        return {name: without_bounds(value) for name, value in schema.items() if name not in bounds}
+    return [without_bounds(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def _question(
+def _make_prompt(
     task: Task,
     key: str,
     data: str,
@@ -138,10 +138,10 @@ def _question(
     schema: dict[str, Any],
     reply_tokens: int,
     limit: int = 0,
-) -> Question:
-    system, user = _prompt(task, "zh" if is_dense(spoken) else "en")
+) -> Prompt:
+    system, user = _template(task, "zh" if is_dense(spoken) else "en")
     mark = hashlib.blake2b(data.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    return Question(
+    return Prompt(
         task,
         key,
         Template(system).substitute(limit=limit),
@@ -152,7 +152,7 @@ def _question(
 
 
 @cache
-def _prompt(task: Task, locale: str) -> tuple[str, str]:
+def _template(task: Task, locale: str) -> tuple[str, str]:
     folder = resources.files("ebbtide.language") / "prompts"
     text = (folder / f"{task}.{locale}.txt").read_text(encoding="utf-8")
     system, _, user = text.partition("\n---\n")
@@ -160,10 +160,10 @@ def _prompt(task: Task, locale: str) -> tuple[str, str]:
 
 
 def _summary() -> dict[str, Any]:
-    keyword = {"type": "string", "maxLength": LONGEST_KEYWORD}
+    keyword = {"type": "string", "maxLength": MAX_KEYWORD_CHARS}
     return {
-        "phrase": {"type": "string", "maxLength": LONGEST_PHRASE},
-        "keywords": {"type": "array", "items": keyword, "minItems": 1, "maxItems": MOST_KEYWORDS},
+        "phrase": {"type": "string", "maxLength": MAX_PHRASE_CHARS},
+        "keywords": {"type": "array", "items": keyword, "minItems": 1, "maxItems": MAX_KEYWORDS},
     }
 
 

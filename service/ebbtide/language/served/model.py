@@ -15,28 +15,35 @@ from typing import Any, Protocol, TypeVar
 
 from ebbtide.language.builtin.shortening import shorten as shorten_by_rules
 from ebbtide.language.port import BadReply, ModelState, Processed, Segment, Utterance
-from ebbtide.language.served.parsing import names_in, numbers_in, text_in, texts_in
-from ebbtide.language.served.portions import Portion, completed, halves_of, parts_of, placed, portions_of
-from ebbtide.language.served.questions import (
-    Question,
-    overhead_tokens,
-    process_question,
-    relate_question,
-    segment_question,
-    shorten_question,
+from ebbtide.language.served.chunks import (
+    Chunk,
+    chunks_of,
+    completed_by_rule,
+    mapped_back,
+    split_chunk,
+    split_text,
 )
-from ebbtide.language.served.replies import MOST_KEYWORDS, cut_at_clause
+from ebbtide.language.served.parsing import names_in, numbers_in, text_in, texts_in
+from ebbtide.language.served.prompts import (
+    Prompt,
+    overhead_tokens,
+    process_prompt,
+    relate_prompt,
+    segment_prompt,
+    shorten_prompt,
+)
+from ebbtide.language.served.replies import MAX_KEYWORDS, cut_at_clause
 from ebbtide.language.tokens import estimate
 
 T = TypeVar("T")
 
-LARGEST_PORTION_TOKENS = 2000
+MAX_CHUNK_TOKENS = 2000
 """More of a conversation at a time than this makes small models forget parts of it."""
 
-LEAST_ROOM_TOKENS = 160
+MIN_ROOM_TOKENS = 160
 """Room for data that is assumed at least; a server with less is of no use."""
 
-SHORTEST_EXCERPT = 40
+MIN_EXCERPT_TOKENS = 40
 """Characters to which a text is excerpted at most where only its gist is asked about."""
 
 
@@ -57,7 +64,7 @@ class Chat(Protocol):
     async def window(self) -> int:
         """Tokens of context for prompt and reply together, as far as is known."""
 
-    async def ask(self, question: Question) -> dict[str, Any]:
+    async def ask(self, question: Prompt) -> dict[str, Any]:
         """The object that the model replied. Overflow, BadReply or ModelUnavailable."""
 
     async def state(self) -> ModelState:
@@ -77,12 +84,12 @@ class ServedModel:
     def __repr__(self) -> str:
         return f"ServedModel({self.chat!r})"
 
-    async def portions(self, messages: Sequence[Utterance]) -> list[Portion]:
+    async def portions(self, messages: Sequence[Utterance]) -> list[Chunk]:
         """What of a conversation goes into one request each."""
         room = await self.chat.window() - overhead_tokens("segment") - 120
         # The reply repeats what was said, so data needs its place twice and a half.
-        most = min(LARGEST_PORTION_TOKENS, max(LEAST_ROOM_TOKENS, int(room / 2.5)))
-        return portions_of(messages, most)
+        most = min(MAX_CHUNK_TOKENS, max(MIN_ROOM_TOKENS, int(room / 2.5)))
+        return chunks_of(messages, most)
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Segments in the model's words; what it leaves out is segmented by rule."""
@@ -122,36 +129,36 @@ class ServedModel:
 
     # --- segmenting ---------------------------------------------------------------------------------
 
-    async def _segment(self, portion: Portion, max_chars: int) -> list[Segment]:
+    async def _segment(self, portion: Chunk, max_chars: int) -> list[Segment]:
         said = [piece.said for piece in portion]
         try:
-            reply = await self.chat.ask(segment_question(said, max_chars))
+            reply = await self.chat.ask(segment_prompt(said, max_chars))
         except (Overflow, Overlong) as error:
             is_alone = len(portion) == 1
-            halves = [] if is_alone and isinstance(error, Overlong) else halves_of(portion)
+            halves = [] if is_alone and isinstance(error, Overlong) else split_chunk(portion)
             if not halves:
                 raise BadReply("the model cannot take in even a part of a message") from None
             return [segment for half in halves for segment in await self._segment(half, max_chars)]
         segments = _segments_in(reply, said)
-        return placed(completed(segments, said, max_chars), portion) if segments else []
+        return mapped_back(completed_by_rule(segments, said, max_chars), portion) if segments else []
 
     # --- processing ---------------------------------------------------------------------------------
 
     async def _summarise(self, text: str) -> tuple[str, tuple[str, ...]]:
         async def ask(part: str) -> tuple[str, list[str]]:
-            reply = await self.chat.ask(process_question(part))
+            reply = await self.chat.ask(process_prompt(part))
             return text_in(reply, "phrase"), texts_in(reply, "keywords")
 
         answers = await self._in_parts(text, overhead_tokens("process") + 260, ask)
         # One keyword of each part in turn, so that every part has a say.
         longest = max(len(keywords) for _, keywords in answers)
         turns = [keywords[turn] for turn in range(longest) for _, keywords in answers if turn < len(keywords)]
-        return answers[0][0], tuple(dict.fromkeys(turns))[:MOST_KEYWORDS]
+        return answers[0][0], tuple(dict.fromkeys(turns))[:MAX_KEYWORDS]
 
     async def _shorten(self, text: str, target: int) -> Processed:
         async def ask(part: str) -> Processed:
             share = max(1, target * len(part) // max(1, len(text))) if len(part) < len(text) else target
-            reply = await self.chat.ask(shorten_question(part, share))
+            reply = await self.chat.ask(shorten_prompt(part, share))
             content = text_in(reply, "content")
             if len(part) < len(text):
                 content = cut_at_clause(content, share)
@@ -161,24 +168,24 @@ class ServedModel:
         if len(parts) == 1:
             return parts[0]
         keywords = dict.fromkeys(word for part in parts for word in part.keywords[:2])
-        return Processed("".join(p.content for p in parts), parts[0].phrase, tuple(keywords)[:MOST_KEYWORDS])
+        return Processed("".join(p.content for p in parts), parts[0].phrase, tuple(keywords)[:MAX_KEYWORDS])
 
     async def _in_parts(self, text: str, around: int, ask: Callable[[str], Awaitable[T]]) -> list[T]:
         """Ask about the whole text, or about parts of it where it does not fit."""
-        room = max(LEAST_ROOM_TOKENS, int((await self.chat.window() - around) / 2.5))
+        room = max(MIN_ROOM_TOKENS, int((await self.chat.window() - around) / 2.5))
         while True:
-            parts = parts_of(text, room) if estimate(text) > room else [text]
+            parts = split_text(text, room) if estimate(text) > room else [text]
             try:
                 return [await ask(part) for part in parts]
             except Overflow:
                 room = min(room, max(map(estimate, parts))) // 2
-                if room < LEAST_ROOM_TOKENS // 4:
+                if room < MIN_ROOM_TOKENS // 4:
                     raise BadReply("the model has no room for even a part of the text") from None
 
     # --- relating -----------------------------------------------------------------------------------
 
     async def _related_groups(self, node: str, others: Sequence[str]) -> list[tuple[str, list[str]]]:
-        room = max(LEAST_ROOM_TOKENS, await self.chat.window() - overhead_tokens("relate") - 60)
+        room = max(MIN_ROOM_TOKENS, await self.chat.window() - overhead_tokens("relate") - 60)
         # A name says what two texts have to do with each other: for that the gist of a long one will do.
         node = excerpt(node, room // 3)
         left = room - estimate(node)
@@ -196,14 +203,14 @@ class ServedModel:
 
     async def _relate(self, node: str, others: list[str]) -> list[str]:
         try:
-            reply = await self.chat.ask(relate_question(node, others))
+            reply = await self.chat.ask(relate_prompt(node, others))
         except Overflow:
             if len(others) > 1:
                 middle = len(others) // 2
                 first = await self._relate(node, others[:middle])
                 return first + await self._relate(node, others[middle:])
             most = max(map(estimate, (node, *others))) // 2
-            if most < SHORTEST_EXCERPT:
+            if most < MIN_EXCERPT_TOKENS:
                 raise BadReply("the model has no room for two memories") from None
             return await self._relate(excerpt(node, most), [excerpt(others[0], most)])
         return names_in(reply, len(others))
@@ -214,7 +221,7 @@ def excerpt(text: str, most_tokens: int) -> str:
     tokens = estimate(text)
     if tokens <= most_tokens:
         return text
-    return shorten_by_rules(text, "", max(SHORTEST_EXCERPT // 2, len(text) * most_tokens // (tokens + 1)))
+    return shorten_by_rules(text, "", max(MIN_EXCERPT_TOKENS // 2, len(text) * most_tokens // (tokens + 1)))
 
 
 def _segments_in(reply: dict[str, Any], said: Sequence[Utterance]) -> list[Segment]:

@@ -7,7 +7,7 @@ answer 500 to what they do not know) only when that happens twice before it has 
 be a mere accident; and one whose first few replies are none of them JSON. A way that has given JSON once keeps
 its place: a model that talks nonsense for a while must not cost the server its best way for good.
 
-Deliberately not here: requests. `Ladder` only counts.
+Deliberately not here: requests. `FormatLadder` only counts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Generic, TypeVar
 
 W = TypeVar("W")
 
-FATAL = 2
+MAX_STRIKES = 2
 """Strikes that give a way up: a refusal counts two, a fault of the server one."""
 
-PATIENCE_WITH_PROSE = 3
+MAX_PROSE_REPLIES = 3
 """Replies in a row without JSON before the next way is tried."""
 
 
-class Ladder(Generic[W]):
+class FormatLadder(Generic[W]):
     """Ways of asking, best first."""
 
     def __init__(self, ways: Sequence[W]) -> None:
@@ -36,20 +36,20 @@ class Ladder(Generic[W]):
 
     def candidates(self) -> list[W]:
         """The ways to try for one question, best first; the last one is never given up."""
-        left = [way for way, strikes in zip(self._ways, self._strikes, strict=True) if strikes < FATAL]
+        left = [way for way, strikes in zip(self._ways, self._strikes, strict=True) if strikes < MAX_STRIKES]
         return left or [self._ways[-1]]
 
-    def is_proven(self, way: W) -> bool:
+    def has_worked(self, way: W) -> bool:
         """Whether this way has worked: then a failure is the server's, not the way's."""
         return self._has_worked[self._ways.index(way)]
 
-    def settled(self, way: W, passed_over: Sequence[W], is_fault: bool) -> None:
+    def record_success(self, way: W, passed_over: Sequence[W], is_fault: bool) -> None:
         """This way has worked, after better ones were refused or ended in a fault of the server's."""
         index = self._ways.index(way)
         self._has_worked[index] = True
         self._strikes[index] = 0
         for better in passed_over:
-            self._strikes[self._ways.index(better)] += FATAL - 1 if is_fault else FATAL
+            self._strikes[self._ways.index(better)] += MAX_STRIKES - 1 if is_fault else MAX_STRIKES
 
     def read(self, way: W, *, is_json: bool) -> None:
         """Whether the reply to a question put this way was JSON at all."""
@@ -60,6 +60,6 @@ class Ladder(Generic[W]):
             # The way is right; what comes now is the model's mood, and asking again is the caller's business.
             return
         is_last = index == len(self._ways) - 1
-        if self._prose[index] >= PATIENCE_WITH_PROSE and not is_last:
+        if self._prose[index] >= MAX_PROSE_REPLIES and not is_last:
             self._prose[index] = 0
-            self._strikes[index] = FATAL
+            self._strikes[index] = MAX_STRIKES

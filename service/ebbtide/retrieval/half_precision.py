@@ -1,7 +1,7 @@
 """Reading numbers of half precision fast: vectors are held in 16 bits and multiplied in 32.
 
 Half precision loses nothing that matters in a vector of length 1 and takes half the memory, but numpy multiplies
-it one number at a time, and even its conversion to 32 bits takes four to six times as long as `widened` does. The
+it one number at a time, and even its conversion to 32 bits takes four to six times as long as `to_single` does. The
 bits of a half stand in those of a single as they are, 13 places further up, and the number is then too small by
 2^112, since the exponents count from different points; whoever multiplies puts that right in the other factor.
 
@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Halves = NDArray[np.float16]
-Singles = NDArray[np.float32]
+HalfArray = NDArray[np.float16]
+SingleArray = NDArray[np.float32]
 
 STRIDE = 4096
 """Rows converted at a time: 4 MB at 256 numbers, which the caches of a core still hold."""
@@ -30,23 +30,23 @@ _SCALE = np.float32(2.0**112)
 _NOT_COPIES_OF_THE_SIGN = np.int32(~0x70000000)
 
 
-def _shifted(halves: Halves, into: NDArray[np.int32]) -> Singles:
+def _shifted(half_array: HalfArray, into: NDArray[np.int32]) -> SingleArray:
     """The numbers, each divided by 2^112. They must be finite."""
     # As a signed number the half brings its sign along: copies of it fill the places above.
-    np.copyto(into, halves.view(np.int16))
+    np.copyto(into, half_array.view(np.int16))
     np.left_shift(into, 13, out=into)
     np.bitwise_and(into, _NOT_COPIES_OF_THE_SIGN, out=into)
     return into.view(np.float32)
 
 
-def widened(halves: Halves) -> Singles:
+def to_single(half_array: HalfArray) -> SingleArray:
     """Finite halves as singles, to the last bit."""
-    singles = _shifted(halves, np.empty(halves.shape, dtype=np.int32))
+    singles = _shifted(half_array, np.empty(half_array.shape, dtype=np.int32))
     singles *= _SCALE
     return singles
 
 
-def products(rows: Halves, factors: Singles) -> Singles:
+def products(rows: HalfArray, factors: SingleArray) -> SingleArray:
     """Rows (n, d) times a vector (d), in singles."""
     factors = factors * _SCALE
     found = np.empty(len(rows), dtype=np.float32)

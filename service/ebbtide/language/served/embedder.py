@@ -30,15 +30,15 @@ from ebbtide.language.builtin.scripts import cluster_cut, has_word
 from ebbtide.language.embedding import MAX_DIMENSIONS, PROBE
 from ebbtide.language.port import BadReply, ModelState, ModelUnavailable
 from ebbtide.language.served.breaker import Breaker, BreakerPolicy
-from ebbtide.language.served.chat import LOOK_KEPT_S, LOOK_TIMEOUT_S
+from ebbtide.language.served.chat import CHECK_CACHE_S, CHECK_TIMEOUT_S
+from ebbtide.language.served.connection import HttpConnection, RequestRejected, ServerError
 from ebbtide.language.served.server import DEFAULT_URLS
-from ebbtide.language.served.wire import Broken, Refused, Wire
 from ebbtide.language.tokens import estimate
 from ebbtide.settings import EmbeddingSettings, LanguageSettings
 
 Vector = NDArray[np.float32]
 
-MOST_TEXTS = 64
+MAX_TEXTS = 64
 """Texts in one request."""
 
 FIRST_TEXTS = 8
@@ -48,10 +48,10 @@ ANSWER_BYTES = 512 * 1024
 BYTES_PER_NUMBER = 24
 """An answer is kept to so much, at so much for a number in JSON at worst: it is parsed on the event loop."""
 
-MOST_TOKENS = 480
+MAX_TOKENS = 480
 """Tokens of a text by our own guess, which is high: many models, and llama.cpp as it comes, take 512."""
 
-LEAST_TOKENS = 60
+MIN_TOKENS = 60
 """A server that refuses even so little as too long refuses something else."""
 
 _PASSAGES = "Represent this sentence for searching relevant passages: "
@@ -116,12 +116,12 @@ class ServedEmbedder:
         self.dimension: int | None = options.dimensions or None
         self.breaker = Breaker(options.breaker)
         self._pool = pool
-        self._wire = Wire(options.base_url, timeout_s=options.timeout_s, api_key=options.api_key)
+        self._wire = HttpConnection(options.base_url, timeout_s=options.timeout_s, api_key=options.api_key)
         self._prefixes = prefixes_of(options.name)
-        self._most_texts = MOST_TEXTS
-        self._most_tokens = MOST_TOKENS
+        self._most_texts = MAX_TEXTS
+        self._most_tokens = MAX_TOKENS
         self._has_answered = False
-        self._looked: tuple[float, ModelState] | None = None
+        self._checked: tuple[float, ModelState] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.options!r})"
@@ -132,7 +132,7 @@ class ServedEmbedder:
         worded = [index for index, text in enumerate(texts) if has_word(text)]
         found: list[Vector | None] = [None] * len(texts)
         while worded:
-            some, worded = worded[: self._at_once()], worded[self._at_once() :]
+            some, worded = worded[: self._batch_size()], worded[self._batch_size() :]
             vectors = await self._vectors([prefix + texts[index] for index in some])
             for index, vector in zip(some, vectors, strict=True):
                 found[index] = vector
@@ -143,16 +143,16 @@ class ServedEmbedder:
     async def state(self) -> ModelState:
         """Tell whether the server is there and has the model; a look is good for a few seconds."""
         if not self.breaker.is_closed:
-            return self._told(self.breaker.last_error)
-        if self._looked is not None and time.monotonic() - self._looked[0] < LOOK_KEPT_S:
-            return self._looked[1]
+            return self._state(self.breaker.last_error)
+        if self._checked is not None and time.monotonic() - self._checked[0] < CHECK_CACHE_S:
+            return self._checked[1]
         try:
-            await self._look()
+            await self._check_server()
         except ModelUnavailable as error:
-            state = self._told(str(error))
+            state = self._state(str(error))
         else:
-            state = self._told("")
-        self._looked = (time.monotonic(), state)
+            state = self._state("")
+        self._checked = (time.monotonic(), state)
         return state
 
     async def close(self) -> None:
@@ -169,7 +169,7 @@ class ServedEmbedder:
         """The vectors of a reply in the order of the texts. ValidationError or BadReply."""
         raise NotImplementedError
 
-    async def _look(self) -> None:
+    async def _check_server(self) -> None:
         """ModelUnavailable where the server is not there or has not the model."""
         raise NotImplementedError
 
@@ -178,7 +178,7 @@ class ServedEmbedder:
 
     # --- what all have in common -----------------------------------------------------------------------
 
-    def _at_once(self) -> int:
+    def _batch_size(self) -> int:
         """How many texts go into one request."""
         if self.dimension is None:
             return min(FIRST_TEXTS, self._most_texts)
@@ -198,9 +198,9 @@ class ServedEmbedder:
             self._most_texts = min(self._most_texts, half)
             return await self._vectors(texts[:half]) + await self._vectors(texts[half:])
         except TooLong:
-            if most_tokens <= LEAST_TOKENS:
+            if most_tokens <= MIN_TOKENS:
                 raise BadReply("the server refused a short text as too long") from None
-            self._most_tokens = min(self._most_tokens, max(LEAST_TOKENS, most_tokens // 2))
+            self._most_tokens = min(self._most_tokens, max(MIN_TOKENS, most_tokens // 2))
             return await self._vectors(texts)
         work = partial(self._read, reply, len(texts))
         rows, dimension = await asyncio.get_running_loop().run_in_executor(self._pool, work)
@@ -226,26 +226,26 @@ class ServedEmbedder:
     async def _ask(self, texts: Sequence[str]) -> dict[str, Any]:
         try:
             return await self._post(texts)
-        except Broken:
+        except ServerError:
             # Some servers break over certain texts only, for ever. One that is well otherwise, and breaks
             # over the same again, has answered.
             await self._post([PROBE])
         try:
             return await self._post(texts)
-        except Broken:
+        except ServerError:
             raise BadReply("the server breaks over these texts and over no others") from None
 
     async def _post(self, texts: Sequence[str]) -> dict[str, Any]:
         try:
             return await self._wire.post(self.path, self._request(texts))
-        except Refused as refusal:
+        except RequestRejected as refusal:
             raise self._meaning(refusal, len(texts)) from None
 
-    def _meaning(self, refusal: Refused, text_count: int) -> Exception:
+    def _meaning(self, refusal: RequestRejected, text_count: int) -> Exception:
         """What a refusal says: of the server, of the model, of how it was asked, or of these texts."""
         if refusal.status == 404:
             is_model = "model" in refusal.body.lower()
-            return self._missing() if is_model else self._strange(f"knowing {self.path}")
+            return self._missing() if is_model else self._unexpected_answer(f"knowing {self.path}")
         if _NO_EMBEDDINGS.search(refusal.body):
             return ModelUnavailable(f"model {self.options.name} on {self._wire.base_url} makes no embeddings")
         if refusal.status in (400, 413, 422):
@@ -281,24 +281,24 @@ class ServedEmbedder:
             (row / length).astype(np.float32) for row, length in zip(matrix, lengths, strict=True)
         ], matrix.shape[1]
 
-    async def _listed(self, path: str, member: str) -> list[dict[str, Any]]:
+    async def _keyword_list(self, path: str, member: str) -> list[dict[str, Any]]:
         """A list of models that the server tells of."""
         try:
-            models = (await self._wire.get(path, timeout_s=LOOK_TIMEOUT_S)).get(member)
-        except (Refused, BadReply):
-            raise self._strange("a list of models") from None
+            models = (await self._wire.get(path, timeout_s=CHECK_TIMEOUT_S)).get(member)
+        except (RequestRejected, BadReply):
+            raise self._unexpected_answer("a list of models") from None
         if not isinstance(models, list):
-            raise self._strange("a list of models")
+            raise self._unexpected_answer("a list of models")
         return [model for model in models if isinstance(model, dict)]
 
-    def _told(self, fault: str) -> ModelState:
+    def _state(self, fault: str) -> ModelState:
         return ModelState(self.kind, self.options.name, not fault, fault)
 
     def _of_two_sizes(self) -> ModelUnavailable:
         name = self.options.name
         return ModelUnavailable(f"model {name} on {self._wire.base_url} gives vectors of more than one size")
 
-    def _strange(self, what: str) -> ModelUnavailable:
+    def _unexpected_answer(self, what: str) -> ModelUnavailable:
         """An answer that is none of the protocol: this is not the server we take it for."""
         return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")
 
@@ -320,8 +320,8 @@ class OllamaEmbedder(ServedEmbedder):
     def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
         return _OllamaReply.model_validate(reply).embeddings
 
-    async def _look(self) -> None:
-        models = await self._listed("/api/tags", "models")
+    async def _check_server(self) -> None:
+        models = await self._keyword_list("/api/tags", "models")
         if _tagged(self.options.name) not in {_tagged(str(m.get("model") or m.get("name"))) for m in models}:
             raise self._missing()
 
@@ -353,8 +353,8 @@ class OpenAIEmbedder(ServedEmbedder):
             raise BadReply("vectors that do not say which texts they belong to")
         return [vector.embedding for vector in found]
 
-    async def _look(self) -> None:
-        models = await self._listed("/v1/models", "data")
+    async def _check_server(self) -> None:
+        models = await self._keyword_list("/v1/models", "data")
         if self._has_answered:
             # It has answered to this name, listed or not: some servers take any name for their only model.
             return

@@ -16,18 +16,17 @@ from typing import Literal
 
 from ebbtide.retrieval.analysis import normalised
 from ebbtide.retrieval.dates import DateRange, date_ranges
-from ebbtide.retrieval.parts import parts_of
 
 AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
 
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 """A query is read so far."""
 
-MOST_PHRASES = 8
+MAX_PHRASES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuery:
     """A query understood: its telling words, quoted phrases, named speakers, times, what it asks for."""
 
     text: str
@@ -43,10 +42,10 @@ class Question:
     """It holds an error code, a long number, a URL, a path or another token of code."""
 
 
-def understand(query: str, *, speakers: Sequence[str], reference_ms: int) -> Question:
+def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> ParsedQuery:
     """What a query says: unclear times are seen from the reference, names are those of the given speakers."""
-    query = query[:MOST_CHARACTERS]
-    return Question(
+    query = query[:MAX_CHARACTERS]
+    return ParsedQuery(
         text=_telling_words(query),
         phrases=_phrases(query),
         speakers=_named(query, speakers),
@@ -66,7 +65,7 @@ _PHRASE = re.compile(_QUOTED)
 
 def _phrases(query: str) -> tuple[str, ...]:
     inner = (match[0][1:-1].strip() for match in _PHRASE.finditer(query))
-    return tuple(dict.fromkeys(phrase for phrase in inner if phrase))[:MOST_PHRASES]
+    return tuple(dict.fromkeys(phrase for phrase in inner if phrase))[:MAX_PHRASES]
 
 
 # Speakers: a Latin name is words of the query, a Chinese one stands anywhere in it. Longer names are looked for
@@ -135,7 +134,7 @@ def _asked_for(query: str) -> AsksFor:
 
 # The telling words: courtesies and question words go, quoted phrases stay as they are.
 
-_COURTESY = (
+_POLITE_PHRASES = (
     r"(?:(?:can|could|would|will)\s++you\s++)?(?:please\s++)?(?:tell|remind|show)\s++me\b(?:\s++(?:about|of)\b)?"
     r"|\bdo\s++you\s++(?:remember|know|recall)\b|\bi\s++(?:want|would\s++like|['’]d\s++like)\s++to\s++know\b"
     r"|\bi\s++wonder\b|\bplease\b|(?:请问|请(?:你)?(?:告诉|提醒)我|告诉我|你?还?记得|你知道|我?想知道|帮我(?:查|找)一?下)"
@@ -147,15 +146,15 @@ _QUESTION_WORDS = (
     r"|[是在]?(?:什么(?:时[候间]|地方|人|原因|样的)?|谁|哪(?:里|儿|一?[个些位年天月日种家]))|为(?:什么|何|啥)"
     rf"|多少[个次]?|(?<![好十])几[{_MEASURES}月号点]|怎么样?|如何|何时|何处|何地|[在是]哪"
 )
-_NOT_TELLING = re.compile(
-    rf"(?P<quoted>{_QUOTED})|(?P<asking>\b{_COURTESY}|{_QUESTION_WORDS})|(?P<blank>\s++)", re.IGNORECASE
+_FILLER = re.compile(
+    rf"(?P<quoted>{_QUOTED})|(?P<asking>\b{_POLITE_PHRASES}|{_QUESTION_WORDS})|(?P<blank>\s++)", re.IGNORECASE
 )
 _OPENING = re.compile(rf"{_AUXILIARY}\s", re.IGNORECASE)
 _EDGES = " \t\n,.;:?!，。；：？！、…"
 
 
 def _telling_words(query: str) -> str:
-    left = _NOT_TELLING.sub(lambda match: match["quoted"] or " ", query)
+    left = _FILLER.sub(lambda match: match["quoted"] or " ", query)
     left = " ".join(left.split()).strip(_EDGES)
     if opening := _OPENING.match(left):
         left = left[opening.end() :]
@@ -177,3 +176,33 @@ _CODE = re.compile(
     r"|(?<![A-Za-z0-9])(?:[a-z]{2,}+(?:[A-Z][a-z0-9]++)++|(?:[A-Z][a-z0-9]++){3,}+"
     r"|(?!(?:Error|Exception)(?![A-Za-z]))[A-Z][A-Za-z]*+(?:(?<=Error)|(?<=Exception)))(?![A-Za-z0-9])"
 )
+
+
+# Parts: the query is cut where a question ends and another one follows, and before a conjunction that opens one.
+# A part that asks nothing is dropped. A query that asks for one thing has no parts.
+
+MAX_PARTS = 8
+
+_PART_AUXILIARY = (
+    r"(?:did|do|does|was|were|is|are|has|have|had|will|would|can|could|should)(?:n['’]t)?(?![a-z])"
+)
+_ALSO = r"(?:另外|还有|以及|并且|同时|此外)[，,]?\s*+"
+_CUT = re.compile(
+    rf"[?？][\"'”’」』)）]*+\s*+(?:{_ALSO}|(?:and|also|or|but)\b,?\s*+)?|[。！]\s*+(?:{_ALSO})?|[;；]\s*+"
+    r"|(?:,\s++|(?<!\s)\s++)(?:and|but)\s++(?:also\s++)?(?=(?:what|how|why|when|where)\b|(?:who|whom|which)\s++"
+    rf"{_PART_AUXILIARY})|[，,]\s*+{_ALSO}",
+    re.IGNORECASE,
+)
+"""Between two parts."""
+
+_PART_ASKS = re.compile(
+    rf"\b(?:what|which|who|whom|whose|when|where|why|how)\b|^{_PART_AUXILIARY}"
+    r"|什么|谁|哪|几|多少|多[久大长高远]|怎|如何|何[时处地]|为何|吗|呢$|是不是|有没有",
+    re.IGNORECASE,
+)
+
+
+def parts_of(query: str) -> tuple[str, ...]:
+    """What a query asks, part by part, in order; nothing unless these are several."""
+    parts = [part for piece in _CUT.split(query) if _PART_ASKS.search(part := piece.strip())]
+    return tuple(dict.fromkeys(parts))[:MAX_PARTS] if len(parts) > 1 else ()

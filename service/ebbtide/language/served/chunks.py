@@ -17,19 +17,19 @@ from ebbtide.language.builtin.segmentation import segment as segment_by_rules
 from ebbtide.language.port import Segment, Utterance
 from ebbtide.language.tokens import estimate
 
-TOKENS_AROUND = 24
+TOKENS_PER_MESSAGE = 24
 """What a message costs beyond its text: number, speaker, braces."""
 
-MOST_PIECES = 30
+MAX_PIECES = 30
 """More messages at a time make small models lose count."""
 
-LEAST_SHARE = 0.2
+MIN_SHARE = 0.2
 """Share of a message's words that its segments must hold together; a word is no segment of a paragraph."""
 
 UNSPACED_FROM = "\u2e7f"
 """Scripts above this character are written without spaces."""
 
-SHORTEST_PIECE = 40
+MIN_PIECE_CHARS = 40
 """Characters below which a piece is not split any more."""
 
 _WORD = re.compile(r"\w+")
@@ -48,22 +48,22 @@ class Piece:
     @property
     def tokens(self) -> int:
         """What it costs to show this piece to a model."""
-        return estimate(self.said.text) + estimate(self.said.speaker) + TOKENS_AROUND
+        return estimate(self.said.text) + estimate(self.said.speaker) + TOKENS_PER_MESSAGE
 
 
-Portion = tuple[Piece, ...]
+Chunk = tuple[Piece, ...]
 
 
-def portions_of(messages: Sequence[Utterance], most_tokens: int) -> list[Portion]:
+def chunks_of(messages: Sequence[Utterance], most_tokens: int) -> list[Chunk]:
     """Everything that was said, in order, in portions of at most so many tokens."""
-    portions: list[Portion] = []
+    portions: list[Chunk] = []
     current: list[Piece] = []
     size = 0
     for index, message in enumerate(messages):
         if not has_word(message.text):
             continue
         for piece in _fitting(Piece(index, 0, message), most_tokens):
-            if current and (size + piece.tokens > most_tokens or len(current) >= MOST_PIECES):
+            if current and (size + piece.tokens > most_tokens or len(current) >= MAX_PIECES):
                 portions.append(tuple(current))
                 current, size = [], 0
             current.append(piece)
@@ -73,7 +73,7 @@ def portions_of(messages: Sequence[Utterance], most_tokens: int) -> list[Portion
     return portions
 
 
-def halves_of(portion: Portion) -> list[Portion]:
+def split_chunk(portion: Chunk) -> list[Chunk]:
     """A portion in two; none where it cannot be split any further."""
     if len(portion) > 1:
         middle = len(portion) // 2
@@ -81,7 +81,7 @@ def halves_of(portion: Portion) -> list[Portion]:
     return [(piece,) for piece in _split(portion[0])]
 
 
-def placed(segments: Sequence[Segment], portion: Portion) -> list[Segment]:
+def mapped_back(segments: Sequence[Segment], portion: Chunk) -> list[Segment]:
     """Segments of a portion as segments of the conversation. A number out of range stays one (-1)."""
     mapped = []
     for segment in segments:
@@ -105,21 +105,23 @@ def _signs(text: str) -> set[str]:
     return signs
 
 
-def _is_told(text: str, told: set[str] | None) -> bool:
+def _is_covered(text: str, told: set[str] | None) -> bool:
     """Whether segments that name a message hold a fair share of it, and do not merely claim to."""
     if told is None:
         return False
     signs = _signs(text)
-    return not signs or len(signs & told) >= LEAST_SHARE * len(signs)
+    return not signs or len(signs & told) >= MIN_SHARE * len(signs)
 
 
-def completed(segments: Sequence[Segment], said: Sequence[Utterance], max_chars: int) -> list[Segment]:
+def completed_by_rule(
+    segments: Sequence[Segment], said: Sequence[Utterance], max_chars: int
+) -> list[Segment]:
     """The segments in the order of the text; messages that the model as good as left out are segmented by rule."""
     told: dict[int, set[str]] = {}
     for segment in segments:
         for index in segment.messages:
             told.setdefault(index, set()).update(_signs(segment.text))
-    left_out = [i for i, m in enumerate(said) if has_word(m.text) and not _is_told(m.text, told.get(i))]
+    left_out = [i for i, m in enumerate(said) if has_word(m.text) and not _is_covered(m.text, told.get(i))]
     are_left_out = set(left_out)
     segments = [s for s in segments if not are_left_out.issuperset(s.messages)]
     by_rule = [
@@ -129,7 +131,7 @@ def completed(segments: Sequence[Segment], said: Sequence[Utterance], max_chars:
     return sorted([*segments, *by_rule], key=lambda s: min(s.messages, default=-1))
 
 
-def parts_of(text: str, most_tokens: int) -> list[str]:
+def split_text(text: str, most_tokens: int) -> list[str]:
     """A text in parts of at most so many tokens, cut where sentences end; joined they are the text."""
     pieces = _fitting(Piece(0, 0, Utterance("", "", text)), most_tokens)
     return [piece.said.text for piece in pieces]
@@ -150,7 +152,7 @@ def _fitting(piece: Piece, most_tokens: int) -> list[Piece]:
 
 def _split(piece: Piece) -> list[Piece]:
     text = piece.said.text
-    if len(text) < 2 * SHORTEST_PIECE:
+    if len(text) < 2 * MIN_PIECE_CHARS:
         return []
     at = _cut_near_middle(text)
     said = piece.said

@@ -25,26 +25,26 @@ import httpx
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.served.bounded_transport import BoundedTransport
 
-LONGEST_ANSWER_BYTES = 1 << 20
+MAX_RESPONSE_BYTES = 1 << 20
 """No reply to one of our questions is anywhere near this long."""
 
 MAX_BRACKETS = 20_000
 """Opening brackets in an answer, those in its texts included. A parser makes a value of each, all at once."""
 
-MOST_WIRE_BYTES = 2 * LONGEST_ANSWER_BYTES
+MAX_CONNECTION_BYTES = 2 * MAX_RESPONSE_BYTES
 """The same with headers, interim responses and the framing of chunks."""
 
-MOST_PARTS = 20_000
+MAX_BODY_PIECES = 20_000
 """Pieces in which a body may come: each takes time on the event loop, however small it is."""
 
 CONNECT_TIMEOUT_S = 10.0
 
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d++)?")
 
-LONGEST_RETRY_AFTER_S = 600.0
+MAX_RETRY_AFTER_S = 600.0
 """A server may ask for more patience than this, but does not get it."""
 
-FAILURES: dict[type[Exception], str] = {
+FAILURE_TEXTS: dict[type[Exception], str] = {
     httpcore.ConnectTimeout: "does not accept connections in time",
     httpcore.PoolTimeout: "is asked too much at once",
     httpcore.TimeoutException: "did not answer in time",
@@ -64,11 +64,11 @@ FAILURES: dict[type[Exception], str] = {
 """What each foreign error says about a server. Looked up along the error's family."""
 
 
-class Broken(ModelUnavailable):
+class ServerError(ModelUnavailable):
     """HTTP 500: the server broke over this request, and some do over a word they do not know."""
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """The server answered with a 4xx that may be about this very request. `body` is never to be quoted."""
 
     def __init__(self, status: int, body: str) -> None:
@@ -84,7 +84,7 @@ class _NoCookies(CookieJar):
         """Leave the cookies of a response where they are."""
 
 
-class Wire:
+class HttpConnection:
     """Connections to one server."""
 
     def __init__(self, base_url: str, *, timeout_s: float, api_key: str = "", connections: int = 8) -> None:
@@ -96,7 +96,7 @@ class Wire:
         self._http = httpx.AsyncClient(
             headers=headers,
             timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
-            transport=BoundedTransport(max_bytes=MOST_WIRE_BYTES, connections=connections),
+            transport=BoundedTransport(max_bytes=MAX_CONNECTION_BYTES, connections=connections),
             cookies=_NoCookies(),
             follow_redirects=False,
             trust_env=False,
@@ -123,11 +123,11 @@ class Wire:
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 status, headers, content = await self._send(method, path, body)
-        except tuple(FAILURES) as error:
+        except tuple(FAILURE_TEXTS) as error:
             # TimeoutError is an OSError: ours is told apart by its limit.
             if isinstance(error, TimeoutError) and limit.expired():
                 raise self._unavailable(f"did not answer within {timeout_s:g} s") from error
-            raise self._unavailable(said_of(error)) from error
+            raise self._unavailable(failure_text(error)) from error
         except UnicodeError as error:
             raise self._unavailable("has no valid address") from error
         if status == 200:
@@ -152,9 +152,9 @@ class Wire:
             async for part in answer.aiter_raw():
                 size += len(part)
                 parts.append(part)
-                if size > LONGEST_ANSWER_BYTES or len(parts) > MOST_PARTS:
+                if size > MAX_RESPONSE_BYTES or len(parts) > MAX_BODY_PIECES:
                     raise BadReply(
-                        f"the answer has more than {LONGEST_ANSWER_BYTES} bytes or {MOST_PARTS} parts"
+                        f"the answer has more than {MAX_RESPONSE_BYTES} bytes or {MAX_BODY_PIECES} pieces"
                     )
             return answer.status_code, answer.headers, b"".join(parts)
 
@@ -173,20 +173,20 @@ class Wire:
         if status in (401, 403):
             return self._unavailable(f"refuses the API key (HTTP {status})")
         if status == 500:
-            return Broken(f"the model server {self.base_url} answered HTTP 500")
+            return ServerError(f"the model server {self.base_url} answered HTTP 500")
         if status in (408, 425, 429) or status >= 500:
             return self._unavailable(f"answered HTTP {status}", retry_after_s(headers.get("retry-after")))
         if 400 <= status < 500:
-            return Refused(status, content[:4096].decode("utf-8", "replace"))
+            return RequestRejected(status, content[:4096].decode("utf-8", "replace"))
         return self._unavailable(f"answered HTTP {status} instead of a reply")
 
     def _unavailable(self, what: str, after_s: float | None = None) -> ModelUnavailable:
         return ModelUnavailable(f"the model server {self.base_url} {what}", retry_after_s=after_s)
 
 
-def said_of(error: Exception) -> str:
+def failure_text(error: Exception) -> str:
     """What a foreign error says about the server."""
-    return next(FAILURES[kind] for kind in type(error).__mro__ if kind in FAILURES)
+    return next(FAILURE_TEXTS[kind] for kind in type(error).__mro__ if kind in FAILURE_TEXTS)
 
 
 def retry_after_s(value: str | None) -> float | None:
@@ -194,10 +194,10 @@ def retry_after_s(value: str | None) -> float | None:
     if not value:
         return None
     if _SECONDS.fullmatch(value.strip()):
-        return min(float(value), LONGEST_RETRY_AFTER_S) or None
+        return min(float(value), MAX_RETRY_AFTER_S) or None
     try:
         then = parsedate_to_datetime(value)
         left_s = (then - datetime.now(then.tzinfo)).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return None
-    return min(left_s, LONGEST_RETRY_AFTER_S) if left_s > 0 else None
+    return min(left_s, MAX_RETRY_AFTER_S) if left_s > 0 else None

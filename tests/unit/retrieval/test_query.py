@@ -6,15 +6,15 @@ from time import perf_counter
 
 import pytest
 
-from ebbtide.retrieval.question import MOST_PHRASES, AsksFor, Question, understand
+from ebbtide.retrieval.query import MAX_PHRASES, AsksFor, ParsedQuery, parse_query
 
 REFERENCE_MS = 1_686_755_000_000
 SPEAKERS = ("Caroline", "Melanie", "Ann", "Ann Lee", "James", "O'Brien", "小明", "小明明", "小红")
 
 
-def understood(query: str) -> Question:
+def understood(query: str) -> ParsedQuery:
     """A query among the speakers of these tests, in June 2023."""
-    return understand(query, speakers=SPEAKERS, reference_ms=REFERENCE_MS)
+    return parse_query(query, speakers=SPEAKERS, reference_ms=REFERENCE_MS)
 
 
 def test_a_question_is_understood_whole() -> None:
@@ -87,7 +87,7 @@ def test_speakers_are_named_whole(query: str, speakers: tuple[str, ...]) -> None
 
 def test_speakers_without_letters_are_never_named() -> None:
     """An empty name or one of signs alone is in no query."""
-    assert understand("a b", speakers=["", " ", "--"], reference_ms=0).speakers == ()
+    assert parse_query("a b", speakers=["", " ", "--"], reference_ms=0).speakers == ()
 
 
 @pytest.mark.parametrize(
@@ -181,4 +181,4 @@ def test_hostile_queries_are_read_fast(piece: str) -> None:
     started = perf_counter()
     question = understood(query)
     assert perf_counter() - started < 5
-    assert len(question.phrases) <= MOST_PHRASES
+    assert len(question.phrases) <= MAX_PHRASES
