@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.retrieval.normalisation import MAX_MARKS, nfkc, stream_safe

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ebbtide.language.builtin.chinese_names import dates_and_amounts, organisations
+from ebbtide.language.builtin.chinese_names import organisations
 from ebbtide.language.builtin.scripts import HAN, has_han, is_han, is_japanese
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS as SOCIAL
 from ebbtide.language.builtin.tokens import GREEDY, Candidate, Token
@@ -53,7 +53,6 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     if not has_han(text):
         return [candidate for token in tokens for candidate in _single(token)]
     found = organisations(text, tokens)
-    found += dates_and_amounts(text, tokens)
     tokens = _with_derived(tokens)
     run: list[Token] = []
     before = ""

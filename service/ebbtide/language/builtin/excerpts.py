@@ -24,7 +24,6 @@ _NEVER_FIRST = (
     | frozenset(("me", "him", "us", "them", "to", "what", "which", "who", "whose"))
 )
 _CONDITION_WORDS = words("if unless until 如果 要是 除非 假如 倘若 万一 只要 只有")
-_BEEN = words("is are was were been")
 _NEAR = words("the a an this these those to")
 # Words that begin like a negation and are none.
 _POSITIVE = words(
@@ -51,19 +50,6 @@ def holds_negation(tokens: Sequence[Token]) -> bool:
 def is_condition_word(token: Token) -> bool:
     """Tell whether a word puts what stands around it under a condition."""
     return token.text.casefold() in _CONDITION_WORDS
-
-
-def _passive_ends(tokens: Sequence[Token]) -> set[int]:
-    """Return where a run may stop behind its verb: was delayed | by five hours."""
-    return {
-        token.end
-        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
-        if token.tag == "word"
-        and token.text.endswith("ed")
-        and before.text.casefold() in _BEEN
-        and after.text.casefold() in words_english.PREPOSITIONS
-        and after.text != "to"
-    }
 
 
 def is_verb(token: Token) -> bool:
@@ -98,11 +84,7 @@ def excerpt(
         return None
     inside = [c for c in found if tokens[0].start <= c.start and c.end <= tokens[-1].end]
     bound = _bound_starts(tokens, inside)
-    ends = (
-        {c.end for c in inside if c.kind != "weak" or c.weight <= 0.2}
-        | {tokens[-1].end}
-        | _passive_ends(tokens)
-    )
+    ends = {c.end for c in inside if c.kind != "weak" or c.weight <= 0.2} | {tokens[-1].end}
     negations = [index for index, token in enumerate(tokens) if is_negation(token)]
     best: tuple[float, int, int] | None = None
     for first in range(len(tokens)):

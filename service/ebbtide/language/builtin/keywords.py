@@ -10,8 +10,6 @@ because the two are asked for together.
 
 from __future__ import annotations
 
-import re
-
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
@@ -31,9 +29,6 @@ _SLIGHT_NOUN = 0.2
 _CALLED_NAME = 0.35
 _SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
-_REMNANT = re.compile(
-    "[很挺太更最别不没能会想要被把给让][\u4e00-\u9fff]|[\u4e00-\u9fff]{1,30}[到了过着得出来去的吃是]$|[a-z]{1,30}ly$"
-)
 
 
 def keywords(text: str) -> tuple[str, ...]:
@@ -61,7 +56,7 @@ def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
         return True
     if not _SLIGHT_NOUN <= candidate.weight < _CALLED_NAME or candidate.text[:1].isupper():
         return False
-    return len(text) > 1 and text not in empty and _REMNANT.match(text) is None
+    return len(text) > 1 and text not in empty
 
 
 def telling_keywords(text: str) -> tuple[str, ...]:
