@@ -1,4 +1,4 @@
-"""From settings to an embedder. Each kind is imported only where the settings name it."""
+"""Make the configured embedder. Each kind is imported only if the settings name it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def make_embedder(
     pool: Executor,
     yield_to_requests: Callable[[], None],
 ) -> Embedder | None:
-    """Return the embedder that the settings name, or None. It shares the circuit breaker settings of `language`.
+    """Return the configured embedder, or None. It uses the circuit breaker settings of `language`.
 
-    It runs on `pool` and calls `yield_to_requests` between small steps. It loads nothing and calls no server before
+    It runs on `pool` and calls `yield_to_requests` between small steps. It loads no model and sends no request before
     the first text.
     """
     kind = embedding.model

@@ -1,7 +1,7 @@
 """The built-in model behind the language port.
 
-Plain functions on the daemon's own threads, or in a worker process where a text is long. The model needs no server and
-fails only for a text that takes too long to process. It does not resolve pronouns, rephrase, or know about the world.
+The rules run on the daemon's threads, or in a worker process if a text is long. The model needs no server and fails
+only if a text takes too long to process. It does not resolve pronouns or rephrase.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ebbtide.offload.pool import INLINE, MAX_INLINE_CHARS, TextWorkers
 T = TypeVar("T")
 
 BATCH_CHARS = 3000
-"""Characters of the texts answered in one go: about ten milliseconds of work, after which others have their turn."""
+"""Characters processed in one batch, about ten milliseconds of work. Other tasks run between batches."""
 
 
 class BuiltinModel:
-    """Segments, shortens and relates by rules, in Chinese and English."""
+    """Segment, shorten and relate texts by rules, in Chinese and English."""
 
     name = "builtin"
 
@@ -51,10 +51,10 @@ class BuiltinModel:
         self.texts = texts
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
-        """Sentences, or a few short ones, of one message."""
+        """Return segments of one message each: a sentence, or a few short ones."""
         found: list[Segment] = []
         place = 0
-        # No segment spans two messages, so a long one can be processed by itself.
+        # # No segment spans two messages, so a long message can be processed separately.
         for is_long, group in groupby(messages, lambda message: len(message.text) > MAX_INLINE_CHARS):
             some = list(group)
             if is_long:
@@ -67,19 +67,19 @@ class BuiltinModel:
         return found
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
-        """The text as it stands, or its most telling clauses."""
+        """Return the text as a memory, reduced to its most informative clauses if a target length is given."""
         if len(text) > MAX_INLINE_CHARS:
             return await self._offload(len(text), process, text, prefix, target_length)
         return await self._run(partial(process, text, prefix, target_length))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
-        """What two texts both speak of, or nothing."""
+        """Return a noun that two texts share, for each focus, or an empty string."""
         if (longest := max(map(len, (node, *focuses)))) > MAX_INLINE_CHARS:
             return await self._offload(longest, relate, node, focuses)
         return await self._run(partial(relate, node, focuses))
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
-        """What `process` answers to the first of the texts."""
+        """Process the first texts, as many as make a batch."""
         first = texts[: _batch_size(text for text, _, _ in texts)]
         if len(first[0][0]) > MAX_INLINE_CHARS:
             text, prefix, target_length = first[0]
@@ -87,7 +87,7 @@ class BuiltinModel:
         return await self._run(lambda: [process(*asked) for asked in self._yielding(first)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-        """What `relate` answers to the first of the questions, each a node with its focuses."""
+        """Relate the first nodes, as many as make a batch, each to its focuses."""
         first = questions[: _batch_size(node for node, _ in questions)]
         longest = max(len(text) for node, focuses in first for text in (node, *focuses))
         if longest > MAX_INLINE_CHARS:
@@ -95,11 +95,11 @@ class BuiltinModel:
         return await self._run(lambda: relate_many(self._yielding(first)))
 
     async def state(self) -> ModelState:
-        """Always there."""
+        """Return that the model is available."""
         return ModelState("builtin", self.name, True)
 
     async def close(self) -> None:
-        """Nothing to let go of: the pool is the daemon's."""
+        """Do nothing: the daemon owns the pool."""
 
     def _yielding(self, pieces: Sequence[T]) -> Iterator[T]:
         for piece in pieces:
@@ -119,11 +119,11 @@ class BuiltinModel:
 
 
 def _shifted(one: Segment, by: int) -> Segment:
-    """A segment whose messages are counted from further ahead."""
+    """Return a segment with its message indices increased."""
     return Segment(one.text, tuple(index + by for index in one.messages), one.start) if by else one
 
 
 def _batch_size(texts: Iterable[str]) -> int:
-    """How many of the first texts are answered in one go: at least one, however long."""
+    """Return how many of the first texts make a batch: at least one."""
     fitting = takewhile(lambda chars: chars <= BATCH_CHARS, accumulate(map(len, texts)))
     return max(1, sum(1 for _ in fitting))

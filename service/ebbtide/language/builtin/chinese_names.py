@@ -20,7 +20,7 @@ from ebbtide.language.builtin.words_chinese import (
 )
 
 _ENDINGS = tuple(ORGANISATIONS)
-# What people gather for, and what stands behind the word for a gathering.
+# Purposes of a gathering, and words that follow the word for a gathering.
 _GATHERINGS = words(
     "分享 交流 研讨 发布 招聘 阅享 鉴赏 品鉴 表彰 庆祝 推介 展览 观影 读书 交友 见面 欢送 说明 宣讲 "
     "家长 茶话 纪念"
@@ -29,7 +29,7 @@ _BEHIND_EVENT = words("的 是 在 于 上 后 前 结束 开始 将 定")
 
 
 def _is_event(tokens: Sequence[Token], index: int) -> bool:
-    """Tell whether a 会 is a gathering (读书分享会的时间) and not the modal."""
+    """Return whether 会 is a gathering (读书分享会的时间) and not the modal verb."""
     if tokens[index].text != "会" or not index:
         return False
     before = tokens[index - 1]
@@ -43,8 +43,8 @@ def _is_event(tokens: Sequence[Token], index: int) -> bool:
 
 
 def organisations(text: str, tokens: Sequence[Token]) -> list[Candidate]:
-    """Find names of companies, schools and the like by their endings, back to the nearest
-    function word.
+    """Return the names of companies, schools and events, which reach from their ending back to the nearest function
+    word.
     """
     found: list[Candidate] = []
     for index, token in enumerate(tokens):

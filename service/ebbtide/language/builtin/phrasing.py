@@ -1,10 +1,7 @@
-"""Phrasing: one telling clause as the summary of a text.
+"""Summarise a text as one phrase.
 
-The rule guarded here: a phrase is words of the text in their order, 10-20 characters of Chinese
-or at most 8 words of English, without closing punctuation and never cut inside a word. It reads
-as language: a clause or the best run of words of one, not a list of keywords.
-
-Deliberately not here: rewriting. A phrase never says what the text does not.
+A phrase consists of words of the text in their order: at most 20 characters of Chinese or 8 words. It is a clause or
+the best excerpt of one, without closing punctuation. Nothing is rephrased.
 """
 
 from __future__ import annotations
@@ -24,12 +21,12 @@ from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, beari
 from ebbtide.language.builtin.words_chinese import NO_END
 from ebbtide.language.builtin.words_english import NO_END as NO_END_ENGLISH
 
-# A shorter run of words of a long clause is no summary.
+# # A shorter excerpt of a long clause is not a summary.
 _MIN_DENSE_CHARS = 6
 _MIN_CHARS = 12
 _DENSE_MAX = 20
 _WORDS_MAX = 8
-# Eight words of English rarely need more; one endless word must not become a phrase.
+# # Eight English words rarely need more. The limit matters for one endless word.
 _CHARS_MAX = 80
 _VERBAL = words_english.VERBS | words_english.AUXILIARIES | words_english.AMBIGUOUS | words_english.SUBJECTS
 
@@ -61,7 +58,7 @@ def phrase(text: str) -> str:
 
 
 def _unconditioned(said: str, tokens: Sequence[Token], found: tuple[Candidate, ...]) -> str:
-    """Name what a clause is about where its beginning would leave out the condition it is under."""
+    """Return what a clause is about if the beginning of the clause would omit its condition."""
     conditions = [token.text for token in tokens[1:] if is_condition_word(token)]
     if all(word in said for word in conditions):
         return said
@@ -70,7 +67,7 @@ def _unconditioned(said: str, tokens: Sequence[Token], found: tuple[Candidate, .
 
 
 def _without_addressee(said: str, found: tuple[Candidate, ...]) -> str:
-    """Cut the name of the person spoken to off the end of a phrase."""
+    """Remove the name of the addressed person from the end of a phrase."""
     rest, comma, name = said.rpartition(", ")
     if comma and rest and any(c.text == name and c.kind == "weak" for c in found):
         return rest
@@ -78,14 +75,14 @@ def _without_addressee(said: str, found: tuple[Candidate, ...]) -> str:
 
 
 def _stripped_clause(text: str, clause: Clause) -> str:
-    """Return a clause without its opener and its stop; the opener stays where nothing else would."""
+    """Return a clause without its opener and end mark. Keep the opener if nothing else would be left."""
     words = text[clause.start : clause.end]
     return without_end_mark(without_opener(words)) or without_end_mark(words)
 
 
 def _without_small_talk(text: str, found: list[Clause]) -> list[tuple[Clause, Sequence[Token]]]:
-    """Return the clauses from the first to the last that is more than courtesy, with their words;
-    all of them where none is.
+    """Return the clauses, with their words, from the first to the last that is not small talk. Return all if every
+    clause is small talk.
     """
     joined: list[Clause] = []
     for clause in found:
@@ -105,7 +102,7 @@ def _without_small_talk(text: str, found: list[Clause]) -> list[tuple[Clause, Se
 
 
 def _conditioned(text: str, pieces: list[tuple[Clause, Sequence[Token]]]) -> set[int]:
-    """Return where the clauses start that hold only under a condition named before them."""
+    """Return the starts of the clauses that depend on a preceding condition."""
     starts: set[int] = set()
     under = False
     for clause, _ in pieces:
@@ -122,9 +119,7 @@ def _fits(text: str, dense: bool) -> bool:
 
 
 def _score(text: str, clause: Clause, tokens: Sequence[Token], found: tuple[Candidate, ...]) -> float:
-    """Weigh a clause by what it names, times aside; a question tells less than a statement, and a
-    clause that hangs on another less than one with its own subject.
-    """
+    """Score a clause by the nouns it names. Questions, small talk and dependent clauses score less."""
     inside = sum(
         c.weight * (0.2 if c.kind == "time" else 1.0)
         for c in found
@@ -144,7 +139,7 @@ def _score(text: str, clause: Clause, tokens: Sequence[Token], found: tuple[Cand
 
 
 def _phrase_of(text: str, clause: Clause, found: tuple[Candidate, ...], dense: bool) -> str:
-    """Put one clause as a phrase: whole where it fits, else its best run of words."""
+    """Return one clause as a phrase: whole if it fits, otherwise its best excerpt."""
     whole = without_end_mark(without_opener(text[clause.start : clause.end]))
     whole = without_dangling_words(whole)
     if whole and _fits(whole, dense):
@@ -166,7 +161,7 @@ def _phrase_of(text: str, clause: Clause, found: tuple[Candidate, ...], dense: b
 
 
 def _first_words(text: str, dense: bool) -> str:
-    """Take the beginning, for a text in which nothing better can be told apart."""
+    """Return the beginning of a text if no better excerpt is found."""
     kept = ""
     for token in tokenize(text[:200]):
         longer = text[: token.end]

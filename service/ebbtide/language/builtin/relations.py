@@ -1,10 +1,7 @@
-"""Relations: a short name for what two texts have to do with each other.
+"""Name the relation of two texts by a noun that they share.
 
-The rule guarded here: a name is 2-4 Han characters or 1-2 words that both texts use as a noun,
-the most specific one, and nothing at all where they share only pronouns, numbers, times or
-commonplaces.
-
-Deliberately not here: relations of meaning (cause, contrast), which need a model.
+A name has 2-4 Han characters or 1-2 words and is the most specific noun that both texts use. Texts that share only
+pronouns, numbers, times or commonplaces have no relation.
 """
 
 from __future__ import annotations
@@ -25,14 +22,14 @@ _HAN_MIN, _HAN_MAX = 2, 4
 _WORDS_MAX = 2
 _KINDS = frozenset(("name", "title", "code", "noun", "kin"))
 _STOPPED = PRONOUNS | TIME_FILLERS | VAGUE_NOUNS
-# What weighs less says too little to connect two texts, people and a few plain things apart.
+# Nouns of less weight do not connect two texts, except for persons and a few plain things.
 _SPECIFIC = 1.0
 _TELLING = (KIN - words("朋友 同事 同学")) | words(
     "电影 音乐 孩子 老师 学校 客户 老板 会议 生日 产品 系统 猫 狗 车 书 歌 鱼 茶 酒 花 画 trip kid kids"
 )
-# Anything has a taste, a sound and a colour.
+# Attributes of anything are no relation.
 _ANYTHING_HAS = word_list("common_attributes")
-# A lone letter or two-letter scrap names nothing.
+# A single letter is not a name.
 _LATIN_MIN = 2
 _EMPTY = VAGUE_ENGLISH | EMPTY_ALONE | (WEAK_NOUNS - _TELLING) | _ANYTHING_HAS
 _UNNAMING = _STOPPED | _ANYTHING_HAS
@@ -41,12 +38,12 @@ _Names = dict[str, tuple[float, str]]
 
 
 def relate(node: str, focuses: Sequence[str]) -> list[str]:
-    """Name the relation of `node` to each focus, or "" where they share nothing worth a name."""
+    """Return the relation of `node` to each focus, or "" if they share no specific noun."""
     return relate_many([(node, focuses)])[0]
 
 
 def relate_many(questions: Iterable[tuple[str, Sequence[str]]]) -> list[list[str]]:
-    """Do what `relate` does for each node with its focuses, reading a text that is asked about again but once."""
+    """Relate each node to its focuses. A text that occurs several times is read once."""
     read: dict[str, _Names] = {}
 
     def names(text: str) -> _Names:
@@ -69,7 +66,7 @@ def _best_shared(own: _Names, other: _Names) -> str:
 
 
 def _names(text: str) -> _Names:
-    """Return the possible names in a text by their folded form, in the order of the text."""
+    """Return the possible names in a text by their folded form, in order."""
     names: _Names = {}
     for candidate in candidates(text):
         if candidate.kind not in _KINDS or (candidate.weight < _SPECIFIC and candidate.text not in _TELLING):
@@ -82,9 +79,7 @@ def _names(text: str) -> _Names:
 
 
 def _forms(candidate: Candidate) -> list[tuple[float, str]]:
-    """Give the forms of a noun phrase that are short enough for a name, whole first, then its
-    parts.
-    """
+    """Return the forms of a noun phrase that are short enough for a name: the whole first, then its parts."""
     text = candidate.text.strip("《》")
     if is_han(text):
         forms = [(candidate.weight, text)] if _HAN_MIN <= len(text) <= _HAN_MAX else []

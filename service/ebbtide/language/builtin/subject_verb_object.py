@@ -1,10 +1,7 @@
-"""Gist: who does what to what, in the fewest words a text can be read in.
+"""Reduce a Chinese clause to subject, verb and object.
 
-The rule guarded here: subject, verb and object of one Chinese clause stand in their own order and are joined
-only where nothing between them could turn the statement round: a negation, a modal, a passive, a condition or a
-question leaves the clause alone.
-
-Deliberately not here: English, whose clauses already read from their subject on when cut short.
+The three stay in their order. They are joined only if no negation, modal, passive, condition or question in the clause
+could change the statement. English clauses remain readable when they are cut short, so they need no such rule.
 """
 
 from __future__ import annotations
@@ -18,17 +15,17 @@ from ebbtide.language.builtin.tokens import Candidate, Token, tokens_within
 from ebbtide.language.builtin.units import HARD_CONDITION
 from ebbtide.language.builtin.word_lists import word_list
 
-# Any of these between or around subject and object makes a bare statement untrue.
+# A clause with one of these words is not reduced.
 _TURNING = word_list("chinese_meaning_changers")
 _SUBJECT_KINDS = ("name", "kin", "noun", "title", "code")
 _OBJECT_KINDS = ("name", "noun", "title", "code", "number", "kin")
-# Reading further than this finds no shorter gist.
+# Clauses and characters that are read.
 _CLAUSES_MAX = 12
 _READ_MAX = 120
 
 
 def subject_verb_object(text: str, target: int) -> str:
-    """Return subject, verb and object of the most telling Chinese clause that allows it, or ""."""
+    """Return subject, verb and object of the most informative Chinese clause that allows it, or ""."""
     found = candidates(text)
     best: tuple[float, str] = (0.0, "")
     for clause in clauses(text)[:_CLAUSES_MAX]:
@@ -74,7 +71,7 @@ def _inside(token: Token, found: Sequence[Candidate]) -> bool:
 
 
 def _is_simple(tokens: Sequence[Token], verbs: list[int]) -> bool:
-    """Tell whether the clause has one verb only: of two, the wrong one may govern the object."""
+    """Return whether the clause has only one verb. With two, the object could belong to the other one."""
     if len(verbs) > 1:
         return False
     before = tokens[: verbs[0]]
@@ -85,7 +82,7 @@ def _is_simple(tokens: Sequence[Token], verbs: list[int]) -> bool:
 
 
 def _subject(tokens: Sequence[Token], verb: Token, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the nouns before the verb, without what stands behind a preposition or tells a time."""
+    """Return the nouns before the verb that no preposition governs."""
     governed_from = next((t.start for t in tokens if t.tag == "p" and t.start < verb.start), verb.start)
     nouns = [c for c in found if c.end <= governed_from and c.kind in _SUBJECT_KINDS]
     if len(nouns) > 2:

@@ -1,10 +1,7 @@
-"""Edges: tidy the ends of a piece taken out of its text.
+"""Clean up the ends of a piece taken out of a text.
 
-The rule guarded here: a piece that stands alone has no dangling comma, no half of a pair of
-quotes and no conjunction that pointed to what is gone. Everything removed is punctuation or a
-discourse word.
-
-Deliberately not here: choosing the piece.
+The result has no dangling comma, no unpaired bracket or quote, and no conjunction whose clause is missing. Only
+punctuation and discourse words are removed.
 """
 
 from __future__ import annotations
@@ -15,12 +12,12 @@ from ebbtide.language.builtin import words_chinese, words_english
 
 _MAY_MARK = re.compile(r"[*_~`#•·>\d-]")
 _MARKUP = re.compile(r"\*\*|__|~~|^[^\S\n]*+(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s++|```\w*+", re.MULTILINE)
-# Cut by str.strip, many times faster than a pattern that looks for the end; no white space lies above U+3000.
+# For str.strip, which is much faster than a pattern. No white space lies above U+3000.
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 _DANGLING_END = _SPACES + ",，、;；:：-–—~～(（[【《「『“‘#*_|/&+=<>"
 _DANGLING_START = _SPACES + ",，、;；:：.。!！?？…·•-–—~～)）]】》」』”’*_|/&+=>"
 _END_MARKS = _SPACES + ".。．!！?？…,，、;；:：~～-–—"
-# A conjunction whose clause is gone, at the end of a text.
+# A conjunction at the end of a text, without its clause.
 _DANGLING_WORD = re.compile(
     r"[,;\s](?:but|and|so|or|because|although|while|of course|however|then)\Z", re.IGNORECASE
 )
@@ -52,19 +49,19 @@ _ENGLISH_WORD = re.compile(r"([A-Za-z']++)(?:[,!.\s]++|$)")
 
 
 def plain(text: str) -> str:
-    """Take out markup and fold white space, so that a piece is one line of language."""
+    """Remove markup and fold white space to one line."""
     if _MAY_MARK.search(text):
         text = _MARKUP.sub("", text)
     return " ".join(text.split())
 
 
 def trim(text: str) -> str:
-    """Cut dangling punctuation at both ends and the halves of broken pairs."""
+    """Remove dangling punctuation at both ends, and unpaired brackets and quotes."""
     return trim_end(text.lstrip(_DANGLING_START)).strip()
 
 
 def trim_end(text: str) -> str:
-    """Cut dangling punctuation at the end and the halves of broken pairs."""
+    """Remove dangling punctuation at the end, and unpaired brackets and quotes."""
     previous = ""
     while previous != text:
         previous = text
@@ -73,7 +70,7 @@ def trim_end(text: str) -> str:
 
 
 def without_dangling_words(text: str) -> str:
-    """Cut the conjunctions a piece ends in."""
+    """Remove conjunctions from the end."""
     end = cut = len(text)
     while True:
         while end and (text[end - 1].isspace() or text[end - 1] in ",;"):
@@ -87,12 +84,12 @@ def without_dangling_words(text: str) -> str:
 
 
 def without_end_mark(text: str) -> str:
-    """Cut the closing punctuation as well; a closing quote or bracket stays."""
+    """Remove closing punctuation as well. A closing quote or bracket stays."""
     return trim(trim(text).rstrip(_END_MARKS))
 
 
 def _unpaired(text: str) -> str:
-    """Remove brackets and quotes that have lost their other half."""
+    """Remove unpaired brackets and quotes."""
     if _PAIRED.search(text) is None:
         return text
     for opener, closer in _PAIRS:
@@ -122,9 +119,7 @@ def _keep_pairs(text: str, opener: str, closer: str) -> str:
 
 
 def without_opener(text: str) -> str:
-    """Drop the discourse words a piece begins with (但是, well, I think), as long as something is
-    left.
-    """
+    """Remove discourse words from the beginning (但是, well, I think) unless nothing would be left."""
     for _ in range(3):
         shorter = _drop_one(text)
         if shorter == text or len(shorter) < 3:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from ebbtide.language.port import ModelUnavailable
 
 PROBE_RETRY_S = 1.0
-"""When to come back while somebody else's probe is out."""
+"""Retry delay while another call is the probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When to open, and for how long. Times in seconds."""
+    """When to open, and for how long, in seconds."""
 
     failures: int = 5
     open_s: float = 5.0
@@ -32,7 +32,7 @@ class BreakerPolicy:
 
 
 class Breaker:
-    """Counts failures of one server and lets calls through or not."""
+    """Count the failures of one server, and admit or reject calls."""
 
     def __init__(self, policy: BreakerPolicy, now_s: Callable[[], float] = time.monotonic) -> None:
         self._policy = policy
@@ -46,12 +46,12 @@ class Breaker:
 
     @property
     def is_closed(self) -> bool:
-        """Whether calls go through freely."""
+        """Return whether calls are admitted freely."""
         return self._open_until_s is None
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """One call to the server. ModelUnavailable at once while the breaker is open."""
+        """Make one call to the server. Raise ModelUnavailable immediately while the breaker is open."""
         is_probe = self._admit()
         try:
             yield

@@ -1,7 +1,7 @@
-"""What the clients of both kinds of server share: the breaker, the context they count on, how tries differ.
+"""Common code of the chat clients: circuit breaker, context window, retries.
 
-The guess of tokens is corrected upwards by what the server counts. The second try of a question is asked a
-little differently (temperature, seed): at temperature 0 the same question would get the same useless reply.
+The token estimate is corrected upwards by the server's counts. A repeated request uses another temperature and seed,
+because at temperature 0 it would get the same unusable reply.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ebbtide.language.served.prompts import Prompt
 from ebbtide.offload.pool import INLINE, TextWorkers
 
 TEMPERATURE_STEP = 0.3
-"""Added to the temperature for every further try of a question."""
+"""Added to the temperature for every repetition of a request."""
 
 MAX_CORRECTION = 3.0
-"""However a server counts, a question is not guessed larger than this many times."""
+"""Upper limit of the correction of the token estimate."""
 
 CHECK_TIMEOUT_S = 2.0
 CHECK_CACHE_S = 3.0
-"""A look at the server may take so long, and counts for so long."""
+"""Timeout of an availability check, and how long its result is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """What the settings say of a server, apart from its kind."""
+    """Settings of a model server, except its kind."""
 
     base_url: str
     model_name: str
@@ -47,12 +47,12 @@ class ServerOptions:
     connections: int = 8
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
     texts: TextWorkers = field(default=INLINE, repr=False)
-    """Where long replies are parsed."""
+    """Workers that parse long replies."""
 
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens as the server counts them, since the start."""
+    """Tokens as counted by the server since the start."""
 
     prompt_tokens: int = 0
     reply_tokens: int = 0
@@ -60,13 +60,13 @@ class Usage:
 
 
 class ServerChat:
-    """One server, asked over HTTP through its breaker."""
+    """A client of one model server, behind a circuit breaker."""
 
     kind = ""
     ways: tuple[str, ...] = ("nothing",)
-    """Ways of asking for JSON, best first."""
+    """Ways of requesting JSON, best first."""
     optional: tuple[str, ...] = ()
-    """Words of a request that a server may refuse; it is then asked without them."""
+    """Request fields that are omitted if the server rejects them."""
 
     def __init__(self, options: ServerOptions) -> None:
         self.name = options.model_name
@@ -90,17 +90,17 @@ class ServerChat:
         return f"{type(self).__name__}({self.options!r})"
 
     async def window(self) -> int:
-        """Tokens of context, in the measure of our own guess."""
+        """Return the context window in tokens of our own estimate."""
         return int(self._window / self._correction)
 
     async def ask(self, question: Prompt) -> dict[str, Any]:
-        """The object that the model replied."""
+        """Send the prompt and return the JSON object of the reply."""
         self._must_fit(question)
         with self.breaker.passing():
             return await self._complete(question)
 
     async def state(self) -> ModelState:
-        """Whether the server is there and has the model; a look is good for a few seconds."""
+        """Return whether the server is available and has the model. The check is cached for a few seconds."""
         if not self.breaker.is_closed:
             return self._state(False, self.breaker.last_error)
         if self._checked is not None and time.monotonic() - self._checked[0] < CHECK_CACHE_S:
@@ -121,19 +121,19 @@ class ServerChat:
     # --- what each kind of server does in its own way ------------------------------------------------
 
     async def _learn_model(self) -> None:
-        """Once: what the server tells of the model, above all its context."""
+        """Once: read the properties of the model, above all its context window."""
         raise NotImplementedError
 
     async def _chat(self, question: Prompt, way: str) -> str:
-        """Put the question in this way; what the model wrote. Refused where the server does not take it."""
+        """Send the prompt in this format and return the model's text. Raise RequestRejected for a 4xx response."""
         raise NotImplementedError
 
     def _handle_rejection(self, refusal: RequestRejected) -> None:
-        """Raise what a refusal means, unless it may be the way of asking that was refused."""
+        """Raise the error that a rejection means, unless the format may have been rejected."""
         raise NotImplementedError
 
     async def _check_server(self) -> None:
-        """ModelUnavailable where the server is not there or has not the model."""
+        """Raise ModelUnavailable if the server is unavailable or lacks the model."""
         raise NotImplementedError
 
     # --- what all have in common -----------------------------------------------------------------------
@@ -162,7 +162,7 @@ class ServerChat:
         raise last
 
     async def _read(self, way: str, reply: str, question: Prompt) -> dict[str, Any]:
-        """The object in a reply; note whether this way of asking leads to JSON."""
+        """Return the object in a reply, and record whether the format yields JSON."""
         try:
             found = await self.options.texts.run(len(reply), object_of, reply, question.key)
         except BadReply as error:
@@ -174,7 +174,7 @@ class ServerChat:
         return found
 
     async def _post(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
-        """POST a request, again without each optional word that the server refuses by name."""
+        """Send a POST request, repeated without each optional field that the server rejects by name."""
         while True:
             try:
                 return await self._wire.post(
@@ -197,7 +197,7 @@ class ServerChat:
         return int(question.prompt_tokens * self._correction) + question.reply_tokens
 
     def _sampling(self) -> tuple[float, int]:
-        """Temperature and seed of this try."""
+        """Return the temperature and seed of this attempt."""
         options, again = self.options, attempt.get()
         if again == 0:
             return options.temperature, options.seed
@@ -216,5 +216,5 @@ class ServerChat:
         return ModelState(self.kind, self.name, is_available, detail)
 
     def _unexpected_answer(self, what: str) -> ModelUnavailable:
-        """An answer that is none of the protocol: this is not the server we take it for."""
+        """Return the error for a response outside the protocol: it is not the expected server."""
         return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")

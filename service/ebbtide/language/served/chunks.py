@@ -1,8 +1,8 @@
-"""Splitting a conversation into portions that a model can take in, and putting its answers back together.
+"""Split a conversation into chunks that fit a request, and map the replies back.
 
-Nothing is ever cut off: what does not fit into one request goes into the next. A portion is some pieces; a piece
-is a message, or a part of one that is too long, cut where a sentence ends. Numbers and offsets in a reply are
-those of the portion and are mapped back here.
+Nothing is omitted: text that does not fit into one request goes into the next. A chunk consists of pieces; a piece is a
+message, or a part of one that is too long, cut at the end of a sentence. Indices and offsets in a reply refer to the
+chunk and are mapped back to the conversation.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ebbtide.language.port import Segment, Utterance
 from ebbtide.language.tokens import estimate
 
 TOKENS_PER_MESSAGE = 24
-"""What a message costs beyond its text: number, speaker, braces."""
+"""Tokens of a message besides its text: number, speaker, braces."""
 
 MAX_PIECES = 30
-"""More messages at a time make small models lose count."""
+"""With more messages in a request, small models lose count."""
 
 MIN_SHARE = 0.2
-"""Share of a message's words that its segments must hold together; a word is no segment of a paragraph."""
+"""Share of a message's words that its segments must contain together. One word is not a segment of a paragraph."""
 
 UNSPACED_FROM = "\u2e7f"
 """Scripts above this character are written without spaces."""
 
 MIN_PIECE_CHARS = 40
-"""Characters below which a piece is not split any more."""
+"""A piece with fewer than twice as many characters is not split."""
 
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[。！？!?\n…]+|\.(?=\s)")
@@ -47,7 +47,7 @@ class Piece:
 
     @property
     def tokens(self) -> int:
-        """What it costs to show this piece to a model."""
+        """Return the estimated tokens of this piece in a prompt."""
         return estimate(self.said.text) + estimate(self.said.speaker) + TOKENS_PER_MESSAGE
 
 
@@ -55,7 +55,7 @@ Chunk = tuple[Piece, ...]
 
 
 def chunks_of(messages: Sequence[Utterance], most_tokens: int) -> list[Chunk]:
-    """Everything that was said, in order, in portions of at most so many tokens."""
+    """Return the messages in order, in chunks of at most so many tokens."""
     portions: list[Chunk] = []
     current: list[Piece] = []
     size = 0
@@ -74,7 +74,7 @@ def chunks_of(messages: Sequence[Utterance], most_tokens: int) -> list[Chunk]:
 
 
 def split_chunk(portion: Chunk) -> list[Chunk]:
-    """A portion in two; none where it cannot be split any further."""
+    """Split a chunk in two. Return an empty list if it cannot be split."""
     if len(portion) > 1:
         middle = len(portion) // 2
         return [portion[:middle], portion[middle:]]
@@ -82,7 +82,7 @@ def split_chunk(portion: Chunk) -> list[Chunk]:
 
 
 def mapped_back(segments: Sequence[Segment], portion: Chunk) -> list[Segment]:
-    """Segments of a portion as segments of the conversation. A number out of range stays one (-1)."""
+    """Map segments of a chunk to the conversation. An index out of range becomes -1."""
     mapped = []
     for segment in segments:
         pieces = [portion[i] if 0 <= i < len(portion) else None for i in segment.messages]
@@ -95,7 +95,7 @@ def mapped_back(segments: Sequence[Segment], portion: Chunk) -> list[Segment]:
 
 
 def _signs(text: str) -> set[str]:
-    """What a text can be known by: its words, and pairs of characters where words are not spaced."""
+    """Return the words of a text, or pairs of characters for words of scripts without spaces."""
     signs: set[str] = set()
     for word in _WORD.findall(text.casefold()):
         if max(word) > UNSPACED_FROM:
@@ -106,7 +106,7 @@ def _signs(text: str) -> set[str]:
 
 
 def _is_covered(text: str, told: set[str] | None) -> bool:
-    """Whether segments that name a message hold a fair share of it, and do not merely claim to."""
+    """Return whether the segments of a message contain a fair share of it."""
     if told is None:
         return False
     signs = _signs(text)
@@ -116,7 +116,7 @@ def _is_covered(text: str, told: set[str] | None) -> bool:
 def completed_by_rule(
     segments: Sequence[Segment], said: Sequence[Utterance], max_chars: int
 ) -> list[Segment]:
-    """The segments in the order of the text; messages that the model as good as left out are segmented by rule."""
+    """Return the segments in the order of the text. Messages that the model omitted are segmented by rule."""
     told: dict[int, set[str]] = {}
     for segment in segments:
         for index in segment.messages:
@@ -132,7 +132,7 @@ def completed_by_rule(
 
 
 def split_text(text: str, most_tokens: int) -> list[str]:
-    """A text in parts of at most so many tokens, cut where sentences end; joined they are the text."""
+    """Split a text at sentence ends into parts of at most so many tokens. Joined, they are the text."""
     pieces = _fitting(Piece(0, 0, Utterance("", "", text)), most_tokens)
     return [piece.said.text for piece in pieces]
 

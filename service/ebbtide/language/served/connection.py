@@ -1,12 +1,9 @@
-"""One HTTP exchange with a model server: bounded in time and size, and every failure given its meaning.
+"""One HTTP exchange with a model server, with bounded time and size and classified failures.
 
-The rule guarded here: whatever a server does, the caller gets a JSON object or one of three errors. No answer,
-a broken one, a page instead of an answer, 5xx, 429, a refused key: ModelUnavailable, which says nothing about
-the text that was sent. An answer without end: BadReply. Any other 4xx: Refused, and the client of that kind of
-server decides what it means.
-
-Bodies of failures are looked at but never quoted: a server may repeat in them what it was sent, and error texts
-reach the log.
+The caller gets a JSON object or one of three errors. No response, a broken one, HTML, 5xx, 429 or a rejected key raise
+ModelUnavailable, which says nothing about the text. A response without end raises BadReply. Other 4xx responses raise
+RequestRejected, and the client of that kind of server decides what it means. Bodies of errors are inspected but never
+quoted: they may repeat the request, and error texts are logged.
 """
 
 from __future__ import annotations
@@ -26,23 +23,23 @@ from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.served.bounded_transport import BoundedTransport
 
 MAX_RESPONSE_BYTES = 1 << 20
-"""No reply to one of our questions is anywhere near this long."""
+"""Far more than any reply needs."""
 
 MAX_BRACKETS = 20_000
-"""Opening brackets in an answer, those in its texts included. A parser makes a value of each, all at once."""
+"""Opening brackets in a response, including those in texts. The parser creates a value for each."""
 
 MAX_CONNECTION_BYTES = 2 * MAX_RESPONSE_BYTES
-"""The same with headers, interim responses and the framing of chunks."""
+"""The limit including headers, interim responses and chunk framing."""
 
 MAX_BODY_PIECES = 20_000
-"""Pieces in which a body may come: each takes time on the event loop, however small it is."""
+"""Pieces of a body. Each takes time on the event loop, however small it is."""
 
 CONNECT_TIMEOUT_S = 10.0
 
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d++)?")
 
 MAX_RETRY_AFTER_S = 600.0
-"""A server may ask for more patience than this, but does not get it."""
+"""Upper limit of a Retry-After header."""
 
 FAILURE_TEXTS: dict[type[Exception], str] = {
     httpcore.ConnectTimeout: "does not accept connections in time",
@@ -61,15 +58,15 @@ FAILURE_TEXTS: dict[type[Exception], str] = {
     httpx.InvalidURL: "has no valid address",
     OSError: "cannot be reached",
 }
-"""What each foreign error says about a server. Looked up along the error's family."""
+"""What each third-party error says about a server, looked up along its base classes."""
 
 
 class ServerError(ModelUnavailable):
-    """HTTP 500: the server broke over this request, and some do over a word they do not know."""
+    """HTTP 500: the server failed at this request. Some fail at an unknown field."""
 
 
 class RequestRejected(Exception):
-    """The server answered with a 4xx that may be about this very request. `body` is never to be quoted."""
+    """The server returned a 4xx response that may concern this request. Never quote `body`."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"HTTP {status}")
@@ -78,14 +75,14 @@ class RequestRejected(Exception):
 
 
 class _NoCookies(CookieJar):
-    """Takes no cookie: a server is not to mark who asks it, nor to have anything kept."""
+    """A cookie jar that stores nothing, so that a server cannot track its callers."""
 
     def extract_cookies(self, response: object, request: object) -> None:
-        """Leave the cookies of a response where they are."""
+        """Ignore the cookies of a response."""
 
 
 class HttpConnection:
-    """Connections to one server."""
+    """HTTP connections to one server."""
 
     def __init__(self, base_url: str, *, timeout_s: float, api_key: str = "", connections: int = 8) -> None:
         headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "ebbtide"}
@@ -106,7 +103,7 @@ class HttpConnection:
         return f"Wire({self.base_url})"
 
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """POST a JSON object, get one."""
+        """POST a JSON object and return one."""
         return await self._exchange("POST", path, body, self._timeout_s)
 
     async def get(self, path: str, *, timeout_s: float) -> dict[str, Any]:
@@ -185,12 +182,12 @@ class HttpConnection:
 
 
 def failure_text(error: Exception) -> str:
-    """What a foreign error says about the server."""
+    """Return what a third-party error says about the server."""
     return next(FAILURE_TEXTS[kind] for kind in type(error).__mro__ if kind in FAILURE_TEXTS)
 
 
 def retry_after_s(value: str | None) -> float | None:
-    """The pause a server asks for, in seconds or as a date; None where it asks for none we understand."""
+    """Return the pause that a server asks for, in seconds or as a date, or None if it is missing or invalid."""
     if not value:
         return None
     if _SECONDS.fullmatch(value.strip()):

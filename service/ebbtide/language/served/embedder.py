@@ -1,14 +1,10 @@
-"""Embedders on a server: Ollama's `/api/embed`, and the `/v1/embeddings` that OpenAI made common.
+"""Embedders on a server: Ollama's `/api/embed` and OpenAI's `/v1/embeddings`.
 
-The rules guarded here: what is sent is known to fit beforehand by our own guess of tokens, because servers cut
-silently, refuse, or break; what comes back is taken in one form only (one vector for each text, all of one size,
-finite numbers that point somewhere) or not at all. A size that differs from the one before is taken up when a second
-reply has it too: another model may be behind the same name. A server that says it takes fewer or shorter texts is
-asked with fewer or shorter ones from then on. Answers are kept small by asking for few vectors at a time, since they
-are read on the loop.
-
-Deliberately not here: retries and waiting, which belong to whoever calls; and bodies of refusals, which are
-looked at and never quoted.
+Texts are cut by our own token estimate before they are sent, because servers truncate silently, reject, or fail. A
+reply must contain one vector for each text, of one size, with finite numbers and a length above 0. A new size is
+accepted if a second reply confirms it, since another model may be behind the same name. If a server rejects the number
+or the length of the texts, later requests use fewer or shorter ones. Requests ask for few vectors, because responses
+are parsed on the event loop. Response bodies of errors are never quoted.
 """
 
 from __future__ import annotations
@@ -42,17 +38,17 @@ MAX_TEXTS = 64
 """Texts in one request."""
 
 FIRST_TEXTS = 8
-"""Texts in a request while nobody knows how large a vector is."""
+"""Texts in a request while the size of a vector is unknown."""
 
 ANSWER_BYTES = 512 * 1024
 BYTES_PER_NUMBER = 24
-"""An answer is kept to so much, at so much for a number in JSON at worst: it is parsed on the event loop."""
+"""Limit of a response, which is parsed on the event loop, and the worst case of a number in JSON."""
 
 MAX_TOKENS = 480
-"""Tokens of a text by our own guess, which is high: many models, and llama.cpp as it comes, take 512."""
+"""Estimated tokens of a text. Many models, and llama.cpp by default, accept 512."""
 
 MIN_TOKENS = 60
-"""A server that refuses even so little as too long refuses something else."""
+"""If a server rejects so few tokens as too long, the text is not the reason."""
 
 _PASSAGES = "Represent this sentence for searching relevant passages: "
 PREFIXES: tuple[tuple[str, str, str], ...] = (
@@ -64,7 +60,7 @@ PREFIXES: tuple[tuple[str, str, str], ...] = (
     (r"mxbai-embed|arctic-embed|bge-(?:small|base|large)-en", "", _PASSAGES),
     (r"bge-(?:small|base|large)-zh", "", "为这个句子生成表示以用于检索相关文章："),
 )
-"""Models by name, with what was put before texts and before questions when they were trained."""
+"""Models by name, with the prefixes for texts and for queries that they were trained with."""
 
 _PREFIXES = [(re.compile(pattern, re.IGNORECASE), text, query) for pattern, text, query in PREFIXES]
 
@@ -77,7 +73,7 @@ _NO_EMBEDDINGS = re.compile(r"support.{0,20}embedding", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingOptions:
-    """What the settings say of a server, apart from its kind."""
+    """Settings of an embedding server, except its kind."""
 
     base_url: str
     name: str
@@ -88,11 +84,11 @@ class EmbeddingOptions:
 
 
 class TooLong(Exception):
-    """The server refused a text for its length."""
+    """The server rejected a text for its length."""
 
 
 class TooMany(Exception):
-    """The server refused so many texts at once."""
+    """The server rejected the number of texts."""
 
 
 class _Form(BaseModel):
@@ -103,13 +99,13 @@ _Numbers = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(m
 
 
 class ServedEmbedder:
-    """One embedding model of one server, asked over HTTP through its breaker."""
+    """A client of one embedding model on one server, behind a circuit breaker."""
 
     kind = ""
     path = ""
 
     def __init__(self, options: EmbeddingOptions, pool: Executor) -> None:
-        """Ask the server of `options`; large replies are read on `pool`."""
+        """Use the server of `options`. Large replies are read on `pool`."""
         self.options = options
         size = f"@{options.dimensions}" if options.dimensions else ""
         self.model = f"{self.kind}:{options.name}{size}"
@@ -127,7 +123,7 @@ class ServedEmbedder:
         return f"{type(self).__name__}({self.options!r})"
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector | None]:
-        """Answer the server's vector for each text, at length 1; None for a text without a word."""
+        """Return the server's vector for each text, normalised to length 1, or None for a text without a word."""
         prefix = self._prefixes[is_query]
         worded = [index for index, text in enumerate(texts) if has_word(text)]
         found: list[Vector | None] = [None] * len(texts)
@@ -141,7 +137,7 @@ class ServedEmbedder:
         return found
 
     async def state(self) -> ModelState:
-        """Tell whether the server is there and has the model; a look is good for a few seconds."""
+        """Return whether the server is available and has the model. The check is cached for a few seconds."""
         if not self.breaker.is_closed:
             return self._state(self.breaker.last_error)
         if self._checked is not None and time.monotonic() - self._checked[0] < CHECK_CACHE_S:
@@ -166,11 +162,11 @@ class ServedEmbedder:
         return {**request, "dimensions": self.options.dimensions} if self.options.dimensions else request
 
     def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
-        """The vectors of a reply in the order of the texts. ValidationError or BadReply."""
+        """Return the vectors of a reply in the order of the texts. Raise ValidationError or BadReply."""
         raise NotImplementedError
 
     async def _check_server(self) -> None:
-        """ModelUnavailable where the server is not there or has not the model."""
+        """Raise ModelUnavailable if the server is unavailable or lacks the model."""
         raise NotImplementedError
 
     def _missing(self) -> ModelUnavailable:
@@ -179,13 +175,13 @@ class ServedEmbedder:
     # --- what all have in common -----------------------------------------------------------------------
 
     def _batch_size(self) -> int:
-        """How many texts go into one request."""
+        """Return how many texts go into one request."""
         if self.dimension is None:
             return min(FIRST_TEXTS, self._most_texts)
         return max(1, min(self._most_texts, ANSWER_BYTES // (self.dimension * BYTES_PER_NUMBER)))
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of some texts, asked for with fewer or shorter ones where the server wants that."""
+        """Return the vectors of some texts, with fewer or shorter texts if the server requires that."""
         most_tokens = self._most_tokens
         fitting = [cut_to(text, most_tokens) for text in texts]
         try:
@@ -210,7 +206,7 @@ class ServedEmbedder:
         return rows
 
     async def _confirm(self, dimension: int) -> None:
-        """Make sure that the server has gone over to another size: everything is embedded anew for that."""
+        """Verify that the server has changed its vector size, since then everything is embedded again."""
         if self.options.dimensions:
             raise BadReply(f"a vector of {dimension} numbers where {self.options.dimensions} are due")
         try:
@@ -242,7 +238,7 @@ class ServedEmbedder:
             raise self._meaning(refusal, len(texts)) from None
 
     def _meaning(self, refusal: RequestRejected, text_count: int) -> Exception:
-        """What a refusal says: of the server, of the model, of how it was asked, or of these texts."""
+        """Return the error that a rejection means: about the server, the model, the request or the texts."""
         if refusal.status == 404:
             is_model = "model" in refusal.body.lower()
             return self._missing() if is_model else self._unexpected_answer(f"knowing {self.path}")
@@ -258,7 +254,7 @@ class ServedEmbedder:
         return BadReply(f"the server refused the texts (HTTP {refusal.status})")
 
     def _read(self, reply: dict[str, Any], text_count: int) -> tuple[list[Vector], int]:
-        """The vectors of a reply at length 1, and their size. On the pool."""
+        """Return the vectors of a reply, normalised to length 1, and their size. Runs on the pool."""
         try:
             rows = self._rows(reply)
         except ValidationError:
@@ -299,7 +295,7 @@ class ServedEmbedder:
         return ModelUnavailable(f"model {name} on {self._wire.base_url} gives vectors of more than one size")
 
     def _unexpected_answer(self, what: str) -> ModelUnavailable:
-        """An answer that is none of the protocol: this is not the server we take it for."""
+        """Return the error for a response outside the protocol: it is not the expected server."""
         return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")
 
 
@@ -308,7 +304,7 @@ class _OllamaReply(_Form):
 
 
 class OllamaEmbedder(ServedEmbedder):
-    """A model on Ollama."""
+    """An embedding model on Ollama."""
 
     kind = "ollama"
     path = "/api/embed"
@@ -342,7 +338,7 @@ class _OpenAIReply(_Form):
 
 
 class OpenAIEmbedder(ServedEmbedder):
-    """A model on a server that is compatible with OpenAI's interface."""
+    """An embedding model on a server with OpenAI's interface."""
 
     kind = "openai"
     path = "/v1/embeddings"
@@ -375,7 +371,7 @@ KINDS: dict[str, type[ServedEmbedder]] = {"ollama": OllamaEmbedder, "openai": Op
 def served_embedder(
     embedding: EmbeddingSettings, language: LanguageSettings, pool: Executor
 ) -> ServedEmbedder:
-    """Make the embedder that the settings name, on its server. Nothing is asked of the server yet."""
+    """Return the configured embedder on its server. No request is sent yet."""
     base_url = (embedding.base_url or DEFAULT_URLS[embedding.model]).rstrip("/")
     options = EmbeddingOptions(
         base_url=base_url.removesuffix("/v1" if embedding.model == "openai" else "/api"),
@@ -391,13 +387,13 @@ def served_embedder(
 
 
 def prefixes_of(name: str) -> tuple[str, str]:
-    """What this model wants before a text, and before a question."""
+    """Return the prefixes of a model for texts and for queries."""
     found = ((text, query) for pattern, text, query in _PREFIXES if pattern.search(name))
     return next(found, ("", ""))
 
 
 def cut_to(text: str, most_tokens: int) -> str:
-    """The front of a text that takes at most so many tokens by our own guess, no character torn."""
+    """Return the beginning of a text that takes at most so many estimated tokens, without splitting a grapheme cluster."""
     # Spaces cost nothing in the guess, but something on the way.
     text = text[: 8 * most_tokens]
     if estimate(text) <= most_tokens:

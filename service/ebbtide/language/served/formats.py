@@ -1,13 +1,10 @@
-"""Which way of asking for JSON a server understands: found out by asking, then remembered.
+"""Find out which way of requesting JSON a server supports.
 
-Servers that claim the same interface differ. Some take a JSON schema, some choke on bounds in it, some want it
-in another place, some know only "any JSON", some nothing. The ways stand in a ladder, best first. A way the
-server refuses (4xx) is given up once a lesser one has worked; one that ends in a fault of the server's (some
-answer 500 to what they do not know) only when that happens twice before it has ever worked, because a fault may
-be a mere accident; and one whose first few replies are none of them JSON. A way that has given JSON once keeps
-its place: a model that talks nonsense for a while must not cost the server its best way for good.
-
-Deliberately not here: requests. `FormatLadder` only counts.
+Servers with the same interface differ. Some accept a JSON schema, some reject bounds in it, some expect it elsewhere,
+some support only "any JSON", some nothing. The formats are ordered best first. A format is given up when the server
+rejects it (4xx) and a lesser one works; when it causes a server error twice before it ever worked, since one error may
+be an accident; and when its first replies are not JSON. A format that has produced JSON once is kept: temporary
+nonsense must not cost the server its best format. `FormatLadder` only counts; it sends no requests.
 """
 
 from __future__ import annotations
@@ -18,14 +15,14 @@ from typing import Generic, TypeVar
 W = TypeVar("W")
 
 MAX_STRIKES = 2
-"""Strikes that give a way up: a refusal counts two, a fault of the server one."""
+"""Strikes that give up a format. A rejection counts two, a server error one."""
 
 MAX_PROSE_REPLIES = 3
-"""Replies in a row without JSON before the next way is tried."""
+"""Consecutive replies without JSON before the next format is tried."""
 
 
 class FormatLadder(Generic[W]):
-    """Ways of asking, best first."""
+    """Formats of a request, best first."""
 
     def __init__(self, ways: Sequence[W]) -> None:
         self._ways = list(ways)
@@ -35,16 +32,16 @@ class FormatLadder(Generic[W]):
         self._has_given_json = [False] * len(ways)
 
     def candidates(self) -> list[W]:
-        """The ways to try for one question, best first; the last one is never given up."""
+        """Return the formats to try for one prompt, best first. The last one is never given up."""
         left = [way for way, strikes in zip(self._ways, self._strikes, strict=True) if strikes < MAX_STRIKES]
         return left or [self._ways[-1]]
 
     def has_worked(self, way: W) -> bool:
-        """Whether this way has worked: then a failure is the server's, not the way's."""
+        """Return whether a format has worked. A later failure is then the server's."""
         return self._has_worked[self._ways.index(way)]
 
     def record_success(self, way: W, passed_over: Sequence[W], is_fault: bool) -> None:
-        """This way has worked, after better ones were refused or ended in a fault of the server's."""
+        """Record that a format worked after better ones were rejected or caused a server error."""
         index = self._ways.index(way)
         self._has_worked[index] = True
         self._strikes[index] = 0
@@ -52,7 +49,7 @@ class FormatLadder(Generic[W]):
             self._strikes[self._ways.index(better)] += MAX_STRIKES - 1 if is_fault else MAX_STRIKES
 
     def read(self, way: W, *, is_json: bool) -> None:
-        """Whether the reply to a question put this way was JSON at all."""
+        """Record whether a reply in this format was JSON."""
         index = self._ways.index(way)
         self._prose[index] = 0 if is_json else self._prose[index] + 1
         self._has_given_json[index] |= is_json

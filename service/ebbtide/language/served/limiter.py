@@ -1,7 +1,7 @@
-"""The gate before a model: so many calls at a time, foreground before background.
+"""Limit concurrent calls of the model, foreground before background.
 
-A small language model is the scarce resource of the whole daemon. Digesting what users just said goes before
-compressing what they said long ago; within a kind, first come, first served.
+A small language model is the scarcest resource of the daemon. Digesting new messages takes precedence over compression.
+Calls of equal priority are served in order.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from itertools import count
 
 
 class Priority(IntEnum):
-    """Who goes first."""
+    """Priority of a call; lower values go first."""
 
     FOREGROUND = 0
     BACKGROUND = 1
 
 
 class PriorityLimiter:
-    """At most `concurrency` holders at a time."""
+    """Allow at most `concurrency` concurrent calls."""
 
     def __init__(self, concurrency: int) -> None:
         self._free = concurrency
@@ -31,7 +31,7 @@ class PriorityLimiter:
 
     @asynccontextmanager
     async def passing(self, priority: Priority) -> AsyncIterator[None]:
-        """Hold one place for the length of the block."""
+        """Wait for a slot and hold it for the block."""
         await self._enter(priority)
         try:
             yield

@@ -75,7 +75,7 @@ class Chat(Protocol):
 
 
 class ServedModel:
-    """Segments, summarises, shortens and relates with the help of a server."""
+    """Segment, summarise, shorten and relate with a model on a server."""
 
     def __init__(self, chat: Chat) -> None:
         self.chat = chat
@@ -85,21 +85,21 @@ class ServedModel:
         return f"ServedModel({self.chat!r})"
 
     async def portions(self, messages: Sequence[Utterance]) -> list[Chunk]:
-        """What of a conversation goes into one request each."""
+        """Split a conversation into the chunks of one request each."""
         room = await self.chat.window() - overhead_tokens("segment") - 120
         # The reply repeats what was said, so data needs its place twice and a half.
         most = min(MAX_CHUNK_TOKENS, max(MIN_ROOM_TOKENS, int(room / 2.5)))
         return chunks_of(messages, most)
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
-        """Segments in the model's words; what it leaves out is segmented by rule."""
+        """Return segments in the model's words. Messages that the model omits are segmented by rule."""
         segments: list[Segment] = []
         for portion in await self.portions(messages):
             segments += await self._segment(portion, max_chars)
         return segments
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
-        """The text with summary and keywords, or a shorter text with new ones."""
+        """Return the text with a summary and keywords, or a shortened text with new ones."""
         body = text.removeprefix(prefix)
         if target_length is None:
             phrase, keywords = await self._summarise(body)
@@ -111,7 +111,7 @@ class ServedModel:
         return Processed(label + short.content, short.phrase, short.keywords)
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
-        """Names for all focuses in one question, or in several where they do not fit."""
+        """Name the relation to each focus, in one request or in several if they do not fit."""
         if not focuses:
             return []
         names: list[str] = []
@@ -120,11 +120,11 @@ class ServedModel:
         return names
 
     async def state(self) -> ModelState:
-        """Whether the server is there and has the model."""
+        """Return whether the server is available and has the model."""
         return await self.chat.state()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self.chat.close()
 
     # --- segmenting ---------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class ServedModel:
         return Processed("".join(p.content for p in parts), parts[0].phrase, tuple(keywords)[:MAX_KEYWORDS])
 
     async def _in_parts(self, text: str, around: int, ask: Callable[[str], Awaitable[T]]) -> list[T]:
-        """Ask about the whole text, or about parts of it where it does not fit."""
+        """Process the whole text, or its parts if it does not fit."""
         room = max(MIN_ROOM_TOKENS, int((await self.chat.window() - around) / 2.5))
         while True:
             parts = split_text(text, room) if estimate(text) > room else [text]
@@ -217,7 +217,7 @@ class ServedModel:
 
 
 def excerpt(text: str, most_tokens: int) -> str:
-    """A text, or its most telling clauses in so many tokens."""
+    """Return a text, shortened by rule to at most so many tokens."""
     tokens = estimate(text)
     if tokens <= most_tokens:
         return text
@@ -225,7 +225,7 @@ def excerpt(text: str, most_tokens: int) -> str:
 
 
 def _segments_in(reply: dict[str, Any], said: Sequence[Utterance]) -> list[Segment]:
-    """The segments of a reply: blank ones and repetitions left out, word-for-word ones with their place."""
+    """Return the segments of a reply without blanks and repetitions. Exact quotes get their position."""
     items = reply.get("segments")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise BadReply("segments is not a list of segments")

@@ -1,12 +1,12 @@
-"""Models served by Ollama, over its own interface.
+"""Chat models served by Ollama, through its own interface.
 
-Not over its OpenAI-compatible one, which ignores the size of the context. What has to be known about Ollama:
+Its OpenAI-compatible interface ignores the context size. Properties of Ollama that matter here:
 
-* `options.num_ctx` belongs to every request. A change of it makes Ollama load the model anew, so it goes up in
-  few fixed steps and never down.
-* A prompt that does not fit loses its front, and the answer is 200 all the same; what Ollama counts, it counts
-  afterwards. So the guess beforehand decides, and what `/api/ps` says the model was really loaded with.
-* `think: false` keeps models from thinking aloud; a server that refuses the word is asked without it.
+* `options.num_ctx` belongs to every request. A change makes Ollama reload the model, so it increases in few fixed
+  steps and never decreases.
+* Ollama drops the front of a prompt that does not fit and still returns 200. So the estimate before the request
+  decides, and the context size with which `/api/ps` says the model was loaded.
+* `think: false` disables reasoning. If a server rejects the field, it is omitted.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ebbtide.language.served.model import Overflow, Overlong
 from ebbtide.language.served.prompts import Prompt, without_bounds
 
 STEPS = (4096, 8192, 16384, 32768, 65536, 131072)
-"""Sizes of context asked for."""
+"""Context sizes that are requested."""
 
 
 class OllamaChat(ServerChat):
-    """Asks one model of one Ollama server."""
+    """A client of one model on one Ollama server."""
 
     kind = "ollama"
     ways = ("schema", "plain schema", "json", "nothing")
@@ -83,7 +83,7 @@ class OllamaChat(ServerChat):
         return min(self._window, max(self._num_ctx, fitting))
 
     async def _learn_model(self) -> None:
-        """Once: is the model there, and how much context was it made for?"""
+        """Once: check that the model exists, and read its context window."""
         if self._knows_model:
             return
         try:
@@ -101,7 +101,7 @@ class OllamaChat(ServerChat):
         self._knows_model = True
 
     async def _check_loaded(self, needed: int) -> None:
-        """After a change of the context: with how much was the model really loaded?"""
+        """After a change of the context size: check how the model was really loaded."""
         if self._loaded_ctx == self._num_ctx:
             return
         try:

@@ -1,8 +1,7 @@
-"""Models behind the interface that OpenAI made common: llama.cpp, vLLM, LM Studio, OpenAI itself and others.
+"""Chat models behind OpenAI's interface: llama.cpp, vLLM, LM Studio, OpenAI and others.
 
-They agree on the address and on little else. How to ask for JSON is found out (`dialects.py`); optional words
-that a server refuses by name are left out from then on; how much context there is, is read from `/v1/models`
-where a server says so, and from its refusals.
+The servers share the path and little else. The supported JSON format is found out (`formats.py`), optional fields that
+a server rejects are omitted, and the context window is read from `/v1/models` if present, and from error messages.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ebbtide.language.served.model import Overflow, Overlong
 from ebbtide.language.served.prompts import Prompt, without_bounds
 
 CONTEXT_FIELDS = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "context_window")
-"""Where servers say how much context they serve: llama.cpp, vLLM, LM Studio, OpenRouter, Groq."""
+"""Fields with the context window: llama.cpp, vLLM, LM Studio, OpenRouter, Groq."""
 
 MIN_WINDOW = 1024
 
@@ -28,7 +27,7 @@ _SERVED = re.compile(r"(?:\"n_ctx\"\s{0,8}:\s{0,8}|context (?:length|size|window
 
 
 class OpenAICompatibleChat(ServerChat):
-    """Asks one model of one server."""
+    """A client of one model on one server."""
 
     kind = "openai"
     ways = ("json_schema", "plain json_schema", "json_object with schema", "json_object", "nothing")
@@ -99,7 +98,7 @@ class OpenAICompatibleChat(ServerChat):
             raise Overflow
 
     async def _learn_model(self) -> None:
-        """Once: how much context does the server say it serves?"""
+        """Once: read the context window that the server reports."""
         if self._knows_model:
             return
         try:
@@ -153,7 +152,7 @@ def _response_format(question: Prompt, way: str) -> dict[str, Any] | None:
 
 
 def _content(content: Any) -> str:
-    """The text of a message, also where it comes in parts; none is an empty reply."""
+    """Return the text of a message, also if it comes in parts. Raise BadReply if it is missing."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))

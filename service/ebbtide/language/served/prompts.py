@@ -1,8 +1,7 @@
-"""The questions put to a model server: prompt, fenced data, schema of the reply, and how long each may get.
+"""Build the prompts for a model server: instructions, data, reply schema and reply length.
 
-Prompts are files in Chinese and English beside this module, each under 1 000 tokens. What was said in a
-conversation stands between two marks that carry a hash of it, so that no text can hold its own end mark, as
-JSON, so that no text can pretend to be another message.
+The instructions are files in Chinese and English with fewer than 1000 tokens each. Conversation data is embedded as
+JSON between two marks that contain its hash, so that no text can contain its own end mark or imitate another message.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ TASKS: tuple[Task, ...] = ("segment", "process", "shorten", "relate")
 LOCALES = ("zh", "en")
 
 TEMPLATE_TOKENS = 40
-"""What a server's chat template adds around two messages."""
+"""Tokens that a server's chat template adds to two messages."""
 
 MAX_SEGMENT_MESSAGES = 8
-"""One thing is seldom told over more messages than this."""
+"""A segment rarely spans more messages."""
 
 PROCESS_REPLY_TOKENS = 260
 RELATION_REPLY_TOKENS = 24
-"""Tokens of a phrase with keywords; of one relation name."""
+"""Tokens of a phrase with keywords, and of one relation name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +55,12 @@ class Prompt:
 
     @property
     def prompt_tokens(self) -> int:
-        """What the question takes of the context, guessed high."""
+        """Return a high estimate of the tokens of the prompt."""
         return estimate(self.system) + estimate(self.user) + TEMPLATE_TOKENS
 
 
 def segment_prompt(said: Sequence[Utterance], max_chars: int) -> Prompt:
-    """Cut these messages into segments."""
+    """Ask for the segments of these messages."""
     lines = [
         _json({"message": index, "who": message.speaker or message.role, "says": message.text})
         for index, message in enumerate(said)
@@ -93,14 +92,14 @@ def segment_prompt(said: Sequence[Utterance], max_chars: int) -> Prompt:
 
 
 def process_prompt(text: str) -> Prompt:
-    """Summarise this memory and name its keywords."""
+    """Ask for a summary and keywords of a text."""
     return _make_prompt(
         "process", "phrase", _json({"text": text}), text, _object(**_summary()), PROCESS_REPLY_TOKENS
     )
 
 
 def shorten_prompt(text: str, target: int) -> Prompt:
-    """Shorten this memory to so many characters."""
+    """Ask for a text in at most so many characters."""
     most = max(1, int(target * TOLERANCE))
     schema = _object(content={"type": "string", "maxLength": most}, **_summary())
     tokens_per_char = estimate(text) / max(1, len(text))
@@ -109,7 +108,7 @@ def shorten_prompt(text: str, target: int) -> Prompt:
 
 
 def relate_prompt(node: str, others: Sequence[str]) -> Prompt:
-    """Name the relation of this memory to each of the others."""
+    """Ask for the relation of a memory to each of the others."""
     data = _json({"memory": node, "others": {str(i): text for i, text in enumerate(others)}})
     name = {"type": "string", "maxLength": MAX_RELATION_CHARS}
     names = _object(**{str(i): name for i in range(len(others))})
@@ -118,12 +117,12 @@ def relate_prompt(node: str, others: Sequence[str]) -> Prompt:
 
 
 def overhead_tokens(task: Task) -> int:
-    """What a question of this kind takes of the context beside its data, in either language."""
+    """Return the tokens of a task's prompt without its data, in the longer language."""
     return max(sum(map(estimate, _template(task, locale))) for locale in LOCALES) + TEMPLATE_TOKENS + 20
 
 
 def without_bounds(schema: Any) -> Any:
-    """The schema without bounds on lengths, which some servers do not know."""
+    """Return the schema without length bounds, which some servers do not support."""
     if isinstance(schema, dict):
         bounds = ("maxLength", "minItems", "maxItems")
         return {name: without_bounds(value) for name, value in schema.items() if name not in bounds}

@@ -1,19 +1,15 @@
-"""Asking a model with patience: time-outs, retries, back-off, and a count of how its replies parse.
+"""Call a model with timeouts, retries and backoff, and count the outcomes.
 
-Two kinds of failure stay apart (see `port.py`). A *transport* failure is repeated with growing pauses, up to
-`max_retries` for one call, and then surfaces as ModelUnavailable. An unusable *reply* is asked for again at
-once, up to `max_bad_replies`, and then surfaces as BadReply. Background calls (compression) do not repeat
-transport failures at all: a scan never waits for a server.
+The two kinds of failure are treated differently (see `port.py`). A transport failure is retried with growing pauses, up
+to `max_retries`, and then raised as ModelUnavailable. An unusable reply is requested again at once, up to
+`max_bad_replies`, and then raised as BadReply. Background calls (compression) never retry transport failures, so that a
+scan never waits for a server.
 
-A conversation too long for one request of a model is asked about in portions, each with its own patience, so
-that its length neither runs into the time-out nor keeps others waiting. Answered portions are kept a while: an
-outage in the middle does not begin the conversation anew.
+A conversation that is too long for one request is split into chunks with retries of their own. Completed chunks are
+cached, so that an outage does not restart the conversation.
 
-A model that answers many questions in one go (`process_many`, `relate_many`: the answers to the first of them,
-as many as it likes) is asked so, where the caller has many. Each question counts as a call all the same, and
-what such an answer leaves open is asked for one by one, with patience.
-
-No place at the gate is held while pausing.
+A model with `process_many` and `relate_many` answers the first of several requests in one batch. Each counts as a call;
+the remaining ones are sent individually. No slot of the limiter is held during a pause.
 """
 
 from __future__ import annotations
@@ -46,12 +42,12 @@ T = TypeVar("T")
 Q = TypeVar("Q")
 
 MAX_CACHED_CHUNKS = 256
-"""Answered portions of long conversations that are remembered while their digest goes on."""
+"""Completed chunks of long conversations that are cached until the conversation is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long and how often to ask. Times in seconds."""
+    """Timeouts and retries, in seconds."""
 
     timeout_s: float = 300.0
     max_retries: int = 15
@@ -60,13 +56,13 @@ class RetryPolicy:
     cap_s: float = 30.0
 
     def pause_s(self, failures: int) -> float:
-        """The pause after so many failures in a row: doubling, capped."""
+        """Return the pause after so many consecutive failures: doubling, capped."""
         return min(self.cap_s, self.base_s * 2.0 ** min(failures - 1, 32))
 
 
 @dataclass(slots=True)
 class CallCounts:
-    """What became of the calls of one task."""
+    """The outcomes of the calls of one task."""
 
     calls: int = 0
     parsed: int = 0
@@ -76,21 +72,21 @@ class CallCounts:
 
 @dataclass(slots=True)
 class ModelClient:
-    """A model behind a gate, asked with patience. Its methods are those of the port, with a priority."""
+    """A model behind a limiter, called with retries. The methods are those of the port, with a priority."""
 
     model: LanguageModel
     gate: PriorityLimiter
     patience: RetryPolicy
     tallies: dict[str, CallCounts] = field(default_factory=dict)
     under_way: dict[int, float] = field(default_factory=dict)
-    """When each call under way began, by the event loop's clock."""
+    """The start of each running call, by the event loop's clock."""
     troubled: bool = False
-    """Whether the latest call found no server: nobody should wait for the model now."""
+    """Whether the latest call could not reach the server, so that callers should not wait for the model."""
     metrics: Metrics = field(default_factory=Metrics)
     _answered: OrderedDict[tuple[Chunk, int], list[Segment]] = field(default_factory=OrderedDict)
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
-        """Cut messages into segments; see the port."""
+        """Split messages into segments; see the port."""
 
         split = getattr(self.model, "portions", None)
         portions: list[Chunk] = await split(messages) if split is not None else []
@@ -134,13 +130,13 @@ class ModelClient:
 
     @property
     def takes_many(self) -> bool:
-        """Whether the model makes many memories in one go."""
+        """Return whether the model processes several texts in one batch."""
         return hasattr(self.model, "process_many")
 
     async def process_many(
         self, texts: Sequence[TextToProcess], *, priority: Priority = Priority.FOREGROUND
     ) -> list[Processed]:
-        """Make memories of the first of some texts; none where a model takes them singly."""
+        """Process the first of some texts in one batch. Return nothing if the model takes them individually."""
 
         def checked(reply: Processed, asked: TextToProcess) -> Processed:
             return checked_processed(reply, *asked)
@@ -148,7 +144,7 @@ class ModelClient:
         return await self._call_many("process", texts, checked, priority)
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-        """Name the relations of the first of some nodes to their focuses; none where a model takes them singly."""
+        """Relate the first of some nodes in one batch. Return nothing if the model takes them individually."""
 
         def checked(reply: list[str], asked: tuple[str, Sequence[str]]) -> list[str]:
             return checked_names(reply, len(asked[1]))
@@ -165,16 +161,16 @@ class ModelClient:
 
     @property
     def longest_call_s(self) -> float:
-        """How long the oldest call under way has taken so far; 0 when none is."""
+        """Return the duration of the oldest running call so far, or 0."""
         began_s = min(self.under_way.values(), default=None)
         return 0.0 if began_s is None else asyncio.get_running_loop().time() - began_s
 
     async def state(self) -> ModelState:
-        """Who answers, and whether it does."""
+        """Return whether the model is available."""
         return await self.model.state()
 
     async def close(self) -> None:
-        """Let go of the model."""
+        """Close the model."""
         await self.model.close()
 
     async def _with_retries(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
@@ -210,7 +206,7 @@ class ModelClient:
         checked: Callable[[T, Q], T],
         priority: Priority = Priority.FOREGROUND,
     ) -> list[T]:
-        """The answers of a model that takes many questions in one go, up to the first one it fails at."""
+        """Return the replies of one batch, up to the first invalid one."""
         many: Callable[[Sequence[Q]], Awaitable[list[T]]] | None = getattr(self.model, f"{task}_many", None)
         if many is None:
             return []
