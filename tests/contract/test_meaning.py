@@ -81,7 +81,7 @@ async def test_a_language_the_model_does_not_know(tmp_path: Path, caller_in: Cal
         await talked(call)
         await embedded(call)
         off = await why_off(call, "谁住在青岛？")
-        assert off["semantic"] == "the embedder does not know this language"
+        assert off["semantic"] == "the embedder does not support this language"
 
 
 async def test_vectors_from_a_server(tmp_path: Path, caller_in: CallerIn) -> None:

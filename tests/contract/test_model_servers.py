@@ -238,7 +238,7 @@ async def test_secret_is_sent_and_not_shown(openai: FakeOpenAI) -> None:
     assert await right.model.process("The roof is leaking.")
     assert "very-secret" not in repr(right.model) + repr(right.chat.options) + repr(right.chat)
     wrong = on(openai, api_key="sk-wrong")
-    with pytest.raises(ModelUnavailable, match="refuses the API key"):
+    with pytest.raises(ModelUnavailable, match="rejected the API key"):
         await wrong.model.process("The roof is leaking.")
     await right.model.close()
     await wrong.model.close()

@@ -68,10 +68,10 @@ async def vector_of(
     except TimeoutError:
         return None, "the embedder did not answer in time"
     except ModelUnavailable as error:
-        return None, f"no embedder answers: {error}"
+        return None, f"no embedder is available: {error}"
     except BadReply as error:
-        return None, f"the embedder cannot take this query: {error}"
-    return vector, "" if vector is not None else "the embedder does not know this language"
+        return None, f"the embedder cannot embed this query: {error}"
+    return vector, "" if vector is not None else "the embedder does not support this language"
 
 
 def has_builtin() -> bool:

@@ -54,7 +54,7 @@ class BuiltinModel:
         """Return segments of one message each: a sentence, or a few short ones."""
         found: list[Segment] = []
         place = 0
-        # # No segment spans two messages, so a long message can be processed separately.
+        # No segment spans two messages, so a long message can be processed separately.
         for is_long, group in groupby(messages, lambda message: len(message.text) > MAX_INLINE_CHARS):
             some = list(group)
             if is_long:

@@ -22,12 +22,12 @@ class Clause(NamedTuple):
 
 
 _COMMA = re.compile(
-    # # The pattern begins with a character set, which the search finds fast; the rest looks back at that character.
+    # The pattern begins with a character set, which the search finds fast; the rest looks back at that character.
     r"[，；：,;:—\s](?:(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]++\s"
     r"|(?<=\s)(?<!\sa\s)(?<!\b[Ee]ven\s)"
     r"(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s))"
 )
-# # Narrower pieces (two or three English words, five Han characters) are items of a list.
+# Narrower pieces (two or three English words, five Han characters) are items of a list.
 _CLAUSE_MIN = 13.0
 
 

@@ -12,7 +12,7 @@ from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.tokens import Candidate, Token
 from ebbtide.language.builtin.word_lists import words
 
-# # An English excerpt never begins with these, because they depend on the preceding words.
+# An English excerpt never begins with these, because they depend on the preceding words.
 _NEVER_FIRST = (
     words_english.PREPOSITIONS
     | words_english.CONJUNCTIONS
@@ -22,12 +22,12 @@ _NEVER_FIRST = (
 )
 _CONDITION_WORDS = words("if unless until 如果 要是 除非 假如 倘若 万一 只要 只有")
 _NEAR = words("the a an this these those to")
-# # Words that begin like a negation but are not one.
+# Words that begin like a negation but are not one.
 _POSITIVE = words(
     "不错 不过 不仅 不但 不断 不久 不管 不论 不如 不妨 不禁 不愧 不同 没错 没事 "
     "未来 无论 无数 无比 无线 差不多"
 )
-# # A clause is never longer; reading on would only take time.
+# A clause is never longer; reading on would only take time.
 _TOKENS_MAX = 160
 
 

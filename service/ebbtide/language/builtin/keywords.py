@@ -16,11 +16,11 @@ from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERB
 _KEYWORDS_MAX = 5
 _KEYWORDS_GOOD = 3
 _LENGTH_MAX = 30
-# # Minimum score of a fourth or fifth keyword.
+# Minimum score of a fourth or fifth keyword.
 _WORTH = 1.0
-# # A lower score is not a keyword if a better one exists.
+# A lower score is not a keyword if a better one exists.
 _SLIGHT = 0.7
-# # Weak candidates that may fill up: above vague nouns, below addressed names.
+# Weak candidates that may fill up: above vague nouns, below addressed names.
 _SLIGHT_NOUN = 0.2
 _CALLED_NAME = 0.35
 _SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
@@ -34,7 +34,7 @@ def keywords(text: str) -> tuple[str, ...]:
     """
     scored = _score(candidates(text))
     chosen = _telling(scored)
-    # # Empty nouns are added only next to a keyword that is not empty.
+    # Empty nouns are added only next to a keyword that is not empty.
     for empty in (_EMPTY, _SOCIAL) if chosen else (_EMPTY,):
         for _, candidate in scored:
             if len(chosen) >= _KEYWORDS_GOOD:

@@ -21,12 +21,12 @@ from ebbtide.language.builtin.units import HARD_CONDITION, LATE_CONDITION, beari
 from ebbtide.language.builtin.words_chinese import NO_END
 from ebbtide.language.builtin.words_english import NO_END as NO_END_ENGLISH
 
-# # A shorter excerpt of a long clause is not a summary.
+# A shorter excerpt of a long clause is not a summary.
 _MIN_DENSE_CHARS = 6
 _MIN_CHARS = 12
 _DENSE_MAX = 20
 _WORDS_MAX = 8
-# # Eight English words rarely need more. The limit matters for one endless word.
+# Eight English words rarely need more. The limit matters for one endless word.
 _CHARS_MAX = 80
 _VERBAL = words_english.VERBS | words_english.AUXILIARIES | words_english.AMBIGUOUS | words_english.SUBJECTS
 

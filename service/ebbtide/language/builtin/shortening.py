@@ -20,17 +20,17 @@ from ebbtide.language.builtin.tokens import Candidate, tokenize
 from ebbtide.language.builtin.trimming import trim, without_end_mark
 from ebbtide.language.builtin.units import Unit, is_conditional, to_units
 
-# # The label is kept only if at least this many characters can follow it.
+# The label is kept only if at least this many characters can follow it.
 _AFTER_LABEL_DENSE = 5
 _AFTER_LABEL = 14
-# # Fewer characters do not hold a clause.
+# Fewer characters do not hold a clause.
 _CLAUSE_ROOM_DENSE = 4
 _CLAUSE_ROOM = 14
-# # How much more a list of keywords must weigh than words in a sentence.
+# How much more a list of keywords must weigh than words in a sentence.
 _CLEARLY = 0.5
-# # An excerpt with fewer spaces is a noun, not a statement.
+# An excerpt with fewer spaces is a noun, not a statement.
 _WORDS_MIN = 3
-# # Subject, verb and object read better than a list, so they may weigh this much less.
+# Subject, verb and object read better than a list, so they may weigh this much less.
 _ENOUGH = 0.5
 
 
@@ -45,13 +45,13 @@ def shorten(text: str, prefix: str, target: int) -> str:
     dense = is_dense(body[:2000])
     after = _AFTER_LABEL_DENSE if dense else _AFTER_LABEL
     if label and target - len(label) >= max(after, len(label)):
-        said = _phrase_of(body, target - len(label), dense)
+        said = _shorten_body(body, target - len(label), dense)
         if said:
             return label + said
-    return _phrase_of(body, target, dense) or _cut_hard(body or text, target)
+    return _shorten_body(body, target, dense) or _cut_hard(body or text, target)
 
 
-def _phrase_of(body: str, target: int, dense: bool) -> str:
+def _shorten_body(body: str, target: int, dense: bool) -> str:
     if len(body) <= target:
         return body
     found = candidates(body)

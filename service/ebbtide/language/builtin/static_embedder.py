@@ -157,7 +157,7 @@ def _preserved_logging() -> Iterator[None]:
 
 
 def _missing() -> str:
-    return "the built-in embedder is not installed; install it with: pip install 'ebbtide[embeddings]'"
+    return "The built-in embedder is not installed. Install it with: pip install 'ebbtide[embeddings]'"
 
 
 def _broken(error: Exception) -> str:

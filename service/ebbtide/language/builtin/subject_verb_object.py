@@ -32,15 +32,13 @@ def subject_verb_object(text: str, target: int) -> str:
         if HARD_CONDITION.match(text, clause.start) or text[clause.end - 1] in "?？":
             return ""
         inside = [c for c in found if clause.start <= c.start and c.end <= clause.end]
-        said = _phrase_of(
-            tokens_within(text, clause.start, min(clause.end, clause.start + _READ_MAX)), inside
-        )
+        said = _reduce(tokens_within(text, clause.start, min(clause.end, clause.start + _READ_MAX)), inside)
         if said and len(said[1]) <= target and said[0] > best[0]:
             best = said
     return best[1]
 
 
-def _phrase_of(tokens: Sequence[Token], found: Sequence[Candidate]) -> tuple[float, str] | None:
+def _reduce(tokens: Sequence[Token], found: Sequence[Candidate]) -> tuple[float, str] | None:
     if holds_negation(tokens) or any(_turns(token, index) for index, token in enumerate(tokens)):
         return None
     verbs = [

@@ -51,7 +51,7 @@ _LATIN_UNIT = (
     r"|k|K|M|B|hrs?|mins?|secs?|h|s|m|g|L|W|V)(?![\w]))"
 )
 
-# # The most common tokens: letters up to the end of a word. They cannot begin a URL, a path or a month, and the
+# The most common tokens: letters up to the end of a word. They cannot begin a URL, a path or a month, and the
 # pattern below would also find a word.
 _PLAIN = r"[BCEGHIKLPQRTUVWXYZa-z][A-Za-z]*+(?:['’][A-Za-z]+)*+(?=[\s,!?;)\"]|\.(?:\s|\Z)|\Z)"
 
@@ -82,12 +82,12 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# # Characters that are rarely part of a new word, but that the tagger's guesses often include.
+# Characters that are rarely part of a new word, but that the tagger's guesses often include.
 GREEDY = re.compile(
     "[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个吧吗呢啊呀嘛啦]"
 )
 
-# # Words whose part of speech in the dictionary is wrong for everyday conversation.
+# Words whose part of speech in the dictionary is wrong for everyday conversation.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
 
 _lock = threading.Lock()
@@ -135,7 +135,7 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
             pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
         elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
-            # # The dictionary joins verb and object (吃海鲜); the object is the noun.
+            # The dictionary joins verb and object (吃海鲜); the object is the noun.
             whole = tagger.has_word(word[1:])
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
         else:

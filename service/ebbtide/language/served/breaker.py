@@ -1,12 +1,12 @@
-"""The circuit breaker before a model server: a server that fails again and again is left alone for a while.
+"""The circuit breaker of a model server: after repeated failures it is not called for a while.
 
-    closed ──N failures in a row, or one that says when to come back──▶ open ──its time is up──▶ half open
-      ▲                                                                  ▲                          │
-      └──────────────────the probe is answered───────────────────────────┼──────────────────────────┤
-                                                                         └──the probe fails (twice the pause)
+    closed ──N consecutive failures, or Retry-After──▶ open ──the pause is over──▶ half open
+      ▲                                                 ▲                            │
+      └──────────────────the probe succeeds─────────────┼────────────────────────────┤
+                                                        └──the probe fails (doubled pause)
 
-While it is open nobody waits for the server: calls are refused at once. Half open, exactly one call is let
-through. An answer that cannot be used is an answer: the server is there.
+While it is open, calls are rejected immediately. Half open, exactly one call is admitted. An unusable reply counts as
+success: the server is available.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Breaker:
             self._failed(error, is_probe)
             raise
         except Exception:
-            # Whatever else goes wrong: the server has answered.
+            # Any other error means that the server has answered.
             self._answered()
             raise
         else:
             self._answered()
         finally:
-            # A call that was cancelled has told nothing; the next one may be the probe.
+            # A cancelled call has no result; the next one may be the probe.
             if is_probe:
                 self._is_probing = False
 

@@ -118,7 +118,7 @@ class ServerChat:
         """Close all connections. Idempotent."""
         await self._wire.close()
 
-    # --- what each kind of server does in its own way ------------------------------------------------
+    # --- specific to each kind of server --------------------------------------------------------------
 
     async def _learn_model(self) -> None:
         """Once: read the properties of the model, above all its context window."""
@@ -136,7 +136,7 @@ class ServerChat:
         """Raise ModelUnavailable if the server is unavailable or lacks the model."""
         raise NotImplementedError
 
-    # --- what all have in common -----------------------------------------------------------------------
+    # --- common to all kinds of servers ----------------------------------------------------------------
 
     async def _complete(self, question: Prompt) -> dict[str, Any]:
         await self._learn_model()
@@ -149,7 +149,7 @@ class ServerChat:
             except RequestRejected as refusal:
                 self._handle_rejection(refusal)
                 unproven.append(way)
-                last = BadReply(f"the server refused the question (HTTP {refusal.status})")
+                last = BadReply(f"the server rejected the prompt (HTTP {refusal.status})")
             except ServerError as error:
                 if self._ladder.has_worked(way):
                     raise
@@ -217,4 +217,4 @@ class ServerChat:
 
     def _unexpected_answer(self, what: str) -> ModelUnavailable:
         """Return the error for a response outside the protocol: it is not the expected server."""
-        return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")
+        return ModelUnavailable(f"the model server {self._wire.base_url} sent a response without {what}")

@@ -42,20 +42,20 @@ MAX_RETRY_AFTER_S = 600.0
 """Upper limit of a Retry-After header."""
 
 FAILURE_TEXTS: dict[type[Exception], str] = {
-    httpcore.ConnectTimeout: "does not accept connections in time",
-    httpcore.PoolTimeout: "is asked too much at once",
+    httpcore.ConnectTimeout: "did not accept the connection in time",
+    httpcore.PoolTimeout: "has too many concurrent requests",
     httpcore.TimeoutException: "did not answer in time",
     httpcore.ConnectError: "cannot be reached",
-    httpcore.NetworkError: "closed the connection in the middle of an answer",
-    httpcore.RemoteProtocolError: "broke off its answer, sent too much of it, or does not speak HTTP",
+    httpcore.NetworkError: "closed the connection during a response",
+    httpcore.RemoteProtocolError: "aborted its response, sent too much, or does not speak HTTP",
     httpcore.ProtocolError: "does not speak HTTP",
-    httpcore.UnsupportedProtocol: "has an address of an unknown kind",
-    httpcore.ProxyError: "is behind a proxy that fails",
-    httpx.UnsupportedProtocol: "has an address of an unknown kind",
-    httpx.RemoteProtocolError: "sends callers to an address that is none",
-    httpx.HTTPError: "cannot be asked",
-    httpx.StreamError: "broke off its answer",
-    httpx.InvalidURL: "has no valid address",
+    httpcore.UnsupportedProtocol: "has a URL with an unknown scheme",
+    httpcore.ProxyError: "is behind a failing proxy",
+    httpx.UnsupportedProtocol: "has a URL with an unknown scheme",
+    httpx.RemoteProtocolError: "redirects to an invalid URL",
+    httpx.HTTPError: "cannot be called",
+    httpx.StreamError: "aborted its response",
+    httpx.InvalidURL: "has an invalid URL",
     OSError: "cannot be reached",
 }
 """What each third-party error says about a server, looked up along its base classes."""
@@ -100,7 +100,7 @@ class HttpConnection:
         )
 
     def __repr__(self) -> str:
-        return f"Wire({self.base_url})"
+        return f"HttpConnection({self.base_url})"
 
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST a JSON object and return one."""
@@ -121,12 +121,12 @@ class HttpConnection:
             async with asyncio.timeout(timeout_s) as limit:
                 status, headers, content = await self._send(method, path, body)
         except tuple(FAILURE_TEXTS) as error:
-            # TimeoutError is an OSError: ours is told apart by its limit.
+            # TimeoutError is an OSError. The limit identifies our own timeout.
             if isinstance(error, TimeoutError) and limit.expired():
                 raise self._unavailable(f"did not answer within {timeout_s:g} s") from error
             raise self._unavailable(failure_text(error)) from error
         except UnicodeError as error:
-            raise self._unavailable("has no valid address") from error
+            raise self._unavailable("has an invalid URL") from error
         if status == 200:
             return self._object(content)
         raise self._failure(status, headers, content)
@@ -137,45 +137,45 @@ class HttpConnection:
         content = None
         headers = {}
         if body is not None:
-            # Half of a surrogate pair cannot be sent; it comes as a question mark.
+            # Lone surrogates cannot be encoded; they become question marks.
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             headers["content-type"] = "application/json"
         async with self._http.stream(
             method, self.base_url + path, content=content, headers=headers
         ) as answer:
             if answer.headers.get("content-encoding", "identity") != "identity":
-                raise self._unavailable("sent a compressed answer, which was not asked for")
+                raise self._unavailable("sent a compressed response that was not requested")
             parts, size = [], 0
             async for part in answer.aiter_raw():
                 size += len(part)
                 parts.append(part)
                 if size > MAX_RESPONSE_BYTES or len(parts) > MAX_BODY_PIECES:
                     raise BadReply(
-                        f"the answer has more than {MAX_RESPONSE_BYTES} bytes or {MAX_BODY_PIECES} pieces"
+                        f"the response exceeds {MAX_RESPONSE_BYTES} bytes or {MAX_BODY_PIECES} pieces"
                     )
             return answer.status_code, answer.headers, b"".join(parts)
 
     def _object(self, content: bytes) -> dict[str, Any]:
         if content.count(b"[") + content.count(b"{") > MAX_BRACKETS:
-            raise self._unavailable("answered JSON of too many lists and objects")
+            raise self._unavailable("sent JSON with too many lists and objects")
         try:
             answer = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise self._unavailable("answered something that is not JSON") from error
+            raise self._unavailable("sent a response that is not JSON") from error
         if not isinstance(answer, dict):
-            raise self._unavailable("answered JSON of an unknown form")
+            raise self._unavailable("sent JSON that is not an object")
         return answer
 
     def _failure(self, status: int, headers: httpx.Headers, content: bytes) -> Exception:
         if status in (401, 403):
-            return self._unavailable(f"refuses the API key (HTTP {status})")
+            return self._unavailable(f"rejected the API key (HTTP {status})")
         if status == 500:
-            return ServerError(f"the model server {self.base_url} answered HTTP 500")
+            return ServerError(f"the model server {self.base_url} returned HTTP 500")
         if status in (408, 425, 429) or status >= 500:
-            return self._unavailable(f"answered HTTP {status}", retry_after_s(headers.get("retry-after")))
+            return self._unavailable(f"returned HTTP {status}", retry_after_s(headers.get("retry-after")))
         if 400 <= status < 500:
             return RequestRejected(status, content[:4096].decode("utf-8", "replace"))
-        return self._unavailable(f"answered HTTP {status} instead of a reply")
+        return self._unavailable(f"returned HTTP {status} instead of a reply")
 
     def _unavailable(self, what: str, after_s: float | None = None) -> ModelUnavailable:
         return ModelUnavailable(f"the model server {self.base_url} {what}", retry_after_s=after_s)

@@ -155,7 +155,7 @@ class ServedEmbedder:
         """Close all connections. Idempotent."""
         await self._wire.close()
 
-    # --- what each kind of server does in its own way ------------------------------------------------
+    # --- specific to each kind of server --------------------------------------------------------------
 
     def _request(self, texts: Sequence[str]) -> dict[str, Any]:
         request: dict[str, Any] = {"model": self.options.name, "input": list(texts)}
@@ -172,7 +172,7 @@ class ServedEmbedder:
     def _missing(self) -> ModelUnavailable:
         raise NotImplementedError
 
-    # --- what all have in common -----------------------------------------------------------------------
+    # --- common to all kinds of servers ----------------------------------------------------------------
 
     def _batch_size(self) -> int:
         """Return how many texts go into one request."""
@@ -190,12 +190,12 @@ class ServedEmbedder:
         except TooMany:
             half = len(texts) // 2
             if half == 0:
-                raise BadReply("the server refused a single text as too many") from None
+                raise BadReply("the server rejected a single text as too many") from None
             self._most_texts = min(self._most_texts, half)
             return await self._vectors(texts[:half]) + await self._vectors(texts[half:])
         except TooLong:
             if most_tokens <= MIN_TOKENS:
-                raise BadReply("the server refused a short text as too long") from None
+                raise BadReply("the server rejected a short text as too long") from None
             self._most_tokens = min(self._most_tokens, max(MIN_TOKENS, most_tokens // 2))
             return await self._vectors(texts)
         work = partial(self._read, reply, len(texts))
@@ -208,7 +208,7 @@ class ServedEmbedder:
     async def _confirm(self, dimension: int) -> None:
         """Verify that the server has changed its vector size, since then everything is embedded again."""
         if self.options.dimensions:
-            raise BadReply(f"a vector of {dimension} numbers where {self.options.dimensions} are due")
+            raise BadReply(f"the vector has {dimension} dimensions; expected {self.options.dimensions}")
         try:
             with self.breaker.passing():
                 reply = await self._post([PROBE])
@@ -223,13 +223,13 @@ class ServedEmbedder:
         try:
             return await self._post(texts)
         except ServerError:
-            # Some servers break over certain texts only, for ever. One that is well otherwise, and breaks
-            # over the same again, has answered.
+            # Some servers always fail at certain texts. If the probe works and these texts fail again, the texts
+            # are the reason.
             await self._post([PROBE])
         try:
             return await self._post(texts)
         except ServerError:
-            raise BadReply("the server breaks over these texts and over no others") from None
+            raise BadReply("the server fails at these texts only") from None
 
     async def _post(self, texts: Sequence[str]) -> dict[str, Any]:
         try:
@@ -241,9 +241,11 @@ class ServedEmbedder:
         """Return the error that a rejection means: about the server, the model, the request or the texts."""
         if refusal.status == 404:
             is_model = "model" in refusal.body.lower()
-            return self._missing() if is_model else self._unexpected_answer(f"knowing {self.path}")
+            return self._missing() if is_model else self._unexpected_answer(self.path)
         if _NO_EMBEDDINGS.search(refusal.body):
-            return ModelUnavailable(f"model {self.options.name} on {self._wire.base_url} makes no embeddings")
+            return ModelUnavailable(
+                f"model {self.options.name} on {self._wire.base_url} does not support embeddings"
+            )
         if refusal.status in (400, 413, 422):
             if _TOO_LONG.search(refusal.body):
                 return TooLong()
@@ -251,33 +253,33 @@ class ServedEmbedder:
                 return TooMany()
             if refusal.status == 413:
                 return TooLong()
-        return BadReply(f"the server refused the texts (HTTP {refusal.status})")
+        return BadReply(f"the server rejected the texts (HTTP {refusal.status})")
 
     def _read(self, reply: dict[str, Any], text_count: int) -> tuple[list[Vector], int]:
         """Return the vectors of a reply, normalised to length 1, and their size. Runs on the pool."""
         try:
             rows = self._rows(reply)
         except ValidationError:
-            raise BadReply("the reply does not hold vectors of finite numbers") from None
+            raise BadReply("the reply must contain vectors of finite numbers") from None
         if len(rows) != text_count:
-            raise BadReply(f"{len(rows)} vectors for {text_count} texts")
+            raise BadReply(f"the reply has {len(rows)} vectors for {text_count} texts")
         if len({len(row) for row in rows}) != 1:
-            raise BadReply("vectors of different sizes")
+            raise BadReply("the vectors have different sizes")
         if len(rows[0]) > MAX_DIMENSIONS:
-            raise BadReply(f"vectors of {len(rows[0])} numbers, more than {MAX_DIMENSIONS}")
+            raise BadReply(f"the vectors have {len(rows[0])} dimensions; the maximum is {MAX_DIMENSIONS}")
         matrix = np.asarray(rows, dtype=np.float64)
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(matrix, axis=1)
         if not np.isfinite(lengths).all():
-            raise BadReply("a vector longer than can be measured")
+            raise BadReply("the length of a vector is not finite")
         if not lengths.all():
-            # Every text that is sent has words.
-            raise BadReply("a vector of nothing but noughts")
+            # Every text contains a word, so no vector may be zero.
+            raise BadReply("a vector is zero")
         return [
             (row / length).astype(np.float32) for row, length in zip(matrix, lengths, strict=True)
         ], matrix.shape[1]
 
-    async def _keyword_list(self, path: str, member: str) -> list[dict[str, Any]]:
+    async def _list_models(self, path: str, member: str) -> list[dict[str, Any]]:
         """A list of models that the server tells of."""
         try:
             models = (await self._wire.get(path, timeout_s=CHECK_TIMEOUT_S)).get(member)
@@ -292,11 +294,11 @@ class ServedEmbedder:
 
     def _of_two_sizes(self) -> ModelUnavailable:
         name = self.options.name
-        return ModelUnavailable(f"model {name} on {self._wire.base_url} gives vectors of more than one size")
+        return ModelUnavailable(f"model {name} on {self._wire.base_url} returns vectors of different sizes")
 
     def _unexpected_answer(self, what: str) -> ModelUnavailable:
         """Return the error for a response outside the protocol: it is not the expected server."""
-        return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")
+        return ModelUnavailable(f"the model server {self._wire.base_url} sent a response without {what}")
 
 
 class _OllamaReply(_Form):
@@ -310,14 +312,14 @@ class OllamaEmbedder(ServedEmbedder):
     path = "/api/embed"
 
     def _request(self, texts: Sequence[str]) -> dict[str, Any]:
-        # A text that is too long all the same is to be refused, not silently cut.
+        # Ollama must reject a text that is still too long, not truncate it.
         return {**super()._request(texts), "truncate": False}
 
     def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
         return _OllamaReply.model_validate(reply).embeddings
 
     async def _check_server(self) -> None:
-        models = await self._keyword_list("/api/tags", "models")
+        models = await self._list_models("/api/tags", "models")
         if _tagged(self.options.name) not in {_tagged(str(m.get("model") or m.get("name"))) for m in models}:
             raise self._missing()
 
@@ -346,13 +348,13 @@ class OpenAIEmbedder(ServedEmbedder):
     def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
         found = sorted(_OpenAIReply.model_validate(reply).data, key=lambda vector: vector.index)
         if [vector.index for vector in found] != list(range(len(found))):
-            raise BadReply("vectors that do not say which texts they belong to")
+            raise BadReply("the indices of the vectors must be 0 to n - 1")
         return [vector.embedding for vector in found]
 
     async def _check_server(self) -> None:
-        models = await self._keyword_list("/v1/models", "data")
+        models = await self._list_models("/v1/models", "data")
         if self._has_answered:
-            # It has answered to this name, listed or not: some servers take any name for their only model.
+            # It has replied under this name. Some servers accept any name for their only model.
             return
         ids = {model.get("id") for model in models} - {None}
         if len(ids) > 1 and self.options.name not in ids:
@@ -361,7 +363,7 @@ class OpenAIEmbedder(ServedEmbedder):
     def _missing(self) -> ModelUnavailable:
         return ModelUnavailable(
             f"model {self.options.name} is not on the server {self._wire.base_url}; "
-            "GET /v1/models there lists the names it knows"
+            "GET /v1/models lists the models it has"
         )
 
 
@@ -393,8 +395,8 @@ def prefixes_of(name: str) -> tuple[str, str]:
 
 
 def cut_to(text: str, most_tokens: int) -> str:
-    """Return the beginning of a text that takes at most so many estimated tokens, without splitting a grapheme cluster."""
-    # Spaces cost nothing in the guess, but something on the way.
+    """Return the beginning of a text with at most so many estimated tokens. No grapheme cluster is split."""
+    # Spaces are free in the estimate, but not in a request.
     text = text[: 8 * most_tokens]
     if estimate(text) <= most_tokens:
         return text

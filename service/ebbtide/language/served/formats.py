@@ -54,7 +54,7 @@ class FormatLadder(Generic[W]):
         self._prose[index] = 0 if is_json else self._prose[index] + 1
         self._has_given_json[index] |= is_json
         if self._has_given_json[index]:
-            # The way is right; what comes now is the model's mood, and asking again is the caller's business.
+            # The format is right. Later prose comes from the model, and the caller retries.
             return
         is_last = index == len(self._ways) - 1
         if self._prose[index] >= MAX_PROSE_REPLIES and not is_last:

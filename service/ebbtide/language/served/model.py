@@ -1,11 +1,11 @@
-"""A model on a server: the three tasks of the port over any server that can chat.
+"""A model on a server: the tasks of the port, over any server with a chat interface.
 
-What is the same for every kind of server stands here: questions, portions that fit, replies taken apart. A
-`Chat` puts one question to one kind of server. It refuses with `Overflow` what does not fit into the context
-that the server really has; the question is then asked in smaller parts. Nothing is cut off.
+This module contains what all servers have in common: prompts, chunks that fit, and the evaluation of replies. A `Chat`
+sends one prompt to one kind of server and raises `Overflow` if it does not fit into the context window; the text is
+then split further. Nothing is omitted.
 
-A new memory's content is its segment, word for word: only summary and keywords are asked for. So nothing can be
-lost or invented between what was said and what is first remembered; shortening is the model's own work.
+The content of a new memory is its segment, word for word: the model is only asked for a summary and keywords, so it can
+neither lose nor invent anything. Only shortening is the model's own text.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ from ebbtide.language.tokens import estimate
 T = TypeVar("T")
 
 MAX_CHUNK_TOKENS = 2000
-"""More of a conversation at a time than this makes small models forget parts of it."""
+"""With more of a conversation in one request, small models forget parts of it."""
 
 MIN_ROOM_TOKENS = 160
-"""Room for data that is assumed at least; a server with less is of no use."""
+"""Room for data that is assumed at least. A smaller context is of no use."""
 
 MIN_EXCERPT_TOKENS = 40
-"""Characters to which a text is excerpted at most where only its gist is asked about."""
+"""Minimum length of an excerpt if only the topic of a text matters."""
 
 
 class Overflow(Exception):
-    """The question does not fit into what the server has room for, or left no room for the reply."""
+    """The prompt does not fit into the context window, or leaves no room for the reply."""
 
 
 class Overlong(BadReply):
-    """The reply was cut off before its end: it went on longer than any sensible one."""
+    """The reply was cut off: it was longer than any useful one."""
 
 
 class Chat(Protocol):
-    """Puts questions to one kind of server."""
+    """A client of one kind of server."""
 
     kind: str
     name: str
 
     async def window(self) -> int:
-        """Tokens of context for prompt and reply together, as far as is known."""
+        """Return the tokens of context for prompt and reply together, as far as known."""
 
     async def ask(self, question: Prompt) -> dict[str, Any]:
-        """The object that the model replied. Overflow, BadReply or ModelUnavailable."""
+        """Return the JSON object of the reply. Raise Overflow, BadReply or ModelUnavailable."""
 
     async def state(self) -> ModelState:
-        """Whether the server is there and has the model."""
+        """Return whether the server is available and has the model."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
 
 
 class ServedModel:
@@ -87,7 +87,7 @@ class ServedModel:
     async def portions(self, messages: Sequence[Utterance]) -> list[Chunk]:
         """Split a conversation into the chunks of one request each."""
         room = await self.chat.window() - overhead_tokens("segment") - 120
-        # The reply repeats what was said, so data needs its place twice and a half.
+        # The reply repeats the data, so the data needs two and a half times its tokens.
         most = min(MAX_CHUNK_TOKENS, max(MIN_ROOM_TOKENS, int(room / 2.5)))
         return chunks_of(messages, most)
 
@@ -137,7 +137,7 @@ class ServedModel:
             is_alone = len(portion) == 1
             halves = [] if is_alone and isinstance(error, Overlong) else split_chunk(portion)
             if not halves:
-                raise BadReply("the model cannot take in even a part of a message") from None
+                raise BadReply("even a part of a message does not fit into the model's context") from None
             return [segment for half in halves for segment in await self._segment(half, max_chars)]
         segments = _segments_in(reply, said)
         return mapped_back(completed_by_rule(segments, said, max_chars), portion) if segments else []
@@ -150,7 +150,7 @@ class ServedModel:
             return text_in(reply, "phrase"), texts_in(reply, "keywords")
 
         answers = await self._in_parts(text, overhead_tokens("process") + 260, ask)
-        # One keyword of each part in turn, so that every part has a say.
+        # Take one keyword of each part in turn, so that every part is represented.
         longest = max(len(keywords) for _, keywords in answers)
         turns = [keywords[turn] for turn in range(longest) for _, keywords in answers if turn < len(keywords)]
         return answers[0][0], tuple(dict.fromkeys(turns))[:MAX_KEYWORDS]
@@ -180,13 +180,13 @@ class ServedModel:
             except Overflow:
                 room = min(room, max(map(estimate, parts))) // 2
                 if room < MIN_ROOM_TOKENS // 4:
-                    raise BadReply("the model has no room for even a part of the text") from None
+                    raise BadReply("even a part of the text does not fit into the model's context") from None
 
     # --- relating -----------------------------------------------------------------------------------
 
     async def _related_groups(self, node: str, others: Sequence[str]) -> list[tuple[str, list[str]]]:
         room = max(MIN_ROOM_TOKENS, await self.chat.window() - overhead_tokens("relate") - 60)
-        # A name says what two texts have to do with each other: for that the gist of a long one will do.
+        # An excerpt of a long text is enough to name a relation.
         node = excerpt(node, room // 3)
         left = room - estimate(node)
         groups: list[tuple[str, list[str]]] = []
@@ -211,7 +211,7 @@ class ServedModel:
                 return first + await self._relate(node, others[middle:])
             most = max(map(estimate, (node, *others))) // 2
             if most < MIN_EXCERPT_TOKENS:
-                raise BadReply("the model has no room for two memories") from None
+                raise BadReply("two memories do not fit into the model's context") from None
             return await self._relate(excerpt(node, most), [excerpt(others[0], most)])
         return names_in(reply, len(others))
 
@@ -228,7 +228,7 @@ def _segments_in(reply: dict[str, Any], said: Sequence[Utterance]) -> list[Segme
     """Return the segments of a reply without blanks and repetitions. Exact quotes get their position."""
     items = reply.get("segments")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise BadReply("segments is not a list of segments")
+        raise BadReply("segments must be a list of objects")
     found: dict[tuple[str, tuple[int, ...]], Segment] = {}
     for item in items:
         text = text_in(item, "text")

@@ -52,7 +52,7 @@ class OllamaChat(ServerChat):
         if is_full:
             raise Overflow
         if answer.get("done_reason") == "length":
-            raise Overlong("the reply has no end")
+            raise Overlong("the reply was cut off")
         return content
 
     def _request(self, question: Prompt, way: str) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class OllamaChat(ServerChat):
         except RequestRejected as refusal:
             if refusal.status == 404 and "not found" in refusal.body and "model" in refusal.body:
                 raise self._missing() from None
-            # Something that speaks the chat but not this: what it holds will be seen.
+            # A server with the chat interface only. Its context window is found out from responses.
             self._knows_model = True
             return
         about = answer.get("model_info")
@@ -113,7 +113,7 @@ class OllamaChat(ServerChat):
                 self._loaded_ctx = self._num_ctx
                 self._serves(model.get("context_length"))
         if needed > self._window:
-            # The prompt may have lost its front: this reply is worth nothing.
+            # The front of the prompt may have been dropped, so the reply is useless.
             raise Overflow
 
     def _serves(self, context: Any) -> None:
@@ -142,15 +142,15 @@ class OllamaChat(ServerChat):
 
     def _handle_rejection(self, refusal: RequestRejected) -> None:
         if refusal.status == 404:
-            # Without such a sentence it is the address that is wrong.
+            # Without such a message the URL is wrong.
             is_ollama = "model" in refusal.body and "not found" in refusal.body
             raise (
                 self._missing()
                 if is_ollama
-                else self._unexpected_answer("knowing /api/chat; is this Ollama?")
+                else self._unexpected_answer("/api/chat; check that it is Ollama")
             )
         if refusal.status not in (400, 422):
-            raise BadReply(f"the server refused the question (HTTP {refusal.status})")
+            raise BadReply(f"the server rejected the prompt (HTTP {refusal.status})")
 
 
 def _same(one: Any, other: str) -> bool:

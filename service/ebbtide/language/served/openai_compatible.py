@@ -57,7 +57,7 @@ class OpenAICompatibleChat(ServerChat):
             raise self._unexpected_answer("choices")
         self._has_answered = True
         if choice.get("finish_reason") == "length":
-            raise Overlong("the reply has no end")
+            raise Overlong("the reply was cut off")
         return _content(message.get("content"))
 
     def _request(self, question: Prompt, way: str) -> dict[str, Any]:
@@ -84,13 +84,13 @@ class OpenAICompatibleChat(ServerChat):
             raise (
                 self._missing()
                 if "model" in refusal.body.lower()
-                else self._unexpected_answer("knowing chats")
+                else self._unexpected_answer("/v1/chat/completions")
             )
         if refusal.status == 413:
             self._window = max(MIN_WINDOW, self._window // 2)
             raise Overflow
         if refusal.status not in (400, 422):
-            raise BadReply(f"the server refused the question (HTTP {refusal.status})")
+            raise BadReply(f"the server rejected the prompt (HTTP {refusal.status})")
         if _TOO_LONG.search(refusal.body):
             found = _SERVED.search(refusal.body)
             served = int(found[1]) if found else self._window // 2
@@ -104,7 +104,7 @@ class OpenAICompatibleChat(ServerChat):
         try:
             models = await self._models()
         except ModelUnavailable:
-            # Whether it is there the question itself will tell, and some servers have no such list.
+            # The prompt itself shows whether the server is available, and some servers have no such list.
             return
         self._knows_model = True
         for model in models:
@@ -117,7 +117,7 @@ class OpenAICompatibleChat(ServerChat):
     async def _check_server(self) -> None:
         models = await self._models()
         if self._has_answered or any(model.get("owned_by") == "llamacpp" for model in models):
-            # It answers to this name, listed or not: some servers take any name for their only model.
+            # It has replied under this name. Some servers accept any name for their only model.
             return
         ids = {name for model in models for name in (model.get("id"), *_aliases(model)) if name}
         if ids and self.name not in ids:
@@ -135,7 +135,7 @@ class OpenAICompatibleChat(ServerChat):
     def _missing(self) -> ModelUnavailable:
         return ModelUnavailable(
             f"model {self.name} is not on the server {self._wire.base_url}; "
-            "GET /v1/models there lists the names it knows"
+            "GET /v1/models lists the models it has"
         )
 
 
@@ -159,7 +159,7 @@ def _content(content: Any) -> str:
     if content is None:
         raise BadReply("the reply is empty")
     if not isinstance(content, str):
-        raise BadReply("the reply is not a text")
+        raise BadReply("the reply is not a string")
     return content
 
 

@@ -40,7 +40,7 @@ def object_of(reply: str, key: str) -> dict[str, Any]:
         if isinstance(value, dict) and key in value:
             return value
         start = text.find("{", end_at)
-    raise BadReply("the reply has not the form asked for" if found else "the reply is not JSON")
+    raise BadReply("the reply lacks the expected member" if found else "the reply is not JSON")
 
 
 def _without_thoughts(reply: str) -> str:
@@ -73,7 +73,7 @@ def text_in(values: Mapping[str, Any], key: str) -> str:
     """Return a text field. Raise BadReply for any other type."""
     value = values.get(key)
     if not isinstance(value, str):
-        raise BadReply(f"{key} is not a text")
+        raise BadReply(f"{key} must be a string")
     return cleaned(value)
 
 
@@ -81,7 +81,7 @@ def texts_in(values: Mapping[str, Any], key: str) -> list[str]:
     """Return a field with a list of texts. Raise BadReply for any other type."""
     value = values.get(key)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadReply(f"{key} is not a list of texts")
+        raise BadReply(f"{key} must be a list of strings")
     return [cleaned(item) for item in value]
 
 
@@ -91,7 +91,7 @@ def numbers_in(values: Mapping[str, Any], key: str) -> list[int]:
     items = value if isinstance(value, list) else [value]
     numbers = [n for n in items if isinstance(n, int) and not isinstance(n, bool)]
     if len(numbers) != len(items):
-        raise BadReply(f"{key} is not a list of whole numbers")
+        raise BadReply(f"{key} must be a list of integers")
     return numbers
 
 
@@ -100,10 +100,10 @@ def names_in(values: Mapping[str, Any], count: int) -> list[str]:
     names = values.get("names")
     if isinstance(names, dict):
         if not set(names) <= {str(n) for n in range(count)}:
-            raise BadReply("names has numbers that were not asked for")
+            raise BadReply("names contains unknown numbers")
         names = [names.get(str(n), "") for n in range(count)]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise BadReply("names is not a name for each number")
+        raise BadReply("names must contain one name for each number")
     return [cleaned(name) for name in names]
 
 

@@ -66,13 +66,13 @@ def segment_prompt(said: Sequence[Utterance], max_chars: int) -> Prompt:
         for index, message in enumerate(said)
     ]
     length = sum(len(message.text) for message in said)
-    # A small model may go on for ever: the schema lets it end, and well within the tokens of the reply.
+    # A small model may never stop. The schema makes it end within the tokens of the reply.
     most = 1 + len(said) + length // 80
     longest = min(2 * max_chars, length + 40)
     one = _object(
         messages={
             "type": "array",
-            # Only numbers that exist: small models like to count on.
+            # Only existing numbers: small models tend to count on.
             "items": {"type": "integer", "enum": list(range(len(said)))},
             "minItems": 1,
             "maxItems": min(len(said), MAX_SEGMENT_MESSAGES),

@@ -41,16 +41,16 @@ def checked_segments(
     BadReply.
     """
     if not reply and any(has_word(message.text) for message in messages):
-        raise BadReply("no segment, although something was said")
+        raise BadReply("the reply has no segments")
     for segment in reply:
         if not segment.text.strip() or len(segment.text) > 2 * max_chars:
-            raise BadReply("a segment is empty or far too long")
+            raise BadReply("a segment is empty or much too long")
         if not segment.messages or not all(0 <= i < len(messages) for i in segment.messages):
-            raise BadReply("a segment names a message that does not exist")
+            raise BadReply("a segment refers to a message that does not exist")
     told = sum(max(len(segment.text), MIN_SEGMENT_CHARS) for segment in reply)
     said = sum(max(len(message.text), MIN_SEGMENT_CHARS) for message in messages)
     if told > MAX_GROWTH * said + 2 * max_chars:
-        raise BadReply("the segments are much longer than what was said")
+        raise BadReply("the segments are much longer than the messages")
     return list(reply)
 
 
@@ -78,7 +78,7 @@ def checked_processed(reply: Processed, text: str, prefix: str, target_length: i
 def checked_names(reply: Sequence[str], count: int) -> list[str]:
     """Return one relation name for each focus. Names that are too long become empty."""
     if len(reply) != count:
-        raise BadReply("not one name for each focus")
+        raise BadReply("the number of names differs from the number of focuses")
     return [name if len(name) <= MAX_RELATION_CHARS else "" for name in map(_one_line, reply)]
 
 

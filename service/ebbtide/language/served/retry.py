@@ -247,7 +247,7 @@ class ModelClient:
                 if not limit.expired():
                     raise
                 seconds = self.patience.timeout_s
-                raise ModelUnavailable(f"no answer within {seconds:g} s") from error
+                raise ModelUnavailable(f"no reply within {seconds:g} s") from error
             except (ModelUnavailable, BadReply) as error:
                 outcome = "bad_reply" if isinstance(error, BadReply) else "unavailable"
                 raise

@@ -28,7 +28,7 @@ def server_options(language: LanguageSettings, texts: TextWorkers = INLINE) -> S
         temperature=language.temperature,
         seed=language.seed,
         keep_alive=language.keep_alive,
-        # One more, so that a look at the server's state never waits for a call.
+        # One more, so that an availability check never waits for a call.
         connections=language.model_concurrency + 1,
         breaker=BreakerPolicy(
             language.breaker_failures, language.breaker_open_ms / 1000, language.breaker_cap_ms / 1000
