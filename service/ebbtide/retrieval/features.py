@@ -1,12 +1,10 @@
-"""Features: what is known of each of the first candidates of a question, as one row of numbers for the trees.
+"""Features: one row of numbers per top candidate of a query, for the decision trees.
 
-How well the signals did beside each other, how much of the question a passage and those beside it say, how rare
-what they say is, who speaks, when, where in a conversation, and the plainest marks of its text: a question, a
-number, a name. Most are shares of the best candidate, since a store of ten passages and one of a hundred thousand
-are to look alike. The rule guarded here: features know no words, so what is learnt on one agent's memories says
-nothing about them, and holds for every language. What is not known is 0, of vectors NaN.
-
-Deliberately not here: what the numbers are worth (`learned.py`).
+The features compare the signals, and describe how much of the query a passage and its neighbours contain, how rare
+those words are, the speaker, the time, the position in the conversation, and simple marks of the text: a question, a
+number, a name. Most are relative to the best candidate, so that small and large stores look alike. Features contain no
+words, so a trained model reveals nothing about memories and works for every language. Unknown values are 0, for vectors
+NaN.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ Numbers = NDArray[np.float64]
 Columns = dict[str, Any]
 
 MAX_REORDERED = 100
-"""Candidates whose order may change: further ones hold next to nothing of what is sought."""
+"""Candidates that may be reordered. Later ones rarely contain the answer."""
 
 FIRST, NEAREST, NEAR = 20, 5, 30
-"""Candidates whose conversations are counted; those whose company counts; passages beyond which nobody is near."""
+"""Candidates whose conversations are counted; candidates whose distance counts; maximum distance in passages."""
 
 KINDS = ("who", "when", "where", "how many", "what", "why")
-"""What a question may ask for."""
+"""What a query may ask for."""
 
 FEATURES = (
     "fused", "fused place", "unnamed", "unnamed place", "words", "words place", "naming", "named",
@@ -49,19 +47,19 @@ FEATURES = (
     "has next", "asks", "asks last", "numbers", "names", "exclaims", "previous asks", "semantic",
     "semantic place", "window", "window place", *(f"asks for {kind}" for kind in KINDS),
 )  # fmt: skip
-"""The numbers of a row, in their order."""
+"""The columns of a row."""
 
 _CLOSING = " \t\n\"'”’」』)）!！~…"
-"""What may stand behind a question mark that ends a text."""
+"""Characters that may follow a question mark at the end of a text."""
 
 _NUMBER = re.compile(r"[\d一二三四五六七八九十百千万两]")
 _NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
-"""A word with a capital inside a sentence. The blank stands first: blanks are what is looked for, and that is fast."""
+"""A capitalised word within a sentence. The pattern begins with the blank because that makes the search fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """What the signals gave, by passage, and what was found in the order of it."""
+    """The signals by passage, and the results in their order."""
 
     index: PassageIndex
     asked: RankingRequest
@@ -72,12 +70,12 @@ class Fused:
 
     @property
     def first(self) -> NDArray[np.int64]:
-        """The candidates whose order may change."""
+        """Return the candidates that may be reordered."""
         return self.order[:MAX_REORDERED]
 
 
 def features(fused: Fused) -> Numbers:
-    """A row for each candidate, with the features in the order of `FEATURES`."""
+    """Return a row for each candidate, with the columns of `FEATURES`."""
     neighbours = _Beside.of(fused)
     columns: Columns = {}
     for group in (_scores, _said, _who_and_when, _company, _around, _told, _meant):
@@ -91,7 +89,7 @@ def features(fused: Fused) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """Who stands before and after each candidate, and the ones beyond; -1 for nobody."""
+    """The passages before and after each candidate, and the next but one; -1 for none."""
 
     previous: NDArray[np.int64]
     next: NDArray[np.int64]
@@ -114,12 +112,12 @@ def _at(values: NDArray[Any], places: NDArray[np.int64]) -> Numbers:
 
 
 def _share(values: Numbers) -> Numbers:
-    """As shares of the largest."""
+    """Return values as shares of the largest one."""
     return values / max(float(values.max(initial=0.0)), 1e-9)
 
 
 def _places(values: Numbers) -> Numbers:
-    """How many are larger."""
+    """Return how many values are larger than each."""
     larger: Numbers = np.searchsorted(np.sort(-values), -values).astype(np.float64)
     return larger
 
@@ -142,7 +140,7 @@ def _scores(fused: Fused, neighbours: _Beside) -> Columns:
 
 
 def _said(fused: Fused, neighbours: _Beside) -> Columns:
-    """How much of the question, by rarity, a passage says, and those beside it."""
+    """Compute how much of the query, weighted by rarity, a passage and its neighbours contain."""
     index, first, terms = fused.index, fused.first, list(fused.asked.terms)
     own, near, how_rare = _occurrences(index, first, neighbours, terms)
     is_telling = ~np.isin(terms, list(_names_of(index, fused.asked)))
@@ -181,7 +179,7 @@ def _said(fused: Fused, neighbours: _Beside) -> Columns:
 def _occurrences(
     index: PassageIndex, first: NDArray[np.int64], neighbours: _Beside, terms: list[int]
 ) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
-    """How often candidates say each term, whether one beside them does, and how rare each is (its idf)."""
+    """Return the counts of each term in the candidates, whether a neighbour contains it, and its idf."""
     own = np.zeros((len(terms), len(first)))
     near = np.zeros((len(terms), len(first)), dtype=np.bool_)
     how_rare = np.zeros(len(terms))
@@ -199,7 +197,7 @@ def _occurrences(
 
 
 def _names_of(index: PassageIndex, asked: RankingRequest) -> set[int]:
-    """The terms of the names of those whom a question names."""
+    """Return the terms of the names of the speakers that a query names."""
     names = (index.speakers[number] for number in asked.speakers)
     return {term_of(first_form(word)) for name in names for word in words_of(name)}
 
@@ -220,7 +218,7 @@ def _who_and_when(fused: Fused, neighbours: _Beside) -> Columns:
 
 
 def _company(fused: Fused, neighbours: _Beside) -> Columns:
-    """How well the conversation of a candidate did, and how near the best ones are."""
+    """Compute how well the conversation of a candidate scored, and how near the best ones are."""
     first, scores = fused.first, fused.total * fused.found
     conversations = fused.index.column("conversation")
     of_first = conversations[first]
@@ -243,7 +241,7 @@ def _company(fused: Fused, neighbours: _Beside) -> Columns:
 
 
 def _around(fused: Fused, neighbours: _Beside) -> Columns:
-    """How well those beside a candidate did."""
+    """Compute how well the neighbours of a candidate scored."""
     first, words = fused.first, fused.given["words"]
     scores = fused.total * fused.found / max(float(fused.total[first[0]]), 1e-9)
     previous, following = _at(scores, neighbours.previous), _at(scores, neighbours.next)
@@ -266,7 +264,7 @@ def _around(fused: Fused, neighbours: _Beside) -> Columns:
 
 
 def _told(fused: Fused, neighbours: _Beside) -> Columns:
-    """Marks of a passage's text; none where texts are not at hand."""
+    """Compute marks of a passage's text; zeros if texts are not available."""
     names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
     text_of = fused.asked.texts
     if text_of is None:
@@ -295,7 +293,7 @@ def _asking(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[
 
 
 def _meant(fused: Fused, neighbours: _Beside) -> Columns:
-    """How near in meaning, where there are vectors."""
+    """Compute the similarity in meaning, if there are vectors."""
     columns: Columns = {}
     for name, scores in (("semantic", fused.asked.semantic), ("window", fused.asked.window)):
         is_off = scores is None or name in fused.asked.without

@@ -1,9 +1,9 @@
-"""Reading numbers of half precision fast: vectors are held in 16 bits and multiplied in 32.
+"""Fast arithmetic on half-precision vectors: stored in 16 bits, multiplied in 32.
 
-Half precision loses nothing that matters in a vector of length 1 and takes half the memory, but numpy multiplies
-it one number at a time, and even its conversion to 32 bits takes four to six times as long as `to_single` does. The
-bits of a half stand in those of a single as they are, 13 places further up, and the number is then too small by
-2^112, since the exponents count from different points; whoever multiplies puts that right in the other factor.
+Half precision is accurate enough for unit vectors and takes half the memory, but numpy multiplies it one number at a
+time, and its conversion to 32 bits takes four to six times as long as `to_single`. The bits of a half fit into those of
+a single, shifted by 13, which yields the number divided by 2^112 because of the different exponent bias. Products
+correct this in the other factor.
 
 One product of n × 256 with a vector, one core, in ms, and memory held:
 
@@ -24,15 +24,15 @@ HalfArray = NDArray[np.float16]
 SingleArray = NDArray[np.float32]
 
 STRIDE = 4096
-"""Rows converted at a time: 4 MB at 256 numbers, which the caches of a core still hold."""
+"""Rows converted at a time: 4 MB at 256 numbers, which fits into the caches of a core."""
 
 _SCALE = np.float32(2.0**112)
 _NOT_COPIES_OF_THE_SIGN = np.int32(~0x70000000)
 
 
 def _shifted(half_array: HalfArray, into: NDArray[np.int32]) -> SingleArray:
-    """The numbers, each divided by 2^112. They must be finite."""
-    # As a signed number the half brings its sign along: copies of it fill the places above.
+    """Return finite numbers divided by 2^112."""
+    # As a signed number the half keeps its sign: copies of it fill the upper bits.
     np.copyto(into, half_array.view(np.int16))
     np.left_shift(into, 13, out=into)
     np.bitwise_and(into, _NOT_COPIES_OF_THE_SIGN, out=into)
@@ -40,14 +40,14 @@ def _shifted(half_array: HalfArray, into: NDArray[np.int32]) -> SingleArray:
 
 
 def to_single(half_array: HalfArray) -> SingleArray:
-    """Finite halves as singles, to the last bit."""
+    """Return finite halves as singles, exactly."""
     singles = _shifted(half_array, np.empty(half_array.shape, dtype=np.int32))
     singles *= _SCALE
     return singles
 
 
 def products(rows: HalfArray, factors: SingleArray) -> SingleArray:
-    """Rows (n, d) times a vector (d), in singles."""
+    """Return the products of rows (n, d) with a vector (d), in singles."""
     factors = factors * _SCALE
     found = np.empty(len(rows), dtype=np.float32)
     room = np.empty((min(STRIDE, len(rows)), rows.shape[1]), dtype=np.int32)

@@ -1,10 +1,7 @@
-"""Questions: what a query in plain language names, beside its words.
+"""Parse a query in natural language: what it names besides its words.
 
-Whoever asks "what did Caroline say about 'late bloomers' last May?" names a speaker, a phrase and a time, wants to
-know what, and needs `say`, `late bloomers` and little else looked up. The rule guarded here: nothing is guessed
-that the query does not say, and a query of any length is read in linear time, as far as it is read.
-
-Deliberately not here: terms and stop words (`analysis.py`), and what any of this counts in a ranking.
+"What did Caroline say about 'late bloomers' last May?" names a speaker, a phrase and a time, asks for a thing, and
+needs only `say` and `late bloomers` as search words. Nothing is guessed, and parsing takes linear time.
 """
 
 from __future__ import annotations
@@ -20,30 +17,30 @@ from ebbtide.retrieval.dates import DateRange, date_ranges
 AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
 
 MAX_CHARACTERS = 10_000
-"""A query is read so far."""
+"""Characters of a query that are read."""
 
 MAX_PHRASES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query understood: its telling words, quoted phrases, named speakers, times, what it asks for."""
+    """A parsed query: its content words, quoted phrases, named speakers, dates, and what it asks for."""
 
     text: str
-    """The query without question words, for the words index; all of it where nothing else is left."""
+    """The query without question words, or all of it if nothing else is left."""
     phrases: tuple[str, ...]
     speakers: tuple[str, ...]
-    """Those of the known speakers that the query names, case folded, in the order they were given."""
+    """The known speakers that the query names, case-folded, in the order given."""
     dates: tuple[DateRange, ...]
     asks_for: AsksFor
     parts: tuple[str, ...]
-    """What it asks, part by part, where it asks for several things; empty where it asks for one."""
+    """The parts of a query that asks for several things, otherwise empty."""
     has_code: bool
-    """It holds an error code, a long number, a URL, a path or another token of code."""
+    """Whether it contains an error code, a long number, a URL, a path or another code token."""
 
 
 def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> ParsedQuery:
-    """What a query says: unclear times are seen from the reference, names are those of the given speakers."""
+    """Parse a query. Incomplete dates are resolved with the reference time; names are matched with `speakers`."""
     query = query[:MAX_CHARACTERS]
     return ParsedQuery(
         text=_telling_words(query),
@@ -68,8 +65,8 @@ def _phrases(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(phrase for phrase in inner if phrase))[:MAX_PHRASES]
 
 
-# Speakers: a Latin name is words of the query, a Chinese one stands anywhere in it. Longer names are looked for
-# first and their places closed, so that "Ann Lee" does not name Ann, nor 小明明 name 小明.
+# Speakers: a Latin name must match whole words, a Chinese one may occur anywhere. Longer names are matched first and
+# removed, so that "Ann Lee" does not name Ann, nor 小明明 name 小明.
 
 _HAN = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003134f"
 _HAS_HAN = re.compile(f"[{_HAN}]")
@@ -94,12 +91,12 @@ def _named(query: str, speakers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _latin_words(folded: str) -> str:
-    """The Latin words of a text between single blanks, one at either end, without the 's of a possessive."""
+    """Return the Latin words of a text, separated and surrounded by blanks, without the 's of a possessive."""
     return f" {_NO_LATIN.sub(' ', _POSSESSIVE.sub(' ', folded)).strip()} "
 
 
-# What is asked for: the first question word of the query tells, except that a "when" or "where" which opens a
-# clause ("when she moved, what did …") leaves it to a later one.
+# The first question word decides what the query asks for, except a "when" or "where" that opens a clause ("when she
+# moved, what did …").
 
 _AUXILIARY = (
     r"(?:did|do|does|was|were|is|are|am|has|have|had|will|would|can|could|should|shall|might)"
@@ -132,7 +129,7 @@ def _asked_for(query: str) -> AsksFor:
     return opening
 
 
-# The telling words: courtesies and question words go, quoted phrases stay as they are.
+# Content words: polite phrases and question words are removed, quoted phrases stay.
 
 _POLITE_PHRASES = (
     r"(?:(?:can|could|would|will)\s++you\s++)?(?:please\s++)?(?:tell|remind|show)\s++me\b(?:\s++(?:about|of)\b)?"
@@ -178,8 +175,9 @@ _CODE = re.compile(
 )
 
 
-# Parts: the query is cut where a question ends and another one follows, and before a conjunction that opens one.
-# A part that asks nothing is dropped. A query that asks for one thing has no parts.
+# Parts: "When did Ann move, and what did Bob say of it?" asks for two things. A passage that answers one of them looks
+# like half an answer, so each part is also searched separately. The query is split after a question that another one
+# follows, and before a conjunction that opens one. Parts that ask nothing are dropped.
 
 MAX_PARTS = 8
 
@@ -193,7 +191,7 @@ _CUT = re.compile(
     rf"{_PART_AUXILIARY})|[，,]\s*+{_ALSO}",
     re.IGNORECASE,
 )
-"""Between two parts."""
+"""Separator between two parts."""
 
 _PART_ASKS = re.compile(
     rf"\b(?:what|which|who|whom|whose|when|where|why|how)\b|^{_PART_AUXILIARY}"
@@ -203,6 +201,6 @@ _PART_ASKS = re.compile(
 
 
 def parts_of(query: str) -> tuple[str, ...]:
-    """What a query asks, part by part, in order; nothing unless these are several."""
+    """Return the parts of a query in order, or an empty tuple unless there are several."""
     parts = [part for piece in _CUT.split(query) if _PART_ASKS.search(part := piece.strip())]
     return tuple(dict.fromkeys(parts))[:MAX_PARTS] if len(parts) > 1 else ()
