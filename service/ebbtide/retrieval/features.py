@@ -62,7 +62,7 @@ class Fused:
     """The signals by passage, and the results in their order."""
 
     index: PassageIndex
-    asked: RankingRequest
+    request: RankingRequest
     given: dict[str, Numbers]
     total: Numbers
     found: NDArray[np.bool_]
@@ -80,7 +80,7 @@ def features(fused: Fused) -> Numbers:
     columns: Columns = {}
     for group in (_scores, _said, _who_and_when, _company, _around, _told, _meant):
         columns |= group(fused, neighbours)
-    columns |= {f"asks for {kind}": float(fused.asked.asks_for == kind) for kind in KINDS}
+    columns |= {f"asks for {kind}": float(fused.request.asks_for == kind) for kind in KINDS}
     rows = np.empty((len(fused.first), len(FEATURES)))
     for place, name in enumerate(FEATURES):
         rows[:, place] = columns[name]
@@ -141,9 +141,9 @@ def _scores(fused: Fused, neighbours: _Beside) -> Columns:
 
 def _said(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute how much of the query, weighted by rarity, a passage and its neighbours contain."""
-    index, first, terms = fused.index, fused.first, list(fused.asked.terms)
+    index, first, terms = fused.index, fused.first, list(fused.request.terms)
     own, near, how_rare = _occurrences(index, first, neighbours, terms)
-    is_telling = ~np.isin(terms, list(_names_of(index, fused.asked)))
+    is_telling = ~np.isin(terms, list(_names_of(index, fused.request)))
     says, either = own > 0, (own > 0) | near
     whole, telling = max(float(how_rare.sum()), 1e-9), max(float((how_rare * is_telling).sum()), 1e-9)
     lengths = index.column("word_count")
@@ -196,24 +196,24 @@ def _occurrences(
     return own, near, how_rare
 
 
-def _names_of(index: PassageIndex, asked: RankingRequest) -> set[int]:
+def _names_of(index: PassageIndex, request: RankingRequest) -> set[int]:
     """Return the terms of the names of the speakers that a query names."""
-    names = (index.speakers[number] for number in asked.speakers)
+    names = (index.speakers[number] for number in request.speakers)
     return {term_of(first_form(word)) for name in names for word in words_of(name)}
 
 
 def _who_and_when(fused: Fused, neighbours: _Beside) -> Columns:
-    index, first, asked = fused.index, fused.first, fused.asked
+    index, first, request = fused.index, fused.first, fused.request
     speakers, times = index.column("speaker"), index.column("time_ms")[first]
-    is_named = np.isin(speakers[first], list(asked.speakers))
+    is_named = np.isin(speakers[first], list(request.speakers))
     far = np.full(len(first), np.inf)
-    for begin, end in asked.dates:
+    for begin, end in request.dates:
         far = np.minimum(far, np.maximum(0, np.maximum(begin - times, times - end + 1)))
     return {
-        "speaker": np.where(is_named, 1.0, -1.0 if asked.speakers else 0.0),
+        "speaker": np.where(is_named, 1.0, -1.0 if request.speakers else 0.0),
         "speaker of the first": speakers[first] == speakers[first[0]],
-        "date": (far == 0) if asked.dates else -1.0,
-        "days away": np.log1p(far / 86_400_000) if asked.dates else -1.0,
+        "date": (far == 0) if request.dates else -1.0,
+        "days away": np.log1p(far / 86_400_000) if request.dates else -1.0,
     }
 
 
@@ -266,7 +266,7 @@ def _around(fused: Fused, neighbours: _Beside) -> Columns:
 def _told(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute marks of a passage's text; zeros if texts are not available."""
     names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
-    text_of = fused.asked.texts
+    text_of = fused.request.texts
     if text_of is None:
         return dict.fromkeys(names, 0.0)
     marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
@@ -295,8 +295,8 @@ def _asking(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[
 def _meant(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute the similarity in meaning, if there are vectors."""
     columns: Columns = {}
-    for name, scores in (("semantic", fused.asked.semantic), ("window", fused.asked.window)):
-        is_off = scores is None or name in fused.asked.without
+    for name, scores in (("semantic", fused.request.semantic), ("window", fused.request.window)):
+        is_off = scores is None or name in fused.request.without
         near = np.full(len(fused.first), np.nan) if scores is None or is_off else scores[fused.first]
         spread = max(float(np.std(scores)), 1e-9) if scores is not None else 1.0
         columns[name] = near / spread

@@ -156,19 +156,19 @@ def _within_budget(
     candidates: Sequence[Candidate], fresh: Sequence[int], room: int, budget: _Budget
 ) -> tuple[set[int], dict[int, Candidate]]:
     """Return the positions of the candidates that fit, and the shortened ones. Costs are estimated, then verified."""
-    told = list(candidates)
+    candidates_in_use = list(candidates)
 
     def fits(places: Iterable[int]) -> bool:
-        return budget.taken_by([told[place].text for place in sorted(places)]) <= budget.tokens
+        return budget.taken_by([candidates_in_use[place].text for place in sorted(places)]) <= budget.tokens
 
     best = fresh[:room]
     # The usual case: everything fits. One count instead of hundreds.
     if not best or fits(best):
         return set(best), {}
-    alone = {place: budget.taken_by([told[place].text]) for place in fresh}
+    alone = {place: budget.taken_by([candidates_in_use[place].text]) for place in fresh}
     joining = 0
     if len(fresh) > 1:
-        pair = budget.taken_by([told[place].text for place in fresh[:2]])
+        pair = budget.taken_by([candidates_in_use[place].text for place in fresh[:2]])
         joining = max(0, pair - alone[fresh[0]] - alone[fresh[1]])
     # Every memory pays for the separator before it, and the first one gets that back.
     costs = {place: max(1, tokens + joining) for place, tokens in alone.items()}
@@ -178,14 +178,14 @@ def _within_budget(
     def is_shortened(place: int, most: int) -> bool:
         candidate = _shortened(candidates[place], budget, most - joining)
         if candidate is not None:
-            told[place] = shortened[place] = candidate
+            candidates_in_use[place] = shortened[place] = candidate
             costs[place] = max(1, budget.taken_by([candidate.text]) + joining)
         return candidate is not None
 
     # Memories that exceed the budget compete in a shortened form: the best one may be among them.
     for place in islice((place for place in best if costs[place] > most), MAX_SHORTENED):
         is_shortened(place, most if place == best[0] else most // 2)
-    chosen = _chosen(told, fresh, room, most, costs)
+    chosen = _chosen(candidates_in_use, fresh, room, most, costs)
     left = most - sum(costs[place] for place in chosen)
     for place in islice((place for place in best if place not in chosen), MAX_SHORTENED):
         if len(chosen) < room and is_shortened(place, left):

@@ -201,14 +201,14 @@ class PassageIndex:
         self._tail.append((one.entry.terms, one.entry.counts))
         self._tail_count += len(one.entry.terms)
 
-    def replace_entries(self, told: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
+    def replace_entries(self, replacements: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
         """Replace the entries of messages whose text has changed.
 
         `is_withdrawn` marks messages without text. Raise ValueError unless the number of passages is unchanged.
         """
         messages = self.column("message")
         merged: dict[int, Entry] = {}
-        for message, entries in told.items():
+        for message, entries in replacements.items():
             first, end = np.searchsorted(messages, [message, message + 1]).tolist()
             if end - first != len(entries):
                 raise ValueError("the number of passages of a message must not change")

@@ -89,12 +89,12 @@ class Ranking:
 def rank(
     index: PassageIndex,
     words: WordScores,
-    asked: RankingRequest,
+    request: RankingRequest,
     most: int,
     weights: Weights = DEFAULT_WEIGHTS,
 ) -> Ranking:
     """Return the best passages for a query, at most `most`, best first; of equal ones the newer first."""
-    fused, off = fuse(index, words, asked, weights, max(most, MAX_REORDERED))
+    fused, off = fuse(index, words, request, weights, max(most, MAX_REORDERED))
     order, given, total = fused.order, fused.given, fused.total
     if "words" not in given:
         off.setdefault("learned", "not available")
@@ -112,45 +112,45 @@ def rank(
 def fuse(
     index: PassageIndex,
     words: WordScores,
-    asked: RankingRequest,
+    request: RankingRequest,
     weights: Weights = DEFAULT_WEIGHTS,
     most: int | None = None,
 ) -> tuple[Fused, dict[str, str]]:
     """Return the fused score of all signals but the learned one, and the signals that were off with the reason."""
-    given, off = _signals(index, words, asked, weights)
+    given, off = _signals(index, words, request, weights)
     total = np.zeros(len(index))
     found = np.zeros(len(index), dtype=np.bool_)
     for name, scores in given.items():
         total += scores
         if name in MEANING:
             # A query by vector alone returns the nearest, however far.
-            found |= scores > (NEAR if asked.terms else 0.0) * scores.max(initial=0.0)
+            found |= scores > (NEAR if request.terms else 0.0) * scores.max(initial=0.0)
         elif name not in LIFTING:
             found |= scores > 0
-    if "conversation" not in asked.without:
+    if "conversation" not in request.without:
         given["conversation"] = weights.conversation * _conversation(index, total * found)
         total += given["conversation"]
-    if asked.names is not None and "naming" not in asked.without:
-        given["naming"] = _named(_ordered(total, found, SEEDS), total, asked.names, weights.naming)
+    if request.names is not None and "naming" not in request.without:
+        given["naming"] = _named(_ordered(total, found, SEEDS), total, request.names, weights.naming)
         total += given["naming"]
         found |= given["naming"] > 0
-    if asked.linked is None:
+    if request.linked is None:
         off.setdefault("pagerank", "not available")
     elif "pagerank" not in off:
         seeds = _ordered(total, found, SEEDS)
-        given["pagerank"] = weights.pagerank * brought_to_one(asked.linked(seeds, total[seeds]))
+        given["pagerank"] = weights.pagerank * brought_to_one(request.linked(seeds, total[seeds]))
         total += given["pagerank"]
-    if asked.allowed is not None:
-        found &= asked.allowed
+    if request.allowed is not None:
+        found &= request.allowed
     order = _ordered(total, found, most)
-    if asked.worths is None:
+    if request.worths is None:
         off.setdefault("weight", "not available")
     elif "weight" not in off and len(order):
         given["weight"] = np.zeros(len(index))
-        given["weight"][order] = weights.weight * asked.worths(order)
+        given["weight"][order] = weights.weight * request.worths(order)
         total = total + given["weight"]
         order = _sorted(total, order)
-    return Fused(index, asked, given, total, found, order), off
+    return Fused(index, request, given, total, found, order), off
 
 
 def _ordered(total: Scores, found: NDArray[np.bool_], most: int | None) -> NDArray[np.int64]:
@@ -189,33 +189,33 @@ def _named(
 
 
 def _signals(
-    index: PassageIndex, words: WordScores, asked: RankingRequest, weights: Weights
+    index: PassageIndex, words: WordScores, request: RankingRequest, weights: Weights
 ) -> tuple[dict[str, Scores], dict[str, str]]:
     given: dict[str, Scores] = {}
-    off = {name: "switched off" for name in SIGNALS if name in asked.without}
-    if "words" not in off and asked.terms:
+    off = {name: "switched off" for name in SIGNALS if name in request.without}
+    if "words" not in off and request.terms:
         neighbours = 0.0 if "neighbours" in off else weights.neighbours
-        given["words"] = _said(words, asked, neighbours)
+        given["words"] = _said(words, request, neighbours)
     others = {
-        "semantic": (asked.semantic, weights.semantic),
-        "window": (asked.window, weights.window),
-        "graph": (asked.graph, weights.graph),
+        "semantic": (request.semantic, weights.semantic),
+        "window": (request.window, weights.window),
+        "graph": (request.graph, weights.graph),
     }
     for name, (scores, weight) in others.items():
         if name in off:
             continue
         if scores is None:
-            off[name] = asked.why_off.get(name, "not available")
+            off[name] = request.why_off.get(name, "not available")
         elif len(scores):
             given[name] = weight * brought_to_one(scores)
-    if "speaker" not in off and asked.speakers:
-        given["speaker"] = weights.speaker * np.isin(index.column("speaker"), list(asked.speakers))
-    if "dates" not in off and asked.dates:
-        given["dates"] = weights.dates * _within(index.column("time_ms"), asked.dates)
+    if "speaker" not in off and request.speakers:
+        given["speaker"] = weights.speaker * np.isin(index.column("speaker"), list(request.speakers))
+    if "dates" not in off and request.dates:
+        given["dates"] = weights.dates * _within(index.column("time_ms"), request.dates)
     return given, off
 
 
-def _said(words: WordScores, asked: RankingRequest, neighbours: float) -> Scores:
+def _said(words: WordScores, request: RankingRequest, neighbours: float) -> Scores:
     """Return the words score as a share of the best. With several parts, half of it is that of the best part."""
 
     def share(terms: Mapping[int, float]) -> Scores:
@@ -223,10 +223,10 @@ def _said(words: WordScores, asked: RankingRequest, neighbours: float) -> Scores
         # A passage without any of the words has score 0, so 0 is the smallest even if every passage has some.
         return said / max(float(said.max(initial=0.0)), 1e-12)
 
-    whole = share(asked.terms)
-    if not asked.parts:
+    whole = share(request.terms)
+    if not request.parts:
         return whole
-    of_a_part: Scores = np.maximum.reduce([share(part) for part in asked.parts])
+    of_a_part: Scores = np.maximum.reduce([share(part) for part in request.parts])
     return (1 - PART_SAY) * whole + PART_SAY * of_a_part
 
 

@@ -44,25 +44,25 @@ def key_sentences(
     The label with the speaker is prepended and is not part of the text.
     """
     sentences = sentences_of(text)[:MAX_SENTENCES]
-    held = [
+    terms_of = [
         {term for word in words_of(one) if (term := term_of(first_form(word))) in weights}
         for one in sentences
     ]
     chosen: set[int] = set()
-    told, left = "", {place for place, terms in enumerate(held) if terms}
+    result, left = "", {place for place, terms in enumerate(terms_of) if terms}
     covered: set[int] = set()
     while left:
-        gains = {place: sum(weights[term] for term in held[place] - covered) for place in left}
+        gains = {place: sum(weights[term] for term in terms_of[place] - covered) for place in left}
         best = max(left, key=lambda place: (gains[place], -len(sentences[place]), -place))
         left.discard(best)
         if gains[best] <= 0:
             break
         candidate = label + _joined(sentences, chosen | {best}, len(text))
         if fits(candidate):
-            told = candidate
+            result = candidate
             chosen.add(best)
-            covered |= held[best]
-    return told
+            covered |= terms_of[best]
+    return result
 
 
 def _joined(sentences: list[str], chosen: set[int], length: int) -> str:

@@ -113,8 +113,8 @@ class Vectors:
 
     def drop(self, passages: Iterable[int]) -> None:
         """Remove the vectors of passages immediately; passages without one are ignored."""
-        asked = passages if isinstance(passages, np.ndarray) else np.fromiter(passages, dtype=np.int64)
-        rows = np.unique(self._rows_of(asked))
+        dropped = passages if isinstance(passages, np.ndarray) else np.fromiter(passages, dtype=np.int64)
+        rows = np.unique(self._rows_of(dropped))
         rows = rows[rows >= 0]
         if not len(rows):
             return
@@ -138,14 +138,14 @@ class Vectors:
         Passages without a vector get the smallest score. Return None if there is nothing to compare.
         """
         mean = self._mean()
-        towards = self._towards(query, mean)
-        if towards is None or not self._any_among(passage_count):
+        direction = self._direction(query, mean)
+        if direction is None or not self._any_among(passage_count):
             return None
         rows = self._candidates(query, passage_count)
-        asked, common = self._products(rows, query, mean)
-        away = asked - common - mean @ towards
-        squares = self._squares[rows] - 2 * common + mean @ mean
-        return self._spread(rows, _cosines(away, squares, towards), passage_count)
+        query_products, mean_products = self._products(rows, query, mean)
+        dots = query_products - mean_products - mean @ direction
+        squares = self._squares[rows] - 2 * mean_products + mean @ mean
+        return self._spread(rows, _cosines(dots, squares, direction), passage_count)
 
     def window_scores(
         self, query: SingleArray, passage_count: int, previous: Numbers, following: Numbers
@@ -155,20 +155,20 @@ class Vectors:
         The vector of a window is the sum of its centred vectors.
         """
         mean = self._mean()
-        towards = self._towards(query, mean)
-        if towards is None or not self._any_among(passage_count):
+        direction = self._direction(query, mean)
+        if direction is None or not self._any_among(passage_count):
             return None
         rows = self._candidates(query, passage_count)
         if len(rows) < self._count:
             neighbours = (self._neighbour_rows(rows, side) for side in (previous, following))
             rows = _real(rows, *neighbours)  # the window of a neighbour is near as well
         before, after = (self._neighbour_rows(rows, side) for side in (previous, following))
-        asked, common = self._over_windows(rows, before, after, query, mean)
+        query_products, mean_products = self._over_windows(rows, before, after, query, mean)
         sizes = 1.0 + (before >= 0) + (after >= 0)
-        away = asked - common - sizes * (mean @ towards)
+        dots = query_products - mean_products - sizes * (mean @ direction)
         lengths = self._window_lengths(rows, before, after)
-        squares = lengths - 2 * sizes * common + sizes**2 * (mean @ mean)
-        return self._spread(rows, _cosines(away, squares, towards), passage_count)
+        squares = lengths - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
+        return self._spread(rows, _cosines(dots, squares, direction), passage_count)
 
     def digest(self) -> Any:
         """Return a hash object of the content, by passage."""
@@ -235,11 +235,11 @@ class Vectors:
     def _mean(self) -> NDArray[np.float64]:
         return self._sum / self._count if self._count >= CENTRED_FROM else np.zeros(self.dimension)
 
-    def _towards(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the centred query, or None if it has no direction."""
         assert query.shape == (self.dimension,)
-        towards: NDArray[np.float64] = query - mean
-        return towards if towards @ towards > _LEAST_SQUARE else None
+        direction: NDArray[np.float64] = query - mean
+        return direction if direction @ direction > _LEAST_SQUARE else None
 
     def _candidates(self, query: SingleArray, passage_count: int) -> Numbers:
         """Return the rows to compare: all, or those that the index finds."""
@@ -275,10 +275,10 @@ class Vectors:
     ) -> tuple[Scores, Scores]:
         """Return the same products, summed over the window of each row."""
         members = rows if len(rows) == self._count else _real(rows, before, after)
-        asked, common = self._products(members, query, mean)
+        query_products, mean_products = self._products(members, query, mean)
         if len(members) < self._count:
             rows, before, after = (_places(members, some) for some in (rows, before, after))
-        return _summed(asked, rows, before, after), _summed(common, rows, before, after)
+        return _summed(query_products, rows, before, after), _summed(mean_products, rows, before, after)
 
     def _window_lengths(self, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
         if len(rows) < self._count:
@@ -329,10 +329,10 @@ class Vectors:
         self._windows.forget(rows, self._count)
 
 
-def _cosines(away: Scores, squares: Scores, towards: NDArray[np.float64]) -> Scores:
+def _cosines(dots: Scores, squares: Scores, direction: NDArray[np.float64]) -> Scores:
     """Return cosines from centred products and squared lengths; 0 for vectors without direction."""
-    lengths = np.sqrt(np.maximum(squares, _LEAST_SQUARE) * (towards @ towards))
-    return np.where(squares > _LEAST_SQUARE, away / lengths, 0.0)
+    lengths = np.sqrt(np.maximum(squares, _LEAST_SQUARE) * (direction @ direction))
+    return np.where(squares > _LEAST_SQUARE, dots / lengths, 0.0)
 
 
 def _summed(known: Scores, rows: Numbers, before: Numbers, after: Numbers) -> Scores:

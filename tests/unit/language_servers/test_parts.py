@@ -166,7 +166,7 @@ def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int)
     for portion in portions:
         assert len(portion) == 1 or sum(piece.tokens for piece in portion) <= most
         for piece in portion:
-            text = piece.said.text
+            text = piece.utterance.text
             assert texts[piece.message][piece.start : piece.start + len(text)] == text
             for at in range(piece.start, piece.start + len(text)):
                 assert not covered[piece.message][at]
@@ -182,7 +182,7 @@ def test_halves_and_parts_lose_nothing(text: str) -> None:
     assert [c for part in split_text(text, 60) for c in part if c.isalnum()] == letters
     for portion in chunks_of([Utterance("user", "", text)], 10_000):
         halves = split_chunk(portion)
-        found = [c for half in halves for piece in half for c in piece.said.text if c.isalnum()]
+        found = [c for half in halves for piece in half for c in piece.utterance.text if c.isalnum()]
         assert not halves or found == letters
 
 

@@ -53,17 +53,20 @@ class BuiltinModel:
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Return segments of one message each: a sentence, or a few short ones."""
         found: list[Segment] = []
-        place = 0
+        offset = 0
         # No segment spans two messages, so a long message can be processed separately.
         for is_long, group in groupby(messages, lambda message: len(message.text) > MAX_INLINE_CHARS):
-            some = list(group)
+            group_messages = list(group)
             if is_long:
-                parts = [await self._offload(len(one.text), segment, [one], max_chars) for one in some]
-                segments = [_shifted(one, at) for at, part in enumerate(parts) for one in part]
+                parts = [
+                    await self._offload(len(message.text), segment, [message], max_chars)
+                    for message in group_messages
+                ]
+                segments = [_shifted(piece, index) for index, part in enumerate(parts) for piece in part]
             else:
-                segments = await self._run(partial(segment, self._yielding(some), max_chars))
-            found += [_shifted(one, place) for one in segments]
-            place += len(some)
+                segments = await self._run(partial(segment, self._yielding(group_messages), max_chars))
+            found += [_shifted(piece, offset) for piece in segments]
+            offset += len(group_messages)
         return found
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
@@ -84,7 +87,7 @@ class BuiltinModel:
         if len(first[0][0]) > MAX_INLINE_CHARS:
             text, prefix, target_length = first[0]
             return [await self.process(text, prefix=prefix, target_length=target_length)]
-        return await self._run(lambda: [process(*asked) for asked in self._yielding(first)])
+        return await self._run(lambda: [process(*arguments) for arguments in self._yielding(first)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """Relate the first nodes, as many as make a batch, each to its focuses."""
@@ -101,10 +104,10 @@ class BuiltinModel:
     async def close(self) -> None:
         """Do nothing: the daemon owns the pool."""
 
-    def _yielding(self, pieces: Sequence[T]) -> Iterator[T]:
-        for piece in pieces:
+    def _yielding(self, items: Sequence[T]) -> Iterator[T]:
+        for item in items:
             self.yield_to_requests()
-            yield piece
+            yield item
 
     async def _run(self, fn: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.pool, fn)
@@ -118,9 +121,10 @@ class BuiltinModel:
             raise BadReply(f"{error.reason}: {error.message}") from None
 
 
-def _shifted(one: Segment, by: int) -> Segment:
+def _shifted(piece: Segment, offset: int) -> Segment:
     """Return a segment with its message indices increased."""
-    return Segment(one.text, tuple(index + by for index in one.messages), one.start) if by else one
+    indices = tuple(index + offset for index in piece.messages)
+    return Segment(piece.text, indices, piece.start) if offset else piece
 
 
 def _batch_size(texts: Iterable[str]) -> int:

@@ -151,8 +151,8 @@ def _fill(
         part = _part(text, unit, found, room - (2 if kept else 0), bool(kept))
         if part is None or len(part.words) < least // 2 or (kept and not part.mark):
             continue
-        told = len(part.words) if part.mark == "…" else unit.end - unit.start
-        worth = unit.value * told / (unit.end - unit.start)
+        used_chars = len(part.words) if part.mark == "…" else unit.end - unit.start
+        worth = unit.value * used_chars / (unit.end - unit.start)
         if best is None or worth > best[0]:
             best = (worth, part)
     if best is None:

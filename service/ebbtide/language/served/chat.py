@@ -93,11 +93,11 @@ class ServerChat:
         """Return the context window in tokens of our own estimate."""
         return int(self._window / self._correction)
 
-    async def ask(self, question: Prompt) -> dict[str, Any]:
+    async def ask(self, prompt: Prompt) -> dict[str, Any]:
         """Send the prompt and return the JSON object of the reply."""
-        self._must_fit(question)
+        self._must_fit(prompt)
         with self.breaker.passing():
-            return await self._complete(question)
+            return await self._complete(prompt)
 
     async def state(self) -> ModelState:
         """Return whether the server is available and has the model. The check is cached for a few seconds."""
@@ -124,11 +124,11 @@ class ServerChat:
         """Once: read the properties of the model, above all its context window."""
         raise NotImplementedError
 
-    async def _chat(self, question: Prompt, way: str) -> str:
+    async def _chat(self, prompt: Prompt, json_format: str) -> str:
         """Send the prompt in this format and return the model's text. Raise RequestRejected for a 4xx response."""
         raise NotImplementedError
 
-    def _handle_rejection(self, refusal: RequestRejected) -> None:
+    def _handle_rejection(self, rejection: RequestRejected) -> None:
         """Raise the error that a rejection means, unless the format may have been rejected."""
         raise NotImplementedError
 
@@ -138,39 +138,39 @@ class ServerChat:
 
     # --- common to all kinds of servers ----------------------------------------------------------------
 
-    async def _complete(self, question: Prompt) -> dict[str, Any]:
+    async def _complete(self, prompt: Prompt) -> dict[str, Any]:
         await self._learn_model()
-        self._must_fit(question)
-        unproven: list[str] = []
+        self._must_fit(prompt)
+        failed_formats: list[str] = []
         last: Exception | None = None
-        for way in self._ladder.candidates():
+        for json_format in self._ladder.candidates():
             try:
-                reply = await self._chat(question, way)
-            except RequestRejected as refusal:
-                self._handle_rejection(refusal)
-                unproven.append(way)
-                last = BadReply(f"the server rejected the prompt (HTTP {refusal.status})")
+                reply = await self._chat(prompt, json_format)
+            except RequestRejected as rejection:
+                self._handle_rejection(rejection)
+                failed_formats.append(json_format)
+                last = BadReply(f"the server rejected the prompt (HTTP {rejection.status})")
             except ServerError as error:
-                if self._ladder.has_worked(way):
+                if self._ladder.has_worked(json_format):
                     raise
-                unproven.append(way)
+                failed_formats.append(json_format)
                 last = error
             else:
-                self._ladder.record_success(way, unproven, isinstance(last, ServerError))
-                return await self._read(way, reply, question)
+                self._ladder.record_success(json_format, failed_formats, isinstance(last, ServerError))
+                return await self._read(json_format, reply, prompt)
         assert last is not None
         raise last
 
-    async def _read(self, way: str, reply: str, question: Prompt) -> dict[str, Any]:
+    async def _read(self, json_format: str, reply: str, prompt: Prompt) -> dict[str, Any]:
         """Return the object in a reply, and record whether the format yields JSON."""
         try:
-            found = await self.options.texts.run(len(reply), object_of, reply, question.key)
+            found = await self.options.texts.run(len(reply), object_of, reply, prompt.key)
         except BadReply as error:
-            self._ladder.read(way, is_json="not JSON" not in str(error))
+            self._ladder.read(json_format, is_json="not JSON" not in str(error))
             raise
         except (InvalidRequest, Unavailable) as error:
             raise BadReply(f"the reply cannot be parsed: {error.reason}") from None
-        self._ladder.read(way, is_json=True)
+        self._ladder.read(json_format, is_json=True)
         return found
 
     async def _post(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -181,20 +181,20 @@ class ServerChat:
                     path,
                     {word: value for word, value in request.items() if word not in self._unsupported_fields},
                 )
-            except RequestRejected as refusal:
+            except RequestRejected as rejection:
                 refused = [
-                    w for w in self.optional if w in refusal.body and w not in self._unsupported_fields
+                    w for w in self.optional if w in rejection.body and w not in self._unsupported_fields
                 ]
-                if refusal.status not in (400, 422) or not refused:
+                if rejection.status not in (400, 422) or not refused:
                     raise
                 self._unsupported_fields.add(refused[0])
 
-    def _must_fit(self, question: Prompt) -> None:
-        if self._needed(question) > self._window:
+    def _must_fit(self, prompt: Prompt) -> None:
+        if self._needed(prompt) > self._window:
             raise Overflow
 
-    def _needed(self, question: Prompt) -> int:
-        return int(question.prompt_tokens * self._correction) + question.reply_tokens
+    def _needed(self, prompt: Prompt) -> int:
+        return int(prompt.prompt_tokens * self._correction) + prompt.reply_tokens
 
     def _sampling(self) -> tuple[float, int]:
         """Return the temperature and seed of this attempt."""
@@ -203,11 +203,11 @@ class ServerChat:
             return options.temperature, options.seed
         return min(1.5, options.temperature + TEMPERATURE_STEP * again), options.seed + next(self._tries)
 
-    def _count(self, question: Prompt, prompt_tokens: Any, reply_tokens: Any) -> None:
+    def _count(self, prompt: Prompt, prompt_tokens: Any, reply_tokens: Any) -> None:
         self.usage.requests += 1
         if isinstance(prompt_tokens, int) and not isinstance(prompt_tokens, bool) and prompt_tokens > 0:
             self.usage.prompt_tokens += prompt_tokens
-            ratio = prompt_tokens / question.prompt_tokens
+            ratio = prompt_tokens / prompt.prompt_tokens
             self._correction = min(MAX_CORRECTION, max(self._correction, ratio))
         if isinstance(reply_tokens, int) and not isinstance(reply_tokens, bool) and reply_tokens > 0:
             self.usage.reply_tokens += reply_tokens

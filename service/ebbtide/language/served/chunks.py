@@ -43,12 +43,12 @@ class Piece:
 
     message: int
     start: int
-    said: Utterance
+    utterance: Utterance
 
     @property
     def tokens(self) -> int:
         """Return the estimated tokens of this piece in a prompt."""
-        return estimate(self.said.text) + estimate(self.said.speaker) + TOKENS_PER_MESSAGE
+        return estimate(self.utterance.text) + estimate(self.utterance.speaker) + TOKENS_PER_MESSAGE
 
 
 Chunk = tuple[Piece, ...]
@@ -105,28 +105,30 @@ def _signs(text: str) -> set[str]:
     return signs
 
 
-def _is_covered(text: str, told: set[str] | None) -> bool:
+def _is_covered(text: str, covered: set[str] | None) -> bool:
     """Return whether the segments of a message contain a fair share of it."""
-    if told is None:
+    if covered is None:
         return False
     signs = _signs(text)
-    return not signs or len(signs & told) >= MIN_SHARE * len(signs)
+    return not signs or len(signs & covered) >= MIN_SHARE * len(signs)
 
 
 def completed_by_rule(
-    segments: Sequence[Segment], said: Sequence[Utterance], max_chars: int
+    segments: Sequence[Segment], messages: Sequence[Utterance], max_chars: int
 ) -> list[Segment]:
     """Return the segments in the order of the text. Messages that the model omitted are segmented by rule."""
-    told: dict[int, set[str]] = {}
+    covered: dict[int, set[str]] = {}
     for segment in segments:
         for index in segment.messages:
-            told.setdefault(index, set()).update(_signs(segment.text))
-    left_out = [i for i, m in enumerate(said) if has_word(m.text) and not _is_covered(m.text, told.get(i))]
+            covered.setdefault(index, set()).update(_signs(segment.text))
+    left_out = [
+        i for i, m in enumerate(messages) if has_word(m.text) and not _is_covered(m.text, covered.get(i))
+    ]
     are_left_out = set(left_out)
     segments = [s for s in segments if not are_left_out.issuperset(s.messages)]
     by_rule = [
         Segment(s.text, tuple(left_out[i] for i in s.messages), s.start)
-        for s in segment_by_rules([said[i] for i in left_out], max_chars)
+        for s in segment_by_rules([messages[i] for i in left_out], max_chars)
     ]
     return sorted([*segments, *by_rule], key=lambda s: min(s.messages, default=-1))
 
@@ -134,7 +136,7 @@ def completed_by_rule(
 def split_text(text: str, most_tokens: int) -> list[str]:
     """Split a text at sentence ends into parts of at most so many tokens. Joined, they are the text."""
     pieces = _fitting(Piece(0, 0, Utterance("", "", text)), most_tokens)
-    return [piece.said.text for piece in pieces]
+    return [piece.utterance.text for piece in pieces]
 
 
 def _fitting(piece: Piece, most_tokens: int) -> list[Piece]:
@@ -151,13 +153,17 @@ def _fitting(piece: Piece, most_tokens: int) -> list[Piece]:
 
 
 def _split(piece: Piece) -> list[Piece]:
-    text = piece.said.text
+    text = piece.utterance.text
     if len(text) < 2 * MIN_PIECE_CHARS:
         return []
     at = _cut_near_middle(text)
-    said = piece.said
+    utterance = piece.utterance
     return [
-        Piece(piece.message, piece.start + start, Utterance(said.role, said.speaker, part, said.prefix))
+        Piece(
+            piece.message,
+            piece.start + start,
+            Utterance(utterance.role, utterance.speaker, part, utterance.prefix),
+        )
         for start, part in ((0, text[:at]), (at, text[at:]))
         if has_word(part)
     ]

@@ -234,26 +234,26 @@ class ServedEmbedder:
     async def _post(self, texts: Sequence[str]) -> dict[str, Any]:
         try:
             return await self._wire.post(self.path, self._request(texts))
-        except RequestRejected as refusal:
-            raise self._meaning(refusal, len(texts)) from None
+        except RequestRejected as rejection:
+            raise self._meaning(rejection, len(texts)) from None
 
-    def _meaning(self, refusal: RequestRejected, text_count: int) -> Exception:
+    def _meaning(self, rejection: RequestRejected, text_count: int) -> Exception:
         """Return the error that a rejection means: about the server, the model, the request or the texts."""
-        if refusal.status == 404:
-            is_model = "model" in refusal.body.lower()
+        if rejection.status == 404:
+            is_model = "model" in rejection.body.lower()
             return self._missing() if is_model else self._unexpected_answer(self.path)
-        if _NO_EMBEDDINGS.search(refusal.body):
+        if _NO_EMBEDDINGS.search(rejection.body):
             return ModelUnavailable(
                 f"model {self.options.name} on {self._wire.base_url} does not support embeddings"
             )
-        if refusal.status in (400, 413, 422):
-            if _TOO_LONG.search(refusal.body):
+        if rejection.status in (400, 413, 422):
+            if _TOO_LONG.search(rejection.body):
                 return TooLong()
-            if text_count > 1 and (refusal.status == 413 or _TOO_MANY.search(refusal.body)):
+            if text_count > 1 and (rejection.status == 413 or _TOO_MANY.search(rejection.body)):
                 return TooMany()
-            if refusal.status == 413:
+            if rejection.status == 413:
                 return TooLong()
-        return BadReply(f"the server rejected the texts (HTTP {refusal.status})")
+        return BadReply(f"the server rejected the texts (HTTP {rejection.status})")
 
     def _read(self, reply: dict[str, Any], text_count: int) -> tuple[list[Vector], int]:
         """Return the vectors of a reply, normalised to length 1, and their size. Runs on the pool."""

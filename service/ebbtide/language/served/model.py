@@ -64,7 +64,7 @@ class Chat(Protocol):
     async def window(self) -> int:
         """Return the tokens of context for prompt and reply together, as far as known."""
 
-    async def ask(self, question: Prompt) -> dict[str, Any]:
+    async def ask(self, prompt: Prompt) -> dict[str, Any]:
         """Return the JSON object of the reply. Raise Overflow, BadReply or ModelUnavailable."""
 
     async def state(self) -> ModelState:
@@ -130,7 +130,7 @@ class ServedModel:
     # --- segmenting ---------------------------------------------------------------------------------
 
     async def _segment(self, portion: Chunk, max_chars: int) -> list[Segment]:
-        said = [piece.said for piece in portion]
+        said = [piece.utterance for piece in portion]
         try:
             reply = await self.chat.ask(segment_prompt(said, max_chars))
         except (Overflow, Overlong) as error:

@@ -37,45 +37,49 @@ class OllamaChat(ServerChat):
         """The step for which Ollama has been seen to hold the model loaded."""
         self._knows_model = False
 
-    async def _chat(self, question: Prompt, way: str) -> str:
-        needed = self._needed(question)
+    async def _chat(self, prompt: Prompt, json_format: str) -> str:
+        needed = self._needed(prompt)
         self._num_ctx = self._step_for(needed)
-        answer = await self._post("/api/chat", self._request(question, way))
+        answer = await self._post("/api/chat", self._request(prompt, json_format))
         message = answer.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         if not isinstance(content, str):
             raise self._unexpected_answer("a message")
-        prompt, written = answer.get("prompt_eval_count"), answer.get("eval_count")
-        self._count(question, prompt, written)
+        prompt_tokens, reply_tokens = answer.get("prompt_eval_count"), answer.get("eval_count")
+        self._count(prompt, prompt_tokens, reply_tokens)
         await self._check_loaded(needed)
-        is_full = isinstance(prompt, int) and isinstance(written, int) and prompt + written >= self._num_ctx
+        is_full = (
+            isinstance(prompt_tokens, int)
+            and isinstance(reply_tokens, int)
+            and prompt_tokens + reply_tokens >= self._num_ctx
+        )
         if is_full:
             raise Overflow
         if answer.get("done_reason") == "length":
             raise Overlong("the reply was cut off")
         return content
 
-    def _request(self, question: Prompt, way: str) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, json_format: str) -> dict[str, Any]:
         temperature, seed = self._sampling()
         request: dict[str, Any] = {
             "model": self.name,
             "messages": [
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": question.user},
+                {"role": "system", "content": prompt.system},
+                {"role": "user", "content": prompt.user},
             ],
             "stream": False,
             "think": False,
             "keep_alive": _keep_alive(self.options.keep_alive),
             "options": {
                 "num_ctx": self._num_ctx,
-                "num_predict": question.reply_tokens,
+                "num_predict": prompt.reply_tokens,
                 "temperature": temperature,
                 "seed": seed,
             },
         }
-        forms = {"schema": question.schema, "plain schema": without_bounds(question.schema), "json": "json"}
-        if way in forms:
-            request["format"] = forms[way]
+        forms = {"schema": prompt.schema, "plain schema": without_bounds(prompt.schema), "json": "json"}
+        if json_format in forms:
+            request["format"] = forms[json_format]
         return request
 
     def _step_for(self, needed: int) -> int:
@@ -88,15 +92,15 @@ class OllamaChat(ServerChat):
             return
         try:
             answer = await self._wire.post("/api/show", {"model": self.name})
-        except RequestRejected as refusal:
-            if refusal.status == 404 and "not found" in refusal.body and "model" in refusal.body:
+        except RequestRejected as rejection:
+            if rejection.status == 404 and "not found" in rejection.body and "model" in rejection.body:
                 raise self._missing() from None
             # A server with the chat interface only. Its context window is found out from responses.
             self._knows_model = True
             return
-        about = answer.get("model_info")
-        if isinstance(about, dict):
-            made_for = about.get(f"{about.get('general.architecture')}.context_length")
+        info = answer.get("model_info")
+        if isinstance(info, dict):
+            made_for = info.get(f"{info.get('general.architecture')}.context_length")
             self._serves(made_for)
         self._knows_model = True
 
@@ -140,17 +144,17 @@ class OllamaChat(ServerChat):
             f"pull it with: ollama pull {self.name}"
         )
 
-    def _handle_rejection(self, refusal: RequestRejected) -> None:
-        if refusal.status == 404:
+    def _handle_rejection(self, rejection: RequestRejected) -> None:
+        if rejection.status == 404:
             # Without such a message the URL is wrong.
-            is_ollama = "model" in refusal.body and "not found" in refusal.body
+            is_ollama = "model" in rejection.body and "not found" in rejection.body
             raise (
                 self._missing()
                 if is_ollama
                 else self._unexpected_answer("/api/chat; check that it is Ollama")
             )
-        if refusal.status not in (400, 422):
-            raise BadReply(f"the server rejected the prompt (HTTP {refusal.status})")
+        if rejection.status not in (400, 422):
+            raise BadReply(f"the server rejected the prompt (HTTP {rejection.status})")
 
 
 def _same(one: Any, other: str) -> bool:

@@ -39,17 +39,17 @@ class OpenAICompatibleChat(ServerChat):
         self._knows_model = False
         self._has_answered = False
 
-    async def _chat(self, question: Prompt, way: str) -> str:
+    async def _chat(self, prompt: Prompt, json_format: str) -> str:
         try:
-            answer = await self._post("/v1/chat/completions", self._request(question, way))
-        except RequestRejected as refusal:
-            if self._length_word not in refusal.body or "max_completion_tokens" not in refusal.body:
+            answer = await self._post("/v1/chat/completions", self._request(prompt, json_format))
+        except RequestRejected as rejection:
+            if self._length_word not in rejection.body or "max_completion_tokens" not in rejection.body:
                 raise
             self._length_word = "max_completion_tokens"
-            answer = await self._post("/v1/chat/completions", self._request(question, way))
+            answer = await self._post("/v1/chat/completions", self._request(prompt, json_format))
         usage = answer.get("usage")
         if isinstance(usage, dict):
-            self._count(question, usage.get("prompt_tokens"), usage.get("completion_tokens"))
+            self._count(prompt, usage.get("prompt_tokens"), usage.get("completion_tokens"))
         choices = answer.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
@@ -60,39 +60,39 @@ class OpenAICompatibleChat(ServerChat):
             raise Overlong("the reply was cut off")
         return _content(message.get("content"))
 
-    def _request(self, question: Prompt, way: str) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, json_format: str) -> dict[str, Any]:
         temperature, seed = self._sampling()
         request: dict[str, Any] = {
             "model": self.name,
             "messages": [
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": question.user},
+                {"role": "system", "content": prompt.system},
+                {"role": "user", "content": prompt.user},
             ],
             "stream": False,
-            self._length_word: question.reply_tokens,
+            self._length_word: prompt.reply_tokens,
             "temperature": temperature,
             "seed": seed,
             "chat_template_kwargs": {"enable_thinking": False},
         }
-        response_format = _response_format(question, way)
+        response_format = _response_format(prompt, json_format)
         if response_format:
             request["response_format"] = response_format
         return request
 
-    def _handle_rejection(self, refusal: RequestRejected) -> None:
-        if refusal.status == 404:
+    def _handle_rejection(self, rejection: RequestRejected) -> None:
+        if rejection.status == 404:
             raise (
                 self._missing()
-                if "model" in refusal.body.lower()
+                if "model" in rejection.body.lower()
                 else self._unexpected_answer("/v1/chat/completions")
             )
-        if refusal.status == 413:
+        if rejection.status == 413:
             self._window = max(MIN_WINDOW, self._window // 2)
             raise Overflow
-        if refusal.status not in (400, 422):
-            raise BadReply(f"the server rejected the prompt (HTTP {refusal.status})")
-        if _TOO_LONG.search(refusal.body):
-            found = _SERVED.search(refusal.body)
+        if rejection.status not in (400, 422):
+            raise BadReply(f"the server rejected the prompt (HTTP {rejection.status})")
+        if _TOO_LONG.search(rejection.body):
+            found = _SERVED.search(rejection.body)
             served = int(found[1]) if found else self._window // 2
             self._window = max(MIN_WINDOW, min(served, self._window))
             raise Overflow
@@ -110,8 +110,8 @@ class OpenAICompatibleChat(ServerChat):
         for model in models:
             if model.get("id") == self.name or len(models) == 1:
                 meta = model.get("meta")
-                about = {**(meta if isinstance(meta, dict) else {}), **model}
-                sizes = [about[field] for field in CONTEXT_FIELDS if isinstance(about.get(field), int)]
+                info = {**(meta if isinstance(meta, dict) else {}), **model}
+                sizes = [info[field] for field in CONTEXT_FIELDS if isinstance(info.get(field), int)]
                 self._window = min([self._window, *(size for size in sizes if size > 0)])
 
     async def _check_server(self) -> None:
@@ -139,16 +139,16 @@ class OpenAICompatibleChat(ServerChat):
         )
 
 
-def _response_format(question: Prompt, way: str) -> dict[str, Any] | None:
-    if way in ("json_schema", "plain json_schema"):
-        schema = question.schema if way == "json_schema" else without_bounds(question.schema)
+def _response_format(prompt: Prompt, json_format: str) -> dict[str, Any] | None:
+    if json_format in ("json_schema", "plain json_schema"):
+        schema = prompt.schema if json_format == "json_schema" else without_bounds(prompt.schema)
         return {
             "type": "json_schema",
-            "json_schema": {"name": question.task, "strict": True, "schema": schema},
+            "json_schema": {"name": prompt.task, "strict": True, "schema": schema},
         }
-    if way == "json_object with schema":
-        return {"type": "json_object", "schema": without_bounds(question.schema)}
-    return {"type": "json_object"} if way == "json_object" else None
+    if json_format == "json_object with schema":
+        return {"type": "json_object", "schema": without_bounds(prompt.schema)}
+    return {"type": "json_object"} if json_format == "json_object" else None
 
 
 def _content(content: Any) -> str:

@@ -47,9 +47,9 @@ def checked_segments(
             raise BadReply("a segment is empty or much too long")
         if not segment.messages or not all(0 <= i < len(messages) for i in segment.messages):
             raise BadReply("a segment refers to a message that does not exist")
-    told = sum(max(len(segment.text), MIN_SEGMENT_CHARS) for segment in reply)
-    said = sum(max(len(message.text), MIN_SEGMENT_CHARS) for message in messages)
-    if told > MAX_GROWTH * said + 2 * max_chars:
+    segment_chars = sum(max(len(segment.text), MIN_SEGMENT_CHARS) for segment in reply)
+    message_chars = sum(max(len(message.text), MIN_SEGMENT_CHARS) for message in messages)
+    if segment_chars > MAX_GROWTH * message_chars + 2 * max_chars:
         raise BadReply("the segments are much longer than the messages")
     return list(reply)
 

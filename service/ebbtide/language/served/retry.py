@@ -96,7 +96,7 @@ class ModelClient:
         for portion in portions:
             answer = self._answered.get((portion, max_chars))
             if answer is None:
-                answer = await self._segment([piece.said for piece in portion], max_chars)
+                answer = await self._segment([piece.utterance for piece in portion], max_chars)
                 self._answered[portion, max_chars] = answer
                 while len(self._answered) > MAX_CACHED_CHUNKS:
                     self._answered.popitem(last=False)
@@ -138,18 +138,18 @@ class ModelClient:
     ) -> list[Processed]:
         """Process the first of some texts in one batch. Return nothing if the model takes them individually."""
 
-        def checked(reply: Processed, asked: TextToProcess) -> Processed:
-            return checked_processed(reply, *asked)
+        def checked(reply: Processed, arguments: TextToProcess) -> Processed:
+            return checked_processed(reply, *arguments)
 
         return await self._call_many("process", texts, checked, priority)
 
-    async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+    async def relate_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """Relate the first of some nodes in one batch. Return nothing if the model takes them individually."""
 
-        def checked(reply: list[str], asked: tuple[str, Sequence[str]]) -> list[str]:
-            return checked_names(reply, len(asked[1]))
+        def checked(reply: list[str], arguments: tuple[str, Sequence[str]]) -> list[str]:
+            return checked_names(reply, len(arguments[1]))
 
-        return await self._call_many("relate", questions, checked)
+        return await self._call_many("relate", requests, checked)
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Name relations; see the port."""
@@ -202,7 +202,7 @@ class ModelClient:
     async def _call_many(
         self,
         task: str,
-        questions: Sequence[Q],
+        requests: Sequence[Q],
         checked: Callable[[T, Q], T],
         priority: Priority = Priority.FOREGROUND,
     ) -> list[T]:
@@ -214,10 +214,10 @@ class ModelClient:
         answers: list[T] = []
         try:
             attempt.set(0)
-            replies = await self._call(task, tally, lambda: many(questions), priority)
-            for number, (reply, asked) in enumerate(zip(replies, questions, strict=False)):
+            replies = await self._call(task, tally, lambda: many(requests), priority)
+            for number, (reply, arguments) in enumerate(zip(replies, requests, strict=False)):
                 tally.calls += number > 0
-                answers.append(checked(reply, asked))
+                answers.append(checked(reply, arguments))
         except ModelUnavailable:
             self.troubled = True
             tally.unavailable += 1
