@@ -1,4 +1,4 @@
-"""Every function that reads text from callers, models or files, and the hostile texts they are tried on."""
+"""Every function that reads text from callers, models or files, and the hostile texts that test them."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def _agent_id(text: str) -> Any:
 
 
 def _counted(form: str) -> str:
-    """Different pieces in a row: what is remembered of one says nothing of the next."""
+    """Return different pieces in a row, so that caches do not help."""
     numbers = count()
     return "".join(form.format(next(numbers)) for _ in range(20_000))
 
@@ -359,7 +359,7 @@ PIECES = (
 
 
 def families() -> dict[str, Callable[[int], str]]:
-    """Hostile texts by name, each as what makes one of a size."""
+    """Return hostile texts by name, each as a function of the size."""
     found: dict[str, Callable[[int], str]] = {}
     for piece in PIECES:
         found[f"{piece!a} again and again"] = lambda size, piece=piece: (piece * (size // len(piece) + 1))[

@@ -54,7 +54,7 @@ class Topic:
     def __init__(self, words: str) -> None:
         folded = _EDGES.sub("", _folded(words)[0])
         if not folded:
-            raise ValueError("a topic must contain a word")
+            raise ValueError("a topic needs words")
         self._pattern = _pattern(folded)
 
     def is_named_in(self, text: str) -> bool:

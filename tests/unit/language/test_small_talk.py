@@ -1,4 +1,4 @@
-"""Courtesies give way to content, and stay where there is nothing else."""
+"""Small talk is dropped before content, and kept if there is nothing else."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ebbtide.language.builtin.tokens import tokenize
         "不客气，加油！",
     ],
 )
-def test_courtesies_are_known(text: str) -> None:
-    """Greetings, thanks, apologies, praise and assent are courtesy, with the name they are said to."""
+def test_small_talk_is_recognised(text: str) -> None:
+    """Greetings, thanks, apologies, praise and assent are small talk, including the addressed name."""
     assert is_small_talk(tokenize(text))
 
 
@@ -44,8 +44,8 @@ def test_courtesies_are_known(text: str) -> None:
         "陆小曼搬走了。",
     ],
 )
-def test_statements_are_no_courtesies(text: str) -> None:
-    """One word of content, a figure or a denial makes a statement of it."""
+def test_statements_are_not_small_talk(text: str) -> None:
+    """A word of content, a number or a negation makes a statement."""
     assert not is_small_talk(tokenize(text))
 
 
@@ -67,8 +67,8 @@ def test_statements_are_no_courtesies(text: str) -> None:
         ("太好了！恭喜你！我通过了律师资格考试。", 13, "恭喜", "律师"),
     ],
 )
-def test_content_outlives_courtesy(text: str, target: int, gone: str, kept: str) -> None:
-    """Where room is short the courtesies go first, wherever they stand."""
+def test_content_outlives_small_talk(text: str, target: int, gone: str, kept: str) -> None:
+    """Small talk is dropped first, wherever it occurs."""
     result = shorten(text, "", target)
     assert gone not in result
     assert kept in result
@@ -78,13 +78,13 @@ def test_content_outlives_courtesy(text: str, target: int, gone: str, kept: str)
     ("text", "target"),
     [("Thanks, Ingrid! Sounds great. See you soon!", 30), ("谢谢你！真的太感谢了！再见！", 8)],
 )
-def test_courtesies_stay_where_there_is_nothing_else(text: str, target: int) -> None:
-    """A text of nothing but courtesies still comes back as one."""
+def test_small_talk_stays_where_there_is_nothing_else(text: str, target: int) -> None:
+    """A text of small talk only is not empty after shortening."""
     assert len(shorten(text, "", target)) >= 4
 
 
 def test_a_phrase_tells_what_the_memory_is_about() -> None:
-    """Neither the greeting nor the name called is part of the phrase."""
+    """A phrase contains neither the greeting nor the addressed name."""
     assert phrase("哦，我明白了。你打算去敦煌看壁画。") == "你打算去敦煌看壁画"
     assert phrase("Congrats on selling your orchard, Ingrid! Did the neighbour buy it from you?") == (
         "selling your orchard"

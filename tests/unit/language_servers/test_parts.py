@@ -1,4 +1,4 @@
-"""The parts of the model-server clients that need no server: breaker, ladder, portions, prompts, replies, errors."""
+"""The parts of the model-server clients that need no server: breaker, formats, chunks, prompts, replies, errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from ebbtide.settings import load_settings
 
 
 class Clock:
-    """Seconds that a test moves."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.s = 100.0
@@ -55,13 +55,13 @@ class Clock:
 
 
 def fail(breaker: Breaker, error: BaseException) -> None:
-    """One call that ends so."""
+    """Make one call that fails with this error."""
     with pytest.raises(type(error)), breaker.passing():
         raise error
 
 
 def test_breaker_follows_its_table() -> None:
-    """Closed, open after so many failures, half open after its time, open twice as long, closed by an answer."""
+    """The breaker opens after the set failures, is half open after its pause, doubles it, and closes on success."""
     clock = Clock()
     breaker = Breaker(BreakerPolicy(failures=2, open_s=10, cap_s=25), clock)
     fail(breaker, ModelUnavailable("refused"))
@@ -86,7 +86,7 @@ def test_breaker_follows_its_table() -> None:
 
 
 def test_bad_reply_is_an_answer_to_the_breaker() -> None:
-    """A server whose replies are useless is there: the breaker stays closed, or closes."""
+    """An unusable reply closes the breaker, or keeps it closed: the server is available."""
     breaker = Breaker(BreakerPolicy(failures=2))
     for _ in range(5):
         fail(breaker, ModelUnavailable("refused"))
@@ -95,7 +95,7 @@ def test_bad_reply_is_an_answer_to_the_breaker() -> None:
 
 
 def test_cancelled_probe_leaves_its_place() -> None:
-    """A probe that is cancelled tells nothing; the next call is the probe."""
+    """After a cancelled probe the next call is the probe."""
     clock = Clock()
     breaker = Breaker(BreakerPolicy(failures=1, open_s=1), clock)
     fail(breaker, ModelUnavailable("refused"))
@@ -110,7 +110,7 @@ def test_cancelled_probe_leaves_its_place() -> None:
 
 
 def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
-    """A way whose first three replies are no JSON is left; the last way is never left."""
+    """A format whose first three replies are not JSON is given up; the last format never is."""
     ladder = FormatLadder(["a", "b"])
     for _ in range(2):
         ladder.read("a", is_json=False)
@@ -123,7 +123,7 @@ def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
 
 
 def test_a_way_that_has_given_json_keeps_its_place() -> None:
-    """A model that talks nonsense for a while does not cost the server its best way for good."""
+    """A format that has produced JSON is kept, even if the model later returns prose."""
     ladder = FormatLadder(["a", "b"])
     ladder.read("a", is_json=True)
     for _ in range(20):
@@ -140,7 +140,7 @@ def test_a_way_that_has_given_json_keeps_its_place() -> None:
     ],
 )
 def test_a_message_told_in_a_word_is_segmented_by_rule(told: str, is_kept: bool) -> None:
-    """What a model makes of a message stands only when it says a fair part of it; else the rules segment it."""
+    """The model's segments are used only if they contain a fair share of the message."""
     text = "We met Clara in Porto on Sunday and walked down to the sea, where the boats were coming in."
     said = [
         Utterance("user", "", text),
@@ -159,7 +159,7 @@ TEXTS = st.text(st.sampled_from("ab 我们走。.，\n👍🏽é3"), max_size=60
 
 @given(st.lists(TEXTS, max_size=8), st.integers(80, 400))
 def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int) -> None:
-    """Every character that says something is in exactly one portion, at its place, and portions fit."""
+    """Every visible character is in exactly one chunk, in order, and chunks fit."""
     messages = [Utterance("user", "", text) for text in texts]
     portions = chunks_of(messages, most)
     covered = [[False] * len(text) for text in texts]
@@ -177,7 +177,7 @@ def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int)
 
 @given(TEXTS)
 def test_halves_and_parts_lose_nothing(text: str) -> None:
-    """A piece in halves, a text in parts: every letter and digit is still there."""
+    """Splitting a chunk or a text loses no letter or digit."""
     letters = [c for c in text if c.isalnum()]
     assert [c for part in split_text(text, 60) for c in part if c.isalnum()] == letters
     for portion in chunks_of([Utterance("user", "", text)], 10_000):
@@ -187,7 +187,7 @@ def test_halves_and_parts_lose_nothing(text: str) -> None:
 
 
 def test_segments_of_a_portion_are_placed_in_the_conversation() -> None:
-    """Numbers and offsets of a portion become those of the conversation; a wrong number stays wrong."""
+    """Indices and offsets of a chunk are mapped to the conversation; an invalid index stays invalid."""
     messages = [Utterance("user", "", "🎉"), Utterance("user", "", "One thing. " * 40)]
     second = chunks_of(messages, 120)[1]
     assert second[0].message == 1
@@ -205,7 +205,7 @@ def test_segments_of_a_portion_are_placed_in_the_conversation() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_prompts_are_short_files_in_two_languages(task: str) -> None:
-    """Each prompt exists in Chinese and English, under 1 000 tokens even by our high guess."""
+    """Each prompt exists in Chinese and English, with fewer than 1000 estimated tokens."""
     for locale in LOCALES:
         path = resources.files("ebbtide.language") / "prompts" / f"{task}.{locale}.txt"
         text = path.read_text(encoding="utf-8")
@@ -215,7 +215,7 @@ def test_prompts_are_short_files_in_two_languages(task: str) -> None:
 
 
 def test_questions_ask_for_what_they_take() -> None:
-    """Each question's schema requires the member that is looked for, and fits what is asked for."""
+    """Each prompt's schema requires the member that is read, and allows the expected content."""
     said = [Utterance("user", "", "我五月搬到了青岛。")]
     for question in (
         segment_prompt(said, 200),
@@ -237,7 +237,7 @@ def test_questions_ask_for_what_they_take() -> None:
 
 
 def test_dollar_signs_in_a_conversation_are_text() -> None:
-    """What was said is not a template."""
+    """Dollar signs in a conversation are not template variables."""
     assert "$limit ${mark} $$" in process_prompt("$limit ${mark} $$").user
 
 
@@ -246,19 +246,19 @@ def test_dollar_signs_in_a_conversation_are_text() -> None:
 
 @given(st.text(max_size=300))
 def test_whatever_a_model_writes_is_an_object_or_a_bad_reply(text: str) -> None:
-    """No reply, however odd, ends in anything but an object with the member asked for, or BadReply."""
+    """Any reply yields an object with the expected member, or BadReply."""
     for reply in (text, "{" + text, '{"a": ' + text + "}", "<think>" + text):
         with contextlib.suppress(BadReply):
             assert "a" in object_of(reply, "a")
 
 
 def test_texts_are_cleaned() -> None:
-    """Half a surrogate pair and control characters do not reach the store; line breaks do."""
+    """Lone surrogates and control characters are removed; line breaks stay."""
     assert cleaned("a\ud800b\x00\x1bc\nd ") == "a?b  c\nd"
 
 
 def test_names_come_as_list_or_by_number() -> None:
-    """Both forms are taken; a number that was not asked for, or anything but texts, is not."""
+    """Names are accepted as a list or by index; unknown indices and other types are rejected."""
     assert names_in({"names": {"1": "b"}}, 2) == ["", "b"]
     assert names_in({"names": ["a", "b"]}, 2) == ["a", "b"]
     for wrong in ({"2": "c"}, [1], "ab", None, {"0": 1}):
@@ -273,7 +273,7 @@ def test_names_come_as_list_or_by_number() -> None:
 
 
 def test_every_error_of_httpx_has_its_sentence() -> None:
-    """Whatever httpx and httpcore raise says something about the server; a release that raises more fails here."""
+    """Every error of httpx and httpcore has a text; a release with a new error fails here."""
     everything = [*vars(httpx).values(), *vars(httpcore).values()]
     kinds = [kind for kind in everything if isinstance(kind, type) and issubclass(kind, Exception)]
     # The last one never leaves httpcore.
@@ -287,7 +287,7 @@ def test_every_error_of_httpx_has_its_sentence() -> None:
 
 
 def test_pauses_a_server_asks_for() -> None:
-    """Seconds and dates are understood, nonsense is ignored, and no server can ask for a day."""
+    """Retry-After is read as seconds or a date, ignored if invalid, and limited."""
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     assert retry_after_s("7") == 7.0
     assert 25 < (retry_after_s(soon) or 0) <= 30
@@ -300,7 +300,7 @@ def test_pauses_a_server_asks_for() -> None:
 
 
 def test_settings_choose_the_client() -> None:
-    """Kind, address and name come from the settings; /v1 in an address is not doubled."""
+    """Kind, URL and name come from the settings; /v1 in a URL is not doubled."""
     for kind, client, url, base in (
         ("ollama", OllamaChat, "", "http://127.0.0.1:11434"),
         ("ollama", OllamaChat, "http://gpu:11434/", "http://gpu:11434"),
@@ -330,13 +330,13 @@ def test_settings_choose_the_client() -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused(name: str, value: object) -> None:
-    """An address without a kind or with a password in it, an empty name, an odd duration: refused by name."""
+    """A URL without a scheme or with a password, an empty name and an invalid duration are rejected by name."""
     with pytest.raises(ValidationError, match=rf"language\.{name}"):
         load_settings({"language": {name: value}})
 
 
 def test_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings in force can be logged: the key is stars."""
+    """The API key is masked when the settings are logged."""
     monkeypatch.setenv("EBBTIDE_LANGUAGE__API_KEY", "sk-very-secret")
     settings = load_settings()
     shown = (

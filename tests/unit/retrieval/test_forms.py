@@ -28,7 +28,7 @@ SAID = [
 ]
 
 
-def shelf_of(said: Sequence[str]) -> PassageIndex:
+def index_of(said: Sequence[str]) -> PassageIndex:
     index = PassageIndex()
     for number, text in enumerate(said):
         index.add(IndexedPassage(number, entry, 0, "", "s1") for entry in entries_of(text, ""))
@@ -73,7 +73,7 @@ def test_every_group_is_of_stems_and_none_shares_one() -> None:
 
 def test_a_question_finds_every_form_as_one_word() -> None:
     """Postings are those of all forms together, each passage once with all it says of them; disk is left as it was."""
-    index = shelf_of(SAID)
+    index = index_of(SAID)
     passages, counts = index.postings(term_of("go"))
     assert dict(zip(passages.tolist(), counts.tolist(), strict=True)) == {0: 1, 1: 1, 2: 1, 3: 1, 5: 2}
     assert term_of("went") in entries_of("went", "")[0].terms
@@ -93,7 +93,7 @@ def test_forms_are_counted_as_if_one_had_been_said(said: list[list[str]], cut: i
     texts = [" ".join(words) for words in said]
     alike = [" ".join(first_form(word) for word in words) for words in said]
     terms = {term_of("take"): 1.0, term_of("tea"): 1.0}
-    one, other = shelf_of(texts[:cut]), shelf_of(alike)
+    one, other = index_of(texts[:cut]), index_of(alike)
     one._merge()
     for number, text in enumerate(texts[cut:], min(cut, len(texts))):
         one.add(IndexedPassage(number, entry, 0, "", "s1") for entry in entries_of(text, ""))

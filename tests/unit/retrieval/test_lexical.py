@@ -1,4 +1,4 @@
-"""The words signal: BM25 as it is written down, worked out again with dictionaries."""
+"""The words signal equals BM25, recomputed with dictionaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = ["tea", "boat", "harbour", "north", "cat"]
 
 
 def plainly(said: list[list[str]], query: list[str], neighbours: float) -> list[float]:
-    """BM25 of every text, and of the texts beside it as a second field, in plain Python."""
+    """Return the BM25 scores of the texts, with the neighbouring texts as a second field, in plain Python."""
     adjacent = [
         (said[i - 1] if i else []) + (said[i + 1] if i + 1 < len(said) else []) for i in range(len(said))
     ]
@@ -43,7 +43,7 @@ def plainly(said: list[list[str]], query: list[str], neighbours: float) -> list[
     neighbours=st.sampled_from([0.0, 0.5, 1.0]),
 )
 def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: float) -> None:
-    """Whatever is said and asked, both fields score as in plain Python."""
+    """For any texts and query, both fields score as in plain Python."""
     index = PassageIndex()
     for number, words in enumerate(said):
         # Two speakers without a name of letters: nothing is added to what they say.
@@ -57,7 +57,7 @@ def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: fl
 
 
 def test_a_weight_counts_and_an_unknown_word_does_not() -> None:
-    """Twice the weight is twice the score; a word that nobody said scores nothing."""
+    """Twice the weight gives twice the score; an unknown word scores 0."""
     index = PassageIndex()
     index.add(IndexedPassage(0, entry, 0, "", "") for entry in entries_of("tea for two", ""))
     scores = WordScores(index)

@@ -1,4 +1,4 @@
-"""Passages: long messages are cut, and the shelf holds the same however it was filled."""
+"""Long messages are split, and the index does not depend on how it was filled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def passages_to_add(
 @settings(max_examples=60, deadline=None)
 @given(st.text(st.sampled_from("ab .。\n"), max_size=3 * MAX_PASSAGE_CHARS))
 def test_passages_cover_a_message_end_to_end(text: str) -> None:
-    """Nothing is left out and nothing comes twice; none is longer than it may be, and none is empty."""
+    """Passages cover the message without overlap, and none is too long or empty."""
     spans = cut(text)
     assert spans[0][0] == 0 and spans[-1][1] == len(text)
     assert all(one[1] == other[0] for one, other in pairwise(spans))
@@ -42,7 +42,7 @@ def test_passages_cover_a_message_end_to_end(text: str) -> None:
 
 
 def test_a_long_message_is_cut_where_a_sentence_ends() -> None:
-    """A reader of one passage does not begin in the middle of a sentence, where there is any end of one."""
+    """A long message is split at sentence ends where there are any."""
     text = "The boats come home late. " * 100
     assert all(text[:end].endswith(". ") for _, end in cut(text))
     assert len(cut("word " * 2000)) > 1
@@ -60,8 +60,8 @@ def test_a_long_message_is_cut_where_a_sentence_ends() -> None:
     ),
     stops=st.lists(st.integers(0, 30), max_size=4),
 )
-def test_a_shelf_filled_bit_by_bit_is_one_filled_at_once(said: list, stops: list) -> None:
-    """Postings, neighbours and columns do not depend on when passages came, or when postings were merged."""
+def test_an_index_does_not_depend_on_how_it_was_filled(said: list, stops: list) -> None:
+    """Postings, neighbours and columns do not depend on the order of additions and merges."""
     shipped, passages.MIN_MERGED = passages.MIN_MERGED, 3
     try:
         whole, bit_by_bit = PassageIndex(), PassageIndex()
@@ -92,7 +92,7 @@ def test_a_shelf_filled_bit_by_bit_is_one_filled_at_once(said: list, stops: list
 
 
 def test_neighbours_are_those_of_the_same_conversation() -> None:
-    """Two conversations that interleave are two rows of neighbours."""
+    """Two interleaved conversations have separate neighbours."""
     index = PassageIndex()
     for number, conversation in enumerate(["s1", "s2", "s1", "s2"]):
         index.add(passages_to_add(number, "tea", "Ann" if number < 2 else "Bob", conversation))
@@ -101,7 +101,7 @@ def test_neighbours_are_those_of_the_same_conversation() -> None:
 
 
 def test_only_a_dialogue_has_context_beside_a_message() -> None:
-    """Where nobody takes turns, what came before says nothing about what comes after; parts of a message do."""
+    """Messages have neighbours only in a dialogue; passages of one message always do."""
     turns, notes = PassageIndex(), PassageIndex()
     for number in range(4):
         turns.add(passages_to_add(number, "tea", ("Ann", "Bob")[number % 2]))

@@ -1,4 +1,4 @@
-"""Questions understood: words, phrases, names, times, what is asked for."""
+"""Parsing a query: words, phrases, names, times, and what it asks for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SPEAKERS = ("Caroline", "Melanie", "Ann", "Ann Lee", "James", "O'Brien", "小明
 
 
 def understood(query: str) -> ParsedQuery:
-    """A query among the speakers of these tests, in June 2023."""
+    """Parse a query among the speakers of these tests, in June 2023."""
     return parse_query(query, speakers=SPEAKERS, reference_ms=REFERENCE_MS)
 
 
 def test_a_question_is_understood_whole() -> None:
-    """Speaker, phrase, time and what is asked for come out of one sentence, and its telling words are left."""
+    """Speaker, phrase, time, kind and content words are found in one query."""
     question = understood("What did Caroline say about 'late bloomers' in May 2023?")
     assert question.text == "Caroline say about 'late bloomers' in May 2023"
     assert question.phrases == ("late bloomers",)
@@ -43,25 +43,25 @@ def test_a_question_is_understood_whole() -> None:
     ],
 )
 def test_question_words_go(query: str, text: str) -> None:
-    """Courtesies and question words do not reach the words index; everything else does, in its order."""
+    """Polite phrases and question words are removed; other words keep their order."""
     assert understood(query).text == text
 
 
 @pytest.mark.parametrize("query", ["what?", "谁", "Who was", "  什么 "])
 def test_something_is_always_left(query: str) -> None:
-    """A query of nothing but question words keeps them."""
+    """A query of question words only keeps them."""
     assert understood(query).text == query.strip()
 
 
 def test_question_words_in_phrases_stay() -> None:
-    """What stands in quotation marks is left as it was written."""
+    """Quoted phrases are not changed."""
     question = understood('Who wrote "What was lost" and “谁动了我的奶酪”?')
     assert question.phrases == ("What was lost", "谁动了我的奶酪")
     assert '"What was lost"' in question.text and "谁动了我的奶酪" in question.text
 
 
 def test_an_apostrophe_is_no_quotation_mark() -> None:
-    """Possessives and shortened words quote nothing."""
+    """Possessives and contractions are no quotations."""
     assert understood("Caroline's friends' dog didn't like James' cat").phrases == ()
 
 
@@ -81,12 +81,12 @@ def test_an_apostrophe_is_no_quotation_mark() -> None:
     ],
 )
 def test_speakers_are_named_whole(query: str, speakers: tuple[str, ...]) -> None:
-    """A Latin name is whole words, a Chinese one any part; a longer name does not name who shares a piece of it."""
+    """A Latin name matches whole words, a Chinese one anywhere; a longer name does not match a part of it."""
     assert understood(query).speakers == speakers
 
 
 def test_speakers_without_letters_are_never_named() -> None:
-    """An empty name or one of signs alone is in no query."""
+    """An empty name, or one of signs only, never matches."""
     assert parse_query("a b", speakers=["", " ", "--"], reference_ms=0).speakers == ()
 
 
@@ -118,7 +118,7 @@ def test_speakers_without_letters_are_never_named() -> None:
     ],
 )
 def test_what_is_asked_for(query: str, asks_for: AsksFor) -> None:
-    """The first question word tells; a clause that opens with "when" leaves it to the main one."""
+    """The first question word decides; a clause that opens with "when" does not."""
     assert understood(query).asks_for == asks_for
 
 
@@ -131,7 +131,7 @@ def test_what_is_asked_for(query: str, asks_for: AsksFor) -> None:
     ],
 )  # fmt: skip
 def test_code_is_seen(query: str) -> None:
-    """Whoever asks with a code, a path, an address or a name of a program is looking for those characters."""
+    """Codes, paths, addresses and program names are detected."""
     assert understood(query).has_code
 
 
@@ -147,7 +147,7 @@ def test_code_is_seen(query: str) -> None:
     ],
 )
 def test_plain_words_are_no_code(query: str) -> None:
-    """Dates, brand names and slashes between words are everyday language."""
+    """Dates, brand names and slashes between words are not code."""
     assert not understood(query).has_code
 
 
@@ -175,7 +175,7 @@ def test_plain_words_are_no_code(query: str) -> None:
     ],
 )
 def test_hostile_queries_are_read_fast(piece: str) -> None:
-    """However a query of ten thousand characters is made, it is understood at once."""
+    """Any query of ten thousand characters is parsed quickly."""
     understood("小明")  # Tables are made at the first call.
     query = (piece * 10_000)[:10_000]
     started = perf_counter()

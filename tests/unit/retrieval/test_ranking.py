@@ -1,4 +1,4 @@
-"""Ranking: signals are fused by weight, each may be missing, and filters let nothing else through."""
+"""Signals are fused by weight, each may be missing, and filters always apply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def index() -> PassageIndex:
-    """Four turns of two speakers on four days."""
+    """An index with four turns of two speakers on four days."""
     made = PassageIndex()
     for number, (speaker, text) in enumerate(SAID):
         entries = entries_of(text, speaker)
@@ -41,7 +41,7 @@ def ranked(index: PassageIndex, *words: str, most: int = 10, **fields: Any) -> R
 
 
 def test_words_alone_rank_what_says_them(index: PassageIndex) -> None:
-    """Without any other signal the words still answer, and the ranking tells what was off."""
+    """The words signal alone ranks, and the ranking reports which signals were off."""
     found = ranked(index, "tea", without=["conversation", "neighbours"])
     assert set(found.passages.tolist()) == {0, 2}
     assert {"semantic", "window", "graph", "conversation", "neighbours"} <= set(found.off)
@@ -49,46 +49,46 @@ def test_words_alone_rank_what_says_them(index: PassageIndex) -> None:
 
 
 def test_nothing_asked_finds_nothing(index: PassageIndex) -> None:
-    """No word that is known, no vector: there is no answer, not everything."""
+    """Without a known word and without a vector nothing is found."""
     assert ranked(index).passages.tolist() == []
     assert ranked(index, "never").passages.tolist() == []
 
 
 def test_who_is_named_lifts_what_she_said_and_finds_nothing_else(index: PassageIndex) -> None:
-    """A name is a boost: Bob's cat comes first when Bob is named, and what is not found stays so."""
+    """A named speaker is boosted, and nothing else is found."""
     plain = {"without": ["conversation", "neighbours"]}
     assert ranked(index, "cat", speakers=[index.speaker_numbers["Bob"]], **plain).passages.tolist() == [3, 2]
     assert ranked(index, "cat", speakers=[index.speaker_numbers["Ann"]], **plain).passages.tolist() == [2, 3]
 
 
 def test_a_time_that_is_named_finds_what_was_said_then(index: PassageIndex) -> None:
-    """ "What happened on the second day" has no word in common with what was said that day."""
+    """A named time finds passages without a common word."""
     assert ranked(index, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
 
 
 def test_a_vector_finds_what_no_word_does(index: PassageIndex) -> None:
-    """Scores of meaning are brought to one and weighed; what is nearest comes first."""
+    """Semantic scores are scaled and weighted; the nearest passage comes first."""
     found = ranked(index, semantic=np.array([0.1, 0.9, 0.2, 0.1]), without=["conversation"])
     assert found.passages[0] == 1
     assert "semantic" not in found.off
 
 
 def test_filters_hold_whatever_the_signals_say(index: PassageIndex) -> None:
-    """What a filter keeps out is not in the answer, however well it fits."""
+    """A filtered passage is never in the result."""
     allowed = np.array([False, True, True, True])
     found = ranked(index, "tea", semantic=np.array([1.0, 0, 0, 0]), allowed=allowed)
     assert 0 not in found.passages
 
 
 def test_every_signal_can_be_switched_off(index: PassageIndex) -> None:
-    """With everything off nothing is found, and each signal that was named is told."""
+    """With all signals off nothing is found, and each is reported."""
     found = ranked(index, "tea", semantic=np.ones(4), dates=[(0, DAY_MS)], speakers=[0], without=SIGNALS)
     assert found.passages.tolist() == []
     assert set(found.off) == set(SIGNALS)
 
 
 def test_at_most_so_many_and_equal_ones_newest_first(index: PassageIndex) -> None:
-    """The best are kept; of equal scores the later passage comes first."""
+    """The best are kept; of equal scores the newer passage comes first."""
     found = ranked(index, dates=[(0, 4 * DAY_MS)], most=3, without=["conversation"])
     assert found.passages.tolist() == [3, 2, 1]
 
@@ -109,7 +109,7 @@ def pages() -> PassageIndex:
 
 
 def test_what_is_found_leads_to_what_it_names() -> None:
-    """Where the singer of a song was born stands on a page with no word of the question; its title is named."""
+    """A passage whose title a top passage names is found without a word of the query."""
     index = pages()
     terms = [frozenset(map(term_of, words_of(f"{title}: {text}"))) for title, text in PAGES]
 
@@ -127,7 +127,7 @@ def test_what_is_found_leads_to_what_it_names() -> None:
 
 
 def test_partners_of_a_dialogue_are_no_titles(index: PassageIndex) -> None:
-    """Ann and Bob say each other's name all the time; that leads nowhere."""
+    """Names of dialogue partners are not followed."""
     for number in range(4, 12):
         index.add(IndexedPassage(number, entry, 0, "Ann", "s9") for entry in entries_of("Bob, look!", "Ann"))
         index.add(IndexedPassage(number, entry, 0, "Bob", "s9") for entry in entries_of("Yes, Ann.", "Bob"))
@@ -135,7 +135,7 @@ def test_partners_of_a_dialogue_are_no_titles(index: PassageIndex) -> None:
 
 
 def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(index: PassageIndex) -> None:
-    """The graph is a boost: it decides between two that match, and answers no question by itself."""
+    """The graph signal reorders matches and finds nothing itself."""
     plain = {"without": ["conversation", "neighbours"]}
     near = np.array([0.0, 1.0, 0.0, 1.0])
     assert ranked(index, "never", graph=near, **plain).passages.tolist() == []
@@ -148,7 +148,7 @@ def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(index: Pass
 
 
 def test_links_from_what_is_found_first_lift_and_find_nothing(index: PassageIndex) -> None:
-    """What is linked to the first hits gains among what was found; nothing else comes in, and scores say from where."""
+    """Links from top results boost found passages only, and the scores show it."""
     plain = {"without": ["conversation", "neighbours"]}
     begun: list[tuple[list[int], list[float]]] = []
 
@@ -169,7 +169,7 @@ def test_links_from_what_is_found_first_lift_and_find_nothing(index: PassageInde
 
 
 def test_who_answers_one_part_is_not_held_against_the_other() -> None:
-    """Asked for two things, what says all of one stands before what says a little of both."""
+    """A passage that answers one part fully ranks above one with a little of both."""
     made = PassageIndex()
     said = ["red boat yellow", "blue kite hill", "red stone kite wall pond", "a lamp", "grass"]
     for number, text in enumerate(said):
