@@ -218,7 +218,7 @@ def _refusal_of_server(text: str) -> Any:
         openai_compatible.OpenAICompatibleChat._handle_rejection(
             cast(Any, SimpleNamespace(_window=1 << 20)), refusal
         )
-    server = SimpleNamespace(options=SimpleNamespace(name="m"), _wire=SimpleNamespace(base_url="u"))
+    server = SimpleNamespace(options=SimpleNamespace(name="m"), _http=SimpleNamespace(base_url="u"))
     return embedder.ServedEmbedder._meaning(cast(Any, server), refusal, 2), embedder.prefixes_of(text)
 
 

@@ -6,15 +6,15 @@ because at temperature 0 it would get the same unusable reply.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from ebbtide.errors import InvalidRequest, Unavailable
-from ebbtide.language.port import BadReply, ModelState, ModelUnavailable, attempt
-from ebbtide.language.served.breaker import Breaker, BreakerPolicy
-from ebbtide.language.served.connection import HttpConnection, RequestRejected, ServerError
+from ebbtide.language.port import BadReply, attempt
+from ebbtide.language.served.breaker import BreakerPolicy
+from ebbtide.language.served.client import ServerClient
+from ebbtide.language.served.connection import RequestRejected, ServerError
 from ebbtide.language.served.formats import FormatLadder
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.served.parsing import object_of
@@ -26,10 +26,6 @@ TEMPERATURE_STEP = 0.3
 
 MAX_CORRECTION = 3.0
 """Upper limit of the correction of the token estimate."""
-
-CHECK_TIMEOUT_S = 2.0
-CHECK_CACHE_S = 3.0
-"""Timeout of an availability check, and how long its result is cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +55,31 @@ class Usage:
     requests: int = 0
 
 
-class ServerChat:
+class ServerChat(ServerClient):
     """A client of one model server, behind a circuit breaker."""
 
-    kind = ""
+    reports_last_error = True
     ways: tuple[str, ...] = ("nothing",)
     """Ways of requesting JSON, best first."""
     optional: tuple[str, ...] = ()
     """Request fields that are omitted if the server rejects them."""
 
     def __init__(self, options: ServerOptions) -> None:
-        self.name = options.model_name
-        self.options = options
-        self.usage = Usage()
-        self.breaker = Breaker(options.breaker)
-        self._wire = HttpConnection(
+        super().__init__(
+            options.model_name,
             options.base_url,
+            options.breaker,
             timeout_s=options.timeout_s,
             api_key=options.api_key,
             connections=options.connections,
         )
+        self.options = options
+        self.usage = Usage()
         self._ladder: FormatLadder[str] = FormatLadder(self.ways)
         self._unsupported_fields: set[str] = set()
         self._correction = 1.0
         self._window = options.num_ctx
         self._tries = count(1)
-        self._checked: tuple[float, ModelState] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.options!r})"
@@ -99,25 +94,6 @@ class ServerChat:
         with self.breaker.passing():
             return await self._complete(prompt)
 
-    async def state(self) -> ModelState:
-        """Return whether the server is available and has the model. The check is cached for a few seconds."""
-        if not self.breaker.is_closed:
-            return self._state(False, self.breaker.last_error)
-        if self._checked is not None and time.monotonic() - self._checked[0] < CHECK_CACHE_S:
-            return self._checked[1]
-        try:
-            await self._check_server()
-        except ModelUnavailable as error:
-            state = self._state(False, str(error))
-        else:
-            state = self._state(True, self.breaker.last_error)
-        self._checked = (time.monotonic(), state)
-        return state
-
-    async def close(self) -> None:
-        """Close all connections. Idempotent."""
-        await self._wire.close()
-
     # --- specific to each kind of server --------------------------------------------------------------
 
     async def _learn_model(self) -> None:
@@ -130,10 +106,6 @@ class ServerChat:
 
     def _handle_rejection(self, rejection: RequestRejected) -> None:
         """Raise the error that a rejection means, unless the format may have been rejected."""
-        raise NotImplementedError
-
-    async def _check_server(self) -> None:
-        """Raise ModelUnavailable if the server is unavailable or lacks the model."""
         raise NotImplementedError
 
     # --- common to all kinds of servers ----------------------------------------------------------------
@@ -177,7 +149,7 @@ class ServerChat:
         """Send a POST request, repeated without each optional field that the server rejects by name."""
         while True:
             try:
-                return await self._wire.post(
+                return await self._http.post(
                     path,
                     {word: value for word, value in request.items() if word not in self._unsupported_fields},
                 )
@@ -211,10 +183,3 @@ class ServerChat:
             self._correction = min(MAX_CORRECTION, max(self._correction, ratio))
         if isinstance(reply_tokens, int) and not isinstance(reply_tokens, bool) and reply_tokens > 0:
             self.usage.reply_tokens += reply_tokens
-
-    def _state(self, is_available: bool, detail: str) -> ModelState:
-        return ModelState(self.kind, self.name, is_available, detail)
-
-    def _unexpected_answer(self, what: str) -> ModelUnavailable:
-        """Return the error for a response outside the protocol: it is not the expected server."""
-        return ModelUnavailable(f"the model server {self._wire.base_url} sent a response without {what}")

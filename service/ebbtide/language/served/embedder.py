@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -24,10 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ebbtide.language.builtin.scripts import cluster_cut, has_word
 from ebbtide.language.embedding import MAX_DIMENSIONS, PROBE
-from ebbtide.language.port import BadReply, ModelState, ModelUnavailable
-from ebbtide.language.served.breaker import Breaker, BreakerPolicy
-from ebbtide.language.served.chat import CHECK_CACHE_S, CHECK_TIMEOUT_S
-from ebbtide.language.served.connection import HttpConnection, RequestRejected, ServerError
+from ebbtide.language.port import BadReply, ModelUnavailable
+from ebbtide.language.served.breaker import BreakerPolicy
+from ebbtide.language.served.client import OllamaClient, OpenAIClient, ServerClient
+from ebbtide.language.served.connection import RequestRejected, ServerError
 from ebbtide.language.served.server import DEFAULT_URLS
 from ebbtide.language.tokens import estimate
 from ebbtide.settings import EmbeddingSettings, LanguageSettings
@@ -98,26 +97,30 @@ class _Form(BaseModel):
 _Numbers = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1)]
 
 
-class ServedEmbedder:
+class ServedEmbedder(ServerClient):
     """A client of one embedding model on one server, behind a circuit breaker."""
 
-    kind = ""
     path = ""
+    _has_answered = False
 
     def __init__(self, options: EmbeddingOptions, pool: Executor) -> None:
         """Use the server of `options`. Large replies are read on `pool`."""
+        super().__init__(
+            options.name,
+            options.base_url,
+            options.breaker,
+            timeout_s=options.timeout_s,
+            api_key=options.api_key,
+            connections=8,
+        )
         self.options = options
         size = f"@{options.dimensions}" if options.dimensions else ""
         self.model = f"{self.kind}:{options.name}{size}"
         self.dimension: int | None = options.dimensions or None
-        self.breaker = Breaker(options.breaker)
         self._pool = pool
-        self._wire = HttpConnection(options.base_url, timeout_s=options.timeout_s, api_key=options.api_key)
         self._prefixes = prefixes_of(options.name)
         self._most_texts = MAX_TEXTS
         self._most_tokens = MAX_TOKENS
-        self._has_answered = False
-        self._checked: tuple[float, ModelState] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.options!r})"
@@ -136,25 +139,6 @@ class ServedEmbedder:
             raise self._of_two_sizes()
         return found
 
-    async def state(self) -> ModelState:
-        """Return whether the server is available and has the model. The check is cached for a few seconds."""
-        if not self.breaker.is_closed:
-            return self._state(self.breaker.last_error)
-        if self._checked is not None and time.monotonic() - self._checked[0] < CHECK_CACHE_S:
-            return self._checked[1]
-        try:
-            await self._check_server()
-        except ModelUnavailable as error:
-            state = self._state(str(error))
-        else:
-            state = self._state("")
-        self._checked = (time.monotonic(), state)
-        return state
-
-    async def close(self) -> None:
-        """Close all connections. Idempotent."""
-        await self._wire.close()
-
     # --- specific to each kind of server --------------------------------------------------------------
 
     def _request(self, texts: Sequence[str]) -> dict[str, Any]:
@@ -163,13 +147,6 @@ class ServedEmbedder:
 
     def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
         """Return the vectors of a reply in the order of the texts. Raise ValidationError or BadReply."""
-        raise NotImplementedError
-
-    async def _check_server(self) -> None:
-        """Raise ModelUnavailable if the server is unavailable or lacks the model."""
-        raise NotImplementedError
-
-    def _missing(self) -> ModelUnavailable:
         raise NotImplementedError
 
     # --- common to all kinds of servers ----------------------------------------------------------------
@@ -233,7 +210,7 @@ class ServedEmbedder:
 
     async def _post(self, texts: Sequence[str]) -> dict[str, Any]:
         try:
-            return await self._wire.post(self.path, self._request(texts))
+            return await self._http.post(self.path, self._request(texts))
         except RequestRejected as rejection:
             raise self._meaning(rejection, len(texts)) from None
 
@@ -244,7 +221,7 @@ class ServedEmbedder:
             return self._missing() if is_model else self._unexpected_answer(self.path)
         if _NO_EMBEDDINGS.search(rejection.body):
             return ModelUnavailable(
-                f"model {self.options.name} on {self._wire.base_url} does not support embeddings"
+                f"model {self.options.name} on {self._http.base_url} does not support embeddings"
             )
         if rejection.status in (400, 413, 422):
             if _TOO_LONG.search(rejection.body):
@@ -279,36 +256,18 @@ class ServedEmbedder:
             (row / length).astype(np.float32) for row, length in zip(matrix, lengths, strict=True)
         ], matrix.shape[1]
 
-    async def _list_models(self, path: str, member: str) -> list[dict[str, Any]]:
-        """A list of models that the server tells of."""
-        try:
-            models = (await self._wire.get(path, timeout_s=CHECK_TIMEOUT_S)).get(member)
-        except (RequestRejected, BadReply):
-            raise self._unexpected_answer("a list of models") from None
-        if not isinstance(models, list):
-            raise self._unexpected_answer("a list of models")
-        return [model for model in models if isinstance(model, dict)]
-
-    def _state(self, fault: str) -> ModelState:
-        return ModelState(self.kind, self.options.name, not fault, fault)
-
     def _of_two_sizes(self) -> ModelUnavailable:
         name = self.options.name
-        return ModelUnavailable(f"model {name} on {self._wire.base_url} returns vectors of different sizes")
-
-    def _unexpected_answer(self, what: str) -> ModelUnavailable:
-        """Return the error for a response outside the protocol: it is not the expected server."""
-        return ModelUnavailable(f"the model server {self._wire.base_url} sent a response without {what}")
+        return ModelUnavailable(f"model {name} on {self._http.base_url} returns vectors of different sizes")
 
 
 class _OllamaReply(_Form):
     embeddings: list[_Numbers]
 
 
-class OllamaEmbedder(ServedEmbedder):
+class OllamaEmbedder(ServedEmbedder, OllamaClient):
     """An embedding model on Ollama."""
 
-    kind = "ollama"
     path = "/api/embed"
 
     def _request(self, texts: Sequence[str]) -> dict[str, Any]:
@@ -317,17 +276,6 @@ class OllamaEmbedder(ServedEmbedder):
 
     def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
         return _OllamaReply.model_validate(reply).embeddings
-
-    async def _check_server(self) -> None:
-        models = await self._list_models("/api/tags", "models")
-        if _tagged(self.options.name) not in {_tagged(str(m.get("model") or m.get("name"))) for m in models}:
-            raise self._missing()
-
-    def _missing(self) -> ModelUnavailable:
-        name = self.options.name
-        return ModelUnavailable(
-            f"model {name} is not on the server {self._wire.base_url}; pull it with: ollama pull {name}"
-        )
 
 
 class _OpenAIVector(_Form):
@@ -339,32 +287,17 @@ class _OpenAIReply(_Form):
     data: list[_OpenAIVector]
 
 
-class OpenAIEmbedder(ServedEmbedder):
+class OpenAIEmbedder(ServedEmbedder, OpenAIClient):
     """An embedding model on a server with OpenAI's interface."""
 
-    kind = "openai"
     path = "/v1/embeddings"
+    max_other_names = 1
 
     def _rows(self, reply: dict[str, Any]) -> list[list[float]]:
         found = sorted(_OpenAIReply.model_validate(reply).data, key=lambda vector: vector.index)
         if [vector.index for vector in found] != list(range(len(found))):
             raise BadReply("the indices of the vectors must be 0 to n - 1")
         return [vector.embedding for vector in found]
-
-    async def _check_server(self) -> None:
-        models = await self._list_models("/v1/models", "data")
-        if self._has_answered:
-            # It has replied under this name. Some servers accept any name for their only model.
-            return
-        ids = {model.get("id") for model in models} - {None}
-        if len(ids) > 1 and self.options.name not in ids:
-            raise self._missing()
-
-    def _missing(self) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"model {self.options.name} is not on the server {self._wire.base_url}; "
-            "GET /v1/models lists the models it has"
-        )
 
 
 KINDS: dict[str, type[ServedEmbedder]] = {"ollama": OllamaEmbedder, "openai": OpenAIEmbedder}
@@ -405,7 +338,3 @@ def cut_to(text: str, most_tokens: int) -> str:
         middle = (low + high) // 2
         low, high = (middle, high) if estimate(text[:middle]) <= most_tokens else (low, middle)
     return text[: cluster_cut(text, 0, low)]
-
-
-def _tagged(name: str) -> str:
-    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"

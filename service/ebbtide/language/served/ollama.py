@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.chat import CHECK_TIMEOUT_S, ServerChat, ServerOptions
+from ebbtide.language.served.chat import ServerChat, ServerOptions
+from ebbtide.language.served.client import CHECK_TIMEOUT_S, OllamaClient
 from ebbtide.language.served.connection import RequestRejected
 from ebbtide.language.served.model import Overflow, Overlong
 from ebbtide.language.served.prompts import Prompt, without_bounds
@@ -23,10 +24,9 @@ STEPS = (4096, 8192, 16384, 32768, 65536, 131072)
 """Context sizes that are requested."""
 
 
-class OllamaChat(ServerChat):
+class OllamaChat(ServerChat, OllamaClient):
     """A client of one model on one Ollama server."""
 
-    kind = "ollama"
     ways = ("schema", "plain schema", "json", "nothing")
     optional = ("think",)
 
@@ -91,7 +91,7 @@ class OllamaChat(ServerChat):
         if self._knows_model:
             return
         try:
-            answer = await self._wire.post("/api/show", {"model": self.name})
+            answer = await self._http.post("/api/show", {"model": self.name})
         except RequestRejected as rejection:
             if rejection.status == 404 and "not found" in rejection.body and "model" in rejection.body:
                 raise self._missing() from None
@@ -109,11 +109,11 @@ class OllamaChat(ServerChat):
         if self._loaded_ctx == self._num_ctx:
             return
         try:
-            models = (await self._wire.get("/api/ps", timeout_s=CHECK_TIMEOUT_S)).get("models")
+            models = (await self._http.get("/api/ps", timeout_s=CHECK_TIMEOUT_S)).get("models")
         except (ModelUnavailable, RequestRejected, BadReply):
             return
         for model in models if isinstance(models, list) else []:
-            if isinstance(model, dict) and _same(model.get("model") or model.get("name"), self.name):
+            if isinstance(model, dict) and self._is_named(model):
                 self._loaded_ctx = self._num_ctx
                 self._serves(model.get("context_length"))
         if needed > self._window:
@@ -126,23 +126,9 @@ class OllamaChat(ServerChat):
                 self._num_ctx = self._loaded_ctx = context
             self._window = context
 
-    async def _check_server(self) -> None:
-        try:
-            models = (await self._wire.get("/api/tags", timeout_s=CHECK_TIMEOUT_S)).get("models")
-        except (RequestRejected, BadReply):
-            raise self._unexpected_answer("a list of models") from None
-        if not isinstance(models, list):
-            raise self._unexpected_answer("a list of models")
-        names = [m.get("model") or m.get("name") for m in models if isinstance(m, dict)]
-        if not any(_same(name, self.name) for name in names):
-            raise self._missing()
-
     def _missing(self) -> ModelUnavailable:
         self._knows_model = False
-        return ModelUnavailable(
-            f"model {self.name} is not on the server {self._wire.base_url}; "
-            f"pull it with: ollama pull {self.name}"
-        )
+        return super()._missing()
 
     def _handle_rejection(self, rejection: RequestRejected) -> None:
         if rejection.status == 404:
@@ -155,14 +141,6 @@ class OllamaChat(ServerChat):
             )
         if rejection.status not in (400, 422):
             raise BadReply(f"the server rejected the prompt (HTTP {rejection.status})")
-
-
-def _same(one: Any, other: str) -> bool:
-    return isinstance(one, str) and _tagged(one) == _tagged(other)
-
-
-def _tagged(name: str) -> str:
-    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
 def _keep_alive(value: str) -> str | int:

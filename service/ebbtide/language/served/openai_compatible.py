@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.chat import CHECK_TIMEOUT_S, ServerChat, ServerOptions
+from ebbtide.language.served.chat import ServerChat, ServerOptions
+from ebbtide.language.served.client import OpenAIClient
 from ebbtide.language.served.connection import RequestRejected
 from ebbtide.language.served.model import Overflow, Overlong
 from ebbtide.language.served.prompts import Prompt, without_bounds
@@ -26,10 +27,9 @@ _TOO_LONG = re.compile(
 _SERVED = re.compile(r"(?:\"n_ctx\"\s{0,8}:\s{0,8}|context (?:length|size|window)[^\d]{1,20})(\d{3,8})")
 
 
-class OpenAICompatibleChat(ServerChat):
+class OpenAICompatibleChat(ServerChat, OpenAIClient):
     """A client of one model on one server."""
 
-    kind = "openai"
     ways = ("json_schema", "plain json_schema", "json_object with schema", "json_object", "nothing")
     optional = ("chat_template_kwargs", "seed", "temperature")
 
@@ -37,7 +37,6 @@ class OpenAICompatibleChat(ServerChat):
         super().__init__(options)
         self._length_word = "max_tokens"
         self._knows_model = False
-        self._has_answered = False
 
     async def _chat(self, prompt: Prompt, json_format: str) -> str:
         try:
@@ -102,7 +101,7 @@ class OpenAICompatibleChat(ServerChat):
         if self._knows_model:
             return
         try:
-            models = await self._models()
+            models = await self._list_models("/v1/models", "data")
         except ModelUnavailable:
             # The prompt itself shows whether the server is available, and some servers have no such list.
             return
@@ -113,30 +112,6 @@ class OpenAICompatibleChat(ServerChat):
                 info = {**(meta if isinstance(meta, dict) else {}), **model}
                 sizes = [info[field] for field in CONTEXT_FIELDS if isinstance(info.get(field), int)]
                 self._window = min([self._window, *(size for size in sizes if size > 0)])
-
-    async def _check_server(self) -> None:
-        models = await self._models()
-        if self._has_answered or any(model.get("owned_by") == "llamacpp" for model in models):
-            # It has replied under this name. Some servers accept any name for their only model.
-            return
-        ids = {name for model in models for name in (model.get("id"), *_aliases(model)) if name}
-        if ids and self.name not in ids:
-            raise self._missing()
-
-    async def _models(self) -> list[dict[str, Any]]:
-        try:
-            models = (await self._wire.get("/v1/models", timeout_s=CHECK_TIMEOUT_S)).get("data")
-        except (RequestRejected, BadReply):
-            raise self._unexpected_answer("a list of models") from None
-        if not isinstance(models, list):
-            raise self._unexpected_answer("a list of models")
-        return [model for model in models if isinstance(model, dict)]
-
-    def _missing(self) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"model {self.name} is not on the server {self._wire.base_url}; "
-            "GET /v1/models lists the models it has"
-        )
 
 
 def _response_format(prompt: Prompt, json_format: str) -> dict[str, Any] | None:
@@ -161,8 +136,3 @@ def _content(content: Any) -> str:
     if not isinstance(content, str):
         raise BadReply("the reply is not a string")
     return content
-
-
-def _aliases(model: dict[str, Any]) -> list[Any]:
-    aliases = model.get("aliases")
-    return aliases if isinstance(aliases, list) else []
