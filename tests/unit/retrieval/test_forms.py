@@ -1,4 +1,4 @@
-"""Forms: a word that changes inside is found whatever form it was said in, and asked in."""
+"""A word with irregular forms is found by any of its forms."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def asked(query: str) -> dict[int, float]:
     ],
 )  # fmt: skip
 def test_forms_of_a_word_are_asked_for_as_one(one: str, other: str) -> None:
-    """Whichever form is asked, the same is looked for."""
+    """Every form of a word yields the same search term."""
     assert one != other and asked(f"the {one}") == asked(f"the {other}")
 
 
 def test_what_usually_is_another_word_stays_by_itself() -> None:
-    """A rose did not rise, the ground was not ground, and a bear bore nobody."""
+    """Forms that usually are another word, such as rose, ground and bore, are not merged."""
     for one, other in (
         ("rose", "rise"),
         ("ground", "grind"),
@@ -64,7 +64,7 @@ def test_what_usually_is_another_word_stays_by_itself() -> None:
 
 
 def test_every_group_is_of_stems_and_none_shares_one() -> None:
-    """What stands in the table is what the stemmer makes of the word, so that it is met at all."""
+    """The table contains stems as the stemmer returns them, each once."""
     stems = [one for group in forms._GROUPS for one in group]
     assert len(stems) == len(set(stems)) and not STOP_WORDS.intersection(stems)
     endings = ("", "e", "y", "en", "es", "s", "ing")
@@ -72,7 +72,7 @@ def test_every_group_is_of_stems_and_none_shares_one() -> None:
 
 
 def test_a_question_finds_every_form_as_one_word() -> None:
-    """Postings are those of all forms together, each passage once with all it says of them; disk is left as it was."""
+    """Postings are merged over all forms; the index on disk is unchanged."""
     index = index_of(SAID)
     passages, counts = index.postings(term_of("go"))
     assert dict(zip(passages.tolist(), counts.tolist(), strict=True)) == {0: 1, 1: 1, 2: 1, 3: 1, 5: 2}
@@ -89,7 +89,7 @@ def test_a_question_finds_every_form_as_one_word() -> None:
     cut=st.integers(0, 12),
 )
 def test_forms_are_counted_as_if_one_had_been_said(said: list[list[str]], cut: int) -> None:
-    """Texts with any forms score as the same texts with the first form only, merged into the shelf or not."""
+    """Texts with any forms score like the same texts with the first form only."""
     texts = [" ".join(words) for words in said]
     alike = [" ".join(first_form(word) for word in words) for words in said]
     terms = {term_of("take"): 1.0, term_of("tea"): 1.0}
@@ -102,14 +102,14 @@ def test_forms_are_counted_as_if_one_had_been_said(said: list[list[str]], cut: i
 
 
 def test_a_sentence_with_another_form_is_a_key_sentence() -> None:
-    """What is told of a long text says what was asked for, in whatever form."""
+    """A sentence with another form of a query word is a key sentence."""
     text = "It rained. She bought a red bicycle. Then it snowed."
     told = key_sentences(text, asked("What did she buy?"), lambda short: len(short) < 40)
     assert "bought a red bicycle" in told and "rained" not in told
 
 
 def test_other_words_are_left_alone() -> None:
-    """A word without such forms is itself, in any language."""
+    """A word without irregular forms represents itself, in any language."""
     for word in ("tea", "北京", "e1234", ""):
         assert first_form(word) == word
         assert terms_of_forms(term_of(word)) == ()

@@ -1,4 +1,4 @@
-"""The learned signal: features are what they say, and the learnt order changes nothing but the order."""
+"""The learned signal: its features, and that it changes only the order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUERY = "blue boat harbour lantern"
 
 @pytest.fixture
 def index() -> PassageIndex:
-    """Six turns of two speakers, on six days, in two conversations."""
+    """An index with six turns of two speakers, on six days, in two conversations."""
     made = PassageIndex()
     for number, (speaker, text) in enumerate(SAID):
         entries = entries_of(text, speaker)
@@ -47,7 +47,7 @@ def asked(**fields: Any) -> RankingRequest:
 
 
 def told(index: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
-    """The features of each candidate, by passage and name."""
+    """Return the features of each candidate, by passage and name."""
     fused, _ = fuse(index, WordScores(index), asked(**fields))
     rows = features(fused).tolist()
     return {
@@ -57,7 +57,7 @@ def told(index: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
 
 
 def test_what_is_said_is_counted_by_rarity(index: PassageIndex) -> None:
-    """Shares of the question said by a passage and by those beside it, recomputed with plain loops."""
+    """The shares of the query in a passage and its neighbours equal those of plain loops."""
     terms = list(dict.fromkeys(words_of(QUERY)))
     said = [list(words_of(f"{speaker}: {text}")) for speaker, text in SAID]
     holding = [sum(term in words for words in said) for term in terms]
@@ -89,7 +89,7 @@ def test_what_is_said_is_counted_by_rarity(index: PassageIndex) -> None:
 
 
 def test_texts_leave_their_marks(index: PassageIndex) -> None:
-    """A question, a number, a name, an exclamation mark, and that the turn before asked; without texts none."""
+    """Question, number, name, exclamation mark and a preceding question are features; without texts they are 0."""
     found = told(index)
     marks = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
     assert [found[1][name] for name in marks] == [1, 1, 0, 0, 0, 0]
@@ -99,7 +99,7 @@ def test_texts_leave_their_marks(index: PassageIndex) -> None:
 
 
 def test_who_and_when_are_told(index: PassageIndex) -> None:
-    """Named, somebody else, nobody asked for; inside the days asked for, or so many away."""
+    """The features say whether a speaker is named, and how far a passage is from the requested days."""
     found = told(index, speakers=[index.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
     assert (found[2]["speaker"], found[1]["speaker"]) == (1, -1)
     assert (found[2]["date"], found[4]["date"]) == (1, 0)
@@ -109,14 +109,14 @@ def test_who_and_when_are_told(index: PassageIndex) -> None:
 
 
 def test_what_an_answer_is_asked_for_is_a_feature(index: PassageIndex) -> None:
-    """The kind of question is told to every candidate, one kind at a time."""
+    """The kind of query is a feature of every candidate, one kind at a time."""
     rows = told(index, asks_for="when").values()
     assert {row["asks for when"] for row in rows} == {1.0}
     assert {row["asks for who"] for row in rows} == {0.0}
 
 
 def test_no_vector_is_missing_not_an_error(index: PassageIndex) -> None:
-    """Without vectors, or with them switched off, meaning is NaN; with them it is a number, and all are ranked."""
+    """Without vectors the semantic features are NaN, and ranking still works."""
     near = np.linspace(0, 1, 6)
     assert all(np.isnan(row["semantic"]) and np.isnan(row["window place"]) for row in told(index).values())
     off = told(index, semantic=near, without=["semantic"])
@@ -131,7 +131,7 @@ def ranked(index: PassageIndex, most: int = 10, **fields: Any) -> Ranking:
 
 
 def test_switched_off_the_other_signals_decide(index: PassageIndex) -> None:
-    """Without it the order is the fused one to the last place, and the ranking tells that it was off."""
+    """Without the learned signal the order is the fused one, and the ranking reports it as off."""
     fused, _ = fuse(index, WordScores(index), asked())
     found = ranked(index, without=["learned"])
     assert found.passages.tolist() == fused.order.tolist()
@@ -140,7 +140,7 @@ def test_switched_off_the_other_signals_decide(index: PassageIndex) -> None:
 
 
 def test_places_keep_their_scores(index: PassageIndex) -> None:
-    """The learnt order moves passages, finds none and loses none; each place has the score it had, told by signals."""
+    """Reordering moves passages, adds and drops none, and each position keeps its score."""
     without, found = ranked(index, without=["learned"]), ranked(index)
     assert sorted(found.passages.tolist()) == sorted(without.passages.tolist())
     assert found.scores == pytest.approx(without.scores)
@@ -149,7 +149,7 @@ def test_places_keep_their_scores(index: PassageIndex) -> None:
 
 
 def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, index: PassageIndex) -> None:
-    """Trees that see nothing but questions put the only question first, or last."""
+    """Trees that use only the question feature put the only question first, or last."""
     at = FEATURES.index("asks last")
     kept = {**form(), "feature": [at], "threshold": [0.5], "leaves": [0.0, 100.0]}
     monkeypatch.setattr(learned, "model", lambda: learned.model_of(json.dumps(kept)))
@@ -161,7 +161,7 @@ def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, index: PassageI
 
 
 def test_only_the_first_candidates_move() -> None:
-    """Beyond those whose order is learnt everything stays as the other signals have it."""
+    """Candidates beyond the limit keep their order."""
     index = PassageIndex()
     said = [f"boat {'and so on ' * (number % 7)}{number}" for number in range(MAX_REORDERED + 40)]
     for number, text in enumerate(said):
@@ -173,7 +173,7 @@ def test_only_the_first_candidates_move() -> None:
 
 
 def test_without_words_nothing_is_learnt(index: PassageIndex) -> None:
-    """Trees were grown on questions with words: a question of dates alone is left as it is."""
+    """A query of dates only is not reordered, because the trees were trained on words."""
     found = ranked(index, terms={}, dates=[(0, 3 * DAY_MS)])
     assert found.off["learned"] == "not available"
     assert (
@@ -183,7 +183,7 @@ def test_without_words_nothing_is_learnt(index: PassageIndex) -> None:
 
 
 def form() -> dict[str, Any]:
-    """A file of one tree with one node."""
+    """Return a file of one tree with one node."""
     return {
         "version": learned.VERSION,
         "features": list(FEATURES),
@@ -199,7 +199,7 @@ def form() -> dict[str, Any]:
 
 
 def test_the_file_that_ships_fits_the_code() -> None:
-    """Its features are those the code computes, and it is small."""
+    """The features of the packaged file are those of the code, and the file is small."""
     trees = learned.model().trees
     assert int(trees.feature.max()) < len(FEATURES)
     assert 50 <= len(trees.roots) <= 300
@@ -214,6 +214,6 @@ WRONG_FORMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("wrong", WRONG_FORMS)
 def test_a_file_for_other_features_is_refused(wrong: dict[str, Any]) -> None:
-    """What was grown for other features, or written in another form, is not misread."""
+    """A file for other features or of another format is rejected."""
     with pytest.raises(ValueError, match=learned.FILE):
         learned.model_of(json.dumps({**form(), **wrong}))
