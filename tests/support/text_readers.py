@@ -353,7 +353,8 @@ PIECES = (
     "\ud800", "\u202e", "http://", "http://a.b/", "/a", "./", "a::", "0x", "E1", "aB1", "password is ",
     "authorization=", "bearer ", "sk-", "eyJ", "138.0013.", "4111 1111 ", "GB82 ", "::", "192.0.", "user@[",
     "exceeds ", "maximum ", "context length ", "[memory] ", "---\n", "[Memory] a\n", "如果", "因为", "但是，",
-    "一个", "下周三",
+    "一个", "下周三", "call 212-555-0143 ", "+44 20 7946 0958 ", "DE89 3704 0044 0532 0130 00 ",
+    "phone 01 42 68 53 00 12 ",
 )  # fmt: skip
 """What hostile texts repeat."""
 

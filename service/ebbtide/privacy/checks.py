@@ -9,7 +9,6 @@ idle daemon does not.
 from __future__ import annotations
 
 import re
-from functools import cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 NATIONAL_PLANS = ("CN", "US")
@@ -79,7 +78,6 @@ def is_iban(account: str) -> bool:
     return iban.is_valid(account, check_country=False)
 
 
-@cache
 def iban_length(country: str) -> int:
     """Return the number of characters of an account number of a country, 0 where the country has none."""
     from stdnum import numdb

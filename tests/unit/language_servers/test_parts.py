@@ -152,7 +152,7 @@ def test_a_message_told_in_a_word_is_segmented_by_rule(told: str, is_kept: bool)
     assert segments[-1].text == said[1].text
 
 
-# --- portions ----------------------------------------------------------------------------------------
+# --- chunks ----------------------------------------------------------------------------------------
 
 TEXTS = st.text(st.sampled_from("ab 我们走。.，\n👍🏽é3"), max_size=600)
 
@@ -161,11 +161,11 @@ TEXTS = st.text(st.sampled_from("ab 我们走。.，\n👍🏽é3"), max_size=60
 def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int) -> None:
     """Every visible character is in exactly one chunk, in order, and chunks fit."""
     messages = [Utterance("user", "", text) for text in texts]
-    portions = chunks_of(messages, most)
+    chunks = chunks_of(messages, most)
     covered = [[False] * len(text) for text in texts]
-    for portion in portions:
-        assert len(portion) == 1 or sum(piece.tokens for piece in portion) <= most
-        for piece in portion:
+    for chunk in chunks:
+        assert len(chunk) == 1 or sum(piece.tokens for piece in chunk) <= most
+        for piece in chunk:
             text = piece.utterance.text
             assert texts[piece.message][piece.start : piece.start + len(text)] == text
             for at in range(piece.start, piece.start + len(text)):
@@ -180,8 +180,8 @@ def test_halves_and_parts_lose_nothing(text: str) -> None:
     """Splitting a chunk or a text loses no letter or digit."""
     letters = [c for c in text if c.isalnum()]
     assert [c for part in split_text(text, 60) for c in part if c.isalnum()] == letters
-    for portion in chunks_of([Utterance("user", "", text)], 10_000):
-        halves = split_chunk(portion)
+    for chunk in chunks_of([Utterance("user", "", text)], 10_000):
+        halves = split_chunk(chunk)
         found = [c for half in halves for piece in half for c in piece.utterance.text if c.isalnum()]
         assert not halves or found == letters
 

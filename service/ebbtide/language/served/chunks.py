@@ -56,7 +56,7 @@ Chunk = tuple[Piece, ...]
 
 def chunks_of(messages: Sequence[Utterance], most_tokens: int) -> list[Chunk]:
     """Return the messages in order, in chunks of at most so many tokens."""
-    portions: list[Chunk] = []
+    chunks: list[Chunk] = []
     current: list[Piece] = []
     size = 0
     for index, message in enumerate(messages):
@@ -64,28 +64,28 @@ def chunks_of(messages: Sequence[Utterance], most_tokens: int) -> list[Chunk]:
             continue
         for piece in _fitting(Piece(index, 0, message), most_tokens):
             if current and (size + piece.tokens > most_tokens or len(current) >= MAX_PIECES):
-                portions.append(tuple(current))
+                chunks.append(tuple(current))
                 current, size = [], 0
             current.append(piece)
             size += piece.tokens
     if current:
-        portions.append(tuple(current))
-    return portions
+        chunks.append(tuple(current))
+    return chunks
 
 
-def split_chunk(portion: Chunk) -> list[Chunk]:
+def split_chunk(chunk: Chunk) -> list[Chunk]:
     """Split a chunk in two. Return an empty list if it cannot be split."""
-    if len(portion) > 1:
-        middle = len(portion) // 2
-        return [portion[:middle], portion[middle:]]
-    return [(piece,) for piece in _split(portion[0])]
+    if len(chunk) > 1:
+        middle = len(chunk) // 2
+        return [chunk[:middle], chunk[middle:]]
+    return [(piece,) for piece in _split(chunk[0])]
 
 
-def mapped_back(segments: Sequence[Segment], portion: Chunk) -> list[Segment]:
+def mapped_back(segments: Sequence[Segment], chunk: Chunk) -> list[Segment]:
     """Map segments of a chunk to the conversation. An index out of range becomes -1."""
     mapped = []
     for segment in segments:
-        pieces = [portion[i] if 0 <= i < len(portion) else None for i in segment.messages]
+        pieces = [chunk[i] if 0 <= i < len(chunk) else None for i in segment.messages]
         start = segment.start
         if start is not None and pieces and pieces[0] is not None:
             start += pieces[0].start
@@ -144,9 +144,9 @@ def _fitting(piece: Piece, most_tokens: int) -> list[Piece]:
     waiting = [piece]
     while waiting:
         first = waiting.pop(0)
-        halves = _split(first) if first.tokens > most_tokens else []
-        if halves:
-            waiting[:0] = halves
+        parts = _split(first) if first.tokens > most_tokens else []
+        if parts:
+            waiting[:0] = parts
         else:
             done.append(first)
     return done

@@ -84,7 +84,7 @@ class ServedModel:
     def __repr__(self) -> str:
         return f"ServedModel({self.chat!r})"
 
-    async def portions(self, messages: Sequence[Utterance]) -> list[Chunk]:
+    async def chunks(self, messages: Sequence[Utterance]) -> list[Chunk]:
         """Split a conversation into the chunks of one request each."""
         room = await self.chat.window() - overhead_tokens("segment") - 120
         # The reply repeats the data, so the data needs two and a half times its tokens.
@@ -94,8 +94,8 @@ class ServedModel:
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Return segments in the model's words. Messages that the model omits are segmented by rule."""
         segments: list[Segment] = []
-        for portion in await self.portions(messages):
-            segments += await self._segment(portion, max_chars)
+        for chunk in await self.chunks(messages):
+            segments += await self._segment(chunk, max_chars)
         return segments
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
@@ -129,18 +129,18 @@ class ServedModel:
 
     # --- segmenting ---------------------------------------------------------------------------------
 
-    async def _segment(self, portion: Chunk, max_chars: int) -> list[Segment]:
-        said = [piece.utterance for piece in portion]
+    async def _segment(self, chunk: Chunk, max_chars: int) -> list[Segment]:
+        said = [piece.utterance for piece in chunk]
         try:
             reply = await self.chat.ask(segment_prompt(said, max_chars))
         except (Overflow, Overlong) as error:
-            is_alone = len(portion) == 1
-            halves = [] if is_alone and isinstance(error, Overlong) else split_chunk(portion)
-            if not halves:
+            is_alone = len(chunk) == 1
+            parts = [] if is_alone and isinstance(error, Overlong) else split_chunk(chunk)
+            if not parts:
                 raise BadReply("even a part of a message does not fit into the model's context") from None
-            return [segment for half in halves for segment in await self._segment(half, max_chars)]
+            return [segment for part in parts for segment in await self._segment(part, max_chars)]
         segments = _segments_in(reply, said)
-        return mapped_back(completed_by_rule(segments, said, max_chars), portion) if segments else []
+        return mapped_back(completed_by_rule(segments, said, max_chars), chunk) if segments else []
 
     # --- processing ---------------------------------------------------------------------------------
 

@@ -88,21 +88,21 @@ class ModelClient:
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Split messages into segments; see the port."""
 
-        split = getattr(self.model, "portions", None)
-        portions: list[Chunk] = await split(messages) if split is not None else []
-        if len(portions) < 2:
+        split = getattr(self.model, "chunks", None)
+        chunks: list[Chunk] = await split(messages) if split is not None else []
+        if len(chunks) < 2:
             return await self._segment(messages, max_chars)
         segments: list[Segment] = []
-        for portion in portions:
-            answer = self._answered.get((portion, max_chars))
+        for chunk in chunks:
+            answer = self._answered.get((chunk, max_chars))
             if answer is None:
-                answer = await self._segment([piece.utterance for piece in portion], max_chars)
-                self._answered[portion, max_chars] = answer
+                answer = await self._segment([piece.utterance for piece in chunk], max_chars)
+                self._answered[chunk, max_chars] = answer
                 while len(self._answered) > MAX_CACHED_CHUNKS:
                     self._answered.popitem(last=False)
-            segments += mapped_back(answer, portion)
-        for portion in portions:
-            self._answered.pop((portion, max_chars), None)
+            segments += mapped_back(answer, chunk)
+        for chunk in chunks:
+            self._answered.pop((chunk, max_chars), None)
         return segments
 
     async def _segment(self, messages: Sequence[Utterance], max_chars: int) -> list[Segment]:
