@@ -183,9 +183,9 @@ def _cued(match: re.Match[str]) -> Bounds | None:
     is_strong = _STRONG_CUE.search(context) is not None
 
     def is_phone(digits: str) -> bool:
-        if checks.is_national_phone(digits, ("CN",) if digits[0] == "1" else checks.NATIONAL_PLANS):
-            return True
-        return is_strong and digits[0] == "0" and checks.is_national_phone(digits, checks.CUED_PLANS)
+        if digits[0] == "0":
+            return checks.is_national_phone(digits, ("CN", *checks.CUED_PLANS) if is_strong else ("CN",))
+        return checks.is_national_phone(digits, ("CN",) if digits[0] == "1" else checks.NATIONAL_PLANS)
 
     return _longest(match, is_phone, 12)
 
