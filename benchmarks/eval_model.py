@@ -20,9 +20,9 @@ from typing import Any
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Utterance
 from ebbtide.language.served.chat import ServerOptions
-from ebbtide.language.served.gate import PriorityLimiter
+from ebbtide.language.served.limiter import PriorityLimiter
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.retry import ModelClient, RetryPolicy
-from ebbtide.language.served.served import ServedModel
 from ebbtide.language.served.server import KINDS
 
 SAMPLES = Path(__file__).with_name("eval_model_samples.json")

@@ -1,11 +1,11 @@
-"""How well personal data is found at the door, on a labelled sample: `python -m benchmarks.privacy`.
+"""Measure the detection of personal data on a labelled sample: `python -m benchmarks.privacy`.
 
-The sample (`privacy_sample.jsonl`) was written from the requirement before there were any patterns, and its labels are
-not bent to them: what is missed, and what is taken wrongly, stands in the table. All numbers in it are invented: test
-cards, documentation addresses, identity numbers of nobody.
+The sample (`privacy_sample.jsonl`) was written from the requirement before the patterns, and its labels are not adapted
+to them: the table shows what is missed and what is found wrongly. All numbers in it are invented: test cards,
+documentation addresses, identity numbers of no real person.
 
-A span counts as right when kind, beginning and end all agree. *Left showing* is what matters to whoever redacts: the
-share of labelled characters that no span of any kind covers.
+A span is right if kind, begin and end all agree. *Left showing* is the share of labelled characters that no span of any
+kind covers, which is what matters for redaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(slots=True)
 class Score:
-    """How one kind fared in one language."""
+    """The counts of one kind in one language."""
 
     labelled: int = 0
     found: int = 0
@@ -44,37 +44,37 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """The share of what was found that is right."""
+        """Return the share of found spans that are right."""
         return self.right / self.found if self.found else 1.0
 
     @property
     def recall(self) -> float:
-        """The share of what was to be found that was."""
+        """Return the share of labelled spans that were found."""
         return self.right / self.labelled if self.labelled else 1.0
 
     @property
     def shown(self) -> float:
-        """The share of labelled characters that stay readable."""
+        """Return the share of labelled characters that stay readable."""
         return self.showing / self.characters if self.characters else 0.0
 
     def add(self, other: Score) -> None:
-        """Count another one in."""
+        """Add the counts of another score."""
         for name in Score.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def read_sample(path: Path = SAMPLE) -> list[Line]:
-    """The labelled sample."""
+    """Return the labelled sample."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [Line(row["language"], row["text"], [Span(**span) for span in row["spans"]]) for row in rows]
 
 
 def scores(lines: Iterable[Line]) -> dict[tuple[str, str], Score]:
-    """The score of each kind in each language."""
+    """Return the score of each kind in each language."""
     found: dict[tuple[str, str], Score] = defaultdict(Score)
     for line in lines:
         spans = find(line.text)
-        covered = {place for span in spans for place in range(span.begin, span.end)}
+        covered = {index for span in spans for index in range(span.begin, span.end)}
         for span in spans:
             score = found[span.kind, line.language]
             score.found += 1
@@ -83,12 +83,12 @@ def scores(lines: Iterable[Line]) -> dict[tuple[str, str], Score]:
             score = found[span.kind, line.language]
             score.labelled += 1
             score.characters += span.length
-            score.showing += sum(place not in covered for place in range(span.begin, span.end))
+            score.showing += sum(index not in covered for index in range(span.begin, span.end))
     return found
 
 
 def table(found: dict[tuple[str, str], Score]) -> str:
-    """The scores as the table of docs/privacy.md."""
+    """Return the scores as the table of docs/privacy.md."""
     rows = [
         "| kind | language | labelled | found | precision | recall | left showing |",
         "|---|---|---|---|---|---|---|",
@@ -107,24 +107,24 @@ def _row(kind: str, language: str, score: Score) -> str:
     return f"| {kind} | {language} | {score.labelled} | {score.found} | {shares} |"
 
 
-def faults(lines: Iterable[Line]) -> list[str]:
-    """Every span that is wrong or missing, in its line."""
-    told = []
+def wrong_spans(lines: Iterable[Line]) -> list[str]:
+    """Return every wrong or missed span with its line."""
+    faults = []
     for line in lines:
         spans = find(line.text)
         for sign, some in (("+", set(spans) - set(line.spans)), ("-", set(line.spans) - set(spans))):
-            told += [f"{sign} {s.kind:<12} {line.text[s.begin : s.end]!r} in {line.text!r}" for s in some]
-    return told
+            faults += [f"{sign} {s.kind:<12} {line.text[s.begin : s.end]!r} in {line.text!r}" for s in some]
+    return faults
 
 
 def main() -> None:
-    """Print the table, and what is wrong."""
+    """Print the table and the faults."""
     lines = read_sample()
     without = sum(not line.spans for line in lines)
     print(f"{len(lines)} lines, {without} of them with nothing to find\n")
     print(table(scores(lines)))
     print("\nfound wrongly (+), missed (-):")
-    print("\n".join(faults(lines)) or "nothing")
+    print("\n".join(wrong_spans(lines)) or "nothing")
 
 
 if __name__ == "__main__":

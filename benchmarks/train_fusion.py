@@ -30,8 +30,8 @@ from ebbtide.retrieval import learned
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import FEATURES, features
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
-from ebbtide.retrieval.question import understand
+from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
+from ebbtide.retrieval.query import parse_query
 from ebbtide.retrieval.ranking import fuse
 from ebbtide.retrieval.ranking_request import RankingRequest
 
@@ -110,7 +110,9 @@ class Stand:
             for entry in entries_of(turn.text, turn.speaker):
                 # Paragraphs come in batches of a hundred, as in the benchmark.
                 conversation = f"b{number // 100}" if is_loose else conversation_key(turn.session_id)
-                shelved.append(Shelved(number, entry, turn.timestamp_ms or 0, turn.speaker, conversation))
+                shelved.append(
+                    IndexedPassage(number, entry, turn.timestamp_ms or 0, turn.speaker, conversation)
+                )
                 self.owners.append(turn.turn_id)
                 said = turn.text[entry.begin : entry.begin + entry.length]
                 self.texts.append(f"{turn.speaker}: {said}" if turn.speaker else said)
@@ -119,15 +121,15 @@ class Stand:
     def asked(self, query: str) -> RankingRequest:
         """The question as recall asks it."""
         shelf = self.shelf
-        known = shelf.speakers_saying(map(term_of, words_of(query)))
-        question = understand(query, speakers=known, reference_ms=int(shelf.column("time_ms").max()))
+        known = shelf.speakers_named_by(map(term_of, words_of(query)))
+        question = parse_query(query, speakers=known, reference_ms=int(shelf.column("time_ms").max()))
         speakers = [shelf.speaker_numbers[name] for name in known if name.casefold() in question.speakers]
         asked = RankingRequest(
             terms=weighted_terms(question, query),
             parts=[self._terms_of(part) for part in question.parts],
             speakers=speakers,
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
-            names=lambda one: shelf.named_by(self._terms[one], int(shelf.column("speaker")[one])),
+            names=lambda one: shelf.passages_named_by(self._terms[one], int(shelf.column("speaker")[one])),
             asks_for=question.asks_for,
             texts=self._text,
         )
@@ -137,7 +139,7 @@ class Stand:
         return replace(asked, semantic=semantic, window=window)
 
     def _terms_of(self, part: str) -> dict[int, float]:
-        return weighted_terms(understand(part, speakers=(), reference_ms=0), part)
+        return weighted_terms(parse_query(part, speakers=(), reference_ms=0), part)
 
     def _text(self, passage: int) -> str:
         speaker = self.shelf.speakers[int(self.shelf.column("speaker")[passage])]

@@ -40,7 +40,7 @@ from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.embedders import make_embedder
 from ebbtide.language.embedding import Embedder
 from ebbtide.language.port import LanguageModel
-from ebbtide.language.served.gate import PriorityLimiter
+from ebbtide.language.served.limiter import PriorityLimiter
 from ebbtide.language.served.retry import ModelClient, RetryPolicy
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import TextWorkers

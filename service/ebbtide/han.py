@@ -15,5 +15,5 @@ _HAN = re.compile(
 
 
 def contains_han(text: str) -> bool:
-    """Whether a Han character stands in the text: what decides between Chinese and English wording."""
+    """Return whether a text contains a Han character, which decides between Chinese and English wording."""
     return not text.isascii() and _HAN.search(text) is not None

@@ -18,15 +18,15 @@ import pytest_asyncio
 
 from ebbtide.language.builtin.static_embedder import StaticEmbedder
 from ebbtide.language.embedders import make_embedder
-from ebbtide.language.embedding import Embedder, has_builtin, stamp_of
+from ebbtide.language.embedding import Embedder, embedder_name, has_builtin
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.served.breaker import BreakerPolicy
-from ebbtide.language.served.served_embedding import (
+from ebbtide.language.served.embedder import (
     ANSWER_BYTES,
     FIRST_TEXTS,
-    LEAST_TOKENS,
-    MOST_TEXTS,
-    MOST_TOKENS,
+    MAX_TEXTS,
+    MAX_TOKENS,
+    MIN_TOKENS,
     EmbeddingOptions,
     OllamaEmbedder,
     OpenAIEmbedder,
@@ -144,8 +144,8 @@ async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) 
 async def test_few_texts_are_asked_for_until_the_size_is_known(server: Any, served: ServedEmbedder) -> None:
     """The first request is small, later ones have at most 64 texts, and none is asked for twice."""
     assert served.dimension is None
-    await served.embed([f"text {index}" for index in range(FIRST_TEXTS + 2 * MOST_TEXTS + 1)])
-    assert [len(body["input"]) for body in server.embeds] == [FIRST_TEXTS, MOST_TEXTS, MOST_TEXTS, 1]
+    await served.embed([f"text {index}" for index in range(FIRST_TEXTS + 2 * MAX_TEXTS + 1)])
+    assert [len(body["input"]) for body in server.embeds] == [FIRST_TEXTS, MAX_TEXTS, MAX_TEXTS, 1]
     assert served.dimension == server.vector_size
 
 
@@ -164,7 +164,7 @@ async def test_a_long_text_is_cut_before_it_is_sent(server: Any, served: ServedE
     texts = ["the old house by the sea " * 4000, "海边的老房子。" * 4000]
     assert are_all_there(await served.embed(texts))
     for whole, sent in zip(texts, server.embeds[0]["input"], strict=True):
-        assert MOST_TOKENS - 10 < estimate(sent) <= MOST_TOKENS
+        assert MAX_TOKENS - 10 < estimate(sent) <= MAX_TOKENS
         assert whole.startswith(sent)
 
 
@@ -178,7 +178,7 @@ async def test_a_server_with_less_room_is_asked_with_shorter_texts(
     requests = len(server.embeds)
     assert are_all_there(await served.embed([long + "!"]))
     assert len(server.embeds) == requests + 1
-    server.embeds_most_tokens = LEAST_TOKENS // 4
+    server.embeds_most_tokens = MIN_TOKENS // 4
     with pytest.raises(BadReply):
         await served.embed([long])
     assert are_all_there(await served.embed(["the sea"]))
@@ -206,7 +206,7 @@ async def test_a_body_refused_as_too_large_is_sent_in_parts(server: Any, served:
     assert are_all_there(await served.embed(["the old house by the sea " * 100]))
     first, second = (body["input"][0] for body in server.embeds[-2:])
     assert first.startswith(second)
-    assert estimate(second) <= MOST_TOKENS // 2
+    assert estimate(second) <= MAX_TOKENS // 2
 
 
 async def test_questions_and_texts_are_marked_as_the_model_was_trained(
@@ -249,7 +249,7 @@ async def test_a_size_that_is_set_is_asked_for(server: Any, pool: ThreadPoolExec
         assert vector is not None and vector.shape == (4,)
         assert served.model.endswith(f"{NAME}@4")
         server.always = Reaction(body=json.dumps(reply_of(served, [[1.0] * 8])).encode())
-        with pytest.raises(BadReply, match="8 numbers where 4"):
+        with pytest.raises(BadReply, match="8 dimensions; expected 4"):
             await served.embed(["the sea"])
 
 
@@ -336,7 +336,7 @@ async def test_one_reply_of_another_size_changes_nothing(server: Any, served: Se
     """A size that the next reply has not is the model's fault and no text's; the size before stays."""
     await served.embed(["one"])
     server.script.append(Reaction(body=json.dumps(reply_of(served, [[3, 4]])).encode()))
-    with pytest.raises(ModelUnavailable, match="more than one size"):
+    with pytest.raises(ModelUnavailable, match="different sizes"):
         await served.embed(["one"])
     assert served.dimension == 8
     assert are_all_there(await served.embed(["one"]))
@@ -347,7 +347,7 @@ async def test_vectors_of_one_call_have_one_size(server: Any, served: ServedEmbe
     first = [[1.0, 2.0]] * FIRST_TEXTS
     server.script.append(Reaction(body=json.dumps(reply_of(served, first)).encode()))
     texts = [f"text {index}" for index in range(FIRST_TEXTS + 2)]
-    with pytest.raises(ModelUnavailable, match="more than one size"):
+    with pytest.raises(ModelUnavailable, match="different sizes"):
         await served.embed(texts)
     assert served.dimension == 8
     assert are_all_there(await served.embed(texts))
@@ -358,7 +358,7 @@ async def test_vectors_belong_to_the_text_they_name(pool: ThreadPoolExecutor) ->
     async with FakeOpenAI((NAME,)).running_here() as server, on(server, pool) as served:
         twice = {"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]}
         server.script.append(Reaction(body=json.dumps(twice).encode()))
-        with pytest.raises(BadReply, match="which texts"):
+        with pytest.raises(BadReply, match="indices of the vectors"):
             await served.embed(["one", "two"])
 
 
@@ -393,7 +393,7 @@ async def test_an_answer_that_breaks_off_is_told_at_once(server: Any, pool: Thre
     """Nobody waits for the rest of an answer whose connection is closed, however long the time-out is."""
     server.always = OUTAGES["cut off"]
     async with on(server, pool, timeout_s=FOR_EVER) as served:
-        with pytest.raises(ModelUnavailable, match="broke off its answer"):
+        with pytest.raises(ModelUnavailable, match="aborted its response"):
             await served.embed(["one"])
 
 
@@ -401,7 +401,7 @@ async def test_a_text_over_which_the_server_breaks_is_found_out(server: Any, ser
     """A server that breaks twice over the same texts and is well in between has answered: a bad reply."""
     broken = Reaction(status=500, body=b'{"error": "json: unsupported value: NaN"}')
     server.script.extend([broken, Reaction(), broken])
-    with pytest.raises(BadReply, match="breaks over these texts"):
+    with pytest.raises(BadReply, match="fails at these texts"):
         await served.embed(["one"])
     server.script.extend([broken, Reaction()])
     assert are_all_there(await served.embed(["one"]))
@@ -473,6 +473,6 @@ async def test_the_stamp_is_known_without_an_embedder(
     """What tells of vectors without a model knows the name that the model has."""
     embedding = EmbeddingSettings(**settings)
     made = make_embedder(embedding, LanguageSettings(), pool, lambda: None)
-    assert stamp_of(embedding) == (None if made is None else made.model)
+    assert embedder_name(embedding) == (None if made is None else made.model)
     if made is not None:
         await made.close()

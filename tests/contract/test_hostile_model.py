@@ -15,11 +15,11 @@ from structlog.testing import capture_logs
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
 from ebbtide.language.served.breaker import BreakerPolicy
 from ebbtide.language.served.chat import ServerOptions
+from ebbtide.language.served.connection import HttpConnection
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.served.replies import checked_processed, checked_segments
-from ebbtide.language.served.served import ServedModel
-from ebbtide.language.served.wire import Wire
 from tests.support.hostile_model_server import (
     CONTENT,
     HostileServer,
@@ -93,7 +93,7 @@ async def fault_of(call: Awaitable[object]) -> str:
 async def test_an_attack_ends_as_an_outage(name: str) -> None:
     """Bytes without end, bombs, redirects, nonsense: ended at once, with no byte sent elsewhere and no cookie taken."""
     async with HostileServer(FAST[name]).running_here() as server, strained():
-        wire = Wire(server.url, timeout_s=10.0, api_key=KEY)
+        wire = HttpConnection(server.url, timeout_s=10.0, api_key=KEY)
         for _ in range(2):
             fault = await fault_of(wire.post("/api/chat", {"content": CONTENT}))
             assert (fault == "") == (name in HARMLESS), fault
@@ -110,7 +110,7 @@ async def test_an_attack_ends_as_an_outage(name: str) -> None:
 async def test_a_drip_ends_at_the_deadline(name: str) -> None:
     """However steadily something comes: the time is that of the whole call, and what has come takes little."""
     async with HostileServer(SLOW[name]).running_here() as server, strained():
-        wire = Wire(server.url, timeout_s=0.4, api_key=KEY)
+        wire = HttpConnection(server.url, timeout_s=0.4, api_key=KEY)
         begin_s = time.monotonic()
         with pytest.raises(ModelUnavailable):
             await wire.get("/api/tags", timeout_s=0.4)
@@ -122,8 +122,8 @@ async def test_interim_responses_are_counted() -> None:
     """A flood of 1xx ends by its bytes, long before a deadline of minutes."""
     flood = endless(piece=b"HTTP/1.1 100 Continue\r\nx: " + b"y" * 8000 + b"\r\n\r\n")
     async with HostileServer(flood).running_here() as server, strained():
-        wire = Wire(server.url, timeout_s=60.0)
-        with pytest.raises(ModelUnavailable, match="too much of it"):
+        wire = HttpConnection(server.url, timeout_s=60.0)
+        with pytest.raises(ModelUnavailable, match="sent too much"):
             await wire.post("/api/chat", {})
         await wire.close()
     assert server.sent_bytes < 16 * MIB
@@ -164,5 +164,5 @@ def test_segments_are_not_far_more_than_was_said() -> None:
     alone = Segment(CONTENT, (0,), 0)
     assert checked_segments([alone], SAID, 200) == [alone]
     for more in ([Segment(str(n), (0,), None) for n in range(100)], [alone] * 16):
-        with pytest.raises(BadReply, match="longer than what was said"):
+        with pytest.raises(BadReply, match="longer than the messages"):
             checked_segments([alone, *more], SAID, 200)

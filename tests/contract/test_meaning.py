@@ -81,7 +81,7 @@ async def test_a_language_the_model_does_not_know(tmp_path: Path, caller_in: Cal
         await talked(call)
         await embedded(call)
         off = await why_off(call, "谁住在青岛？")
-        assert off["semantic"] == "the embedder does not know this language"
+        assert off["semantic"] == "the embedder does not support this language"
 
 
 async def test_vectors_from_a_server(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -102,13 +102,13 @@ async def test_vectors_from_a_server(tmp_path: Path, caller_in: CallerIn) -> Non
 
 
 async def test_an_embedder_that_is_away(tmp_path: Path, caller_in: CallerIn) -> None:
-    """While no embedder answers, words answer; what was said meanwhile is embedded when it is back."""
+    """While no embedder is available, words answer; what was said meanwhile is embedded when it is back."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         server.always = Reaction(status=503, body=b"later")
         async with caller_in(tmp_path, **on(server)) as call:
             await heard(call)
             off = await why_off(call)
-            assert off["semantic"].startswith("no embedder answers")
+            assert off["semantic"].startswith("no embedder is available")
             assert (await call("GET", AGENT)).json()["unembedded_messages"] == 6
             server.always = Reaction()
         async with caller_in(tmp_path, **on(server)) as call:
@@ -202,7 +202,7 @@ async def test_useless_vectors_cost_nothing_but_time(
             told = (await call("GET", "/v1/model")).json()["embedder"]
             assert not told["available"] and told["detail"] in reason and told["detail"]
             assert (await call("GET", AGENT)).json()["unembedded_messages"] == 6
-            assert (await why_off(call))["semantic"].startswith("the embedder cannot take this query")
+            assert (await why_off(call))["semantic"].startswith("the embedder cannot embed this query")
             server.always = Reaction()
             await embedded(call)
             await all_have_their_vectors(call, server)

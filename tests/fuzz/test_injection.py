@@ -13,7 +13,12 @@ from typing import Any
 
 import pytest
 
-from ebbtide.language.served.replies import LONGEST_KEYWORD, LONGEST_PHRASE, LONGEST_RELATION, MOST_KEYWORDS
+from ebbtide.language.served.replies import (
+    MAX_KEYWORD_CHARS,
+    MAX_KEYWORDS,
+    MAX_PHRASE_CHARS,
+    MAX_RELATION_CHARS,
+)
 from tests.support.fake_model_server import Answer, Reaction, Request, data_of, task_of
 from tests.support.fake_ollama import FakeOllama
 from tests.support.process import Daemon, running_daemon
@@ -100,12 +105,12 @@ def test_orders_in_a_conversation_reach_nothing(attacked: Daemon) -> None:
     answer = daemon.flush("ann", timeout_ms=60_000)
     assert answer["pending_batches"] == 0, "digested, or parked after so many useless replies"
     for node in nodes_of(daemon, "ann"):
-        assert len(node["phrase"]) <= LONGEST_PHRASE
-        assert len(node["keywords"]) <= MOST_KEYWORDS
-        assert all(len(keyword) <= LONGEST_KEYWORD and "\n" not in keyword for keyword in node["keywords"])
+        assert len(node["phrase"]) <= MAX_PHRASE_CHARS
+        assert len(node["keywords"]) <= MAX_KEYWORDS
+        assert all(len(keyword) <= MAX_KEYWORD_CHARS and "\n" not in keyword for keyword in node["keywords"])
         assert len(node["content"]) <= 2 * node["original_length"] + 40
     links = daemon.get("ann/links", params={"page_size": 1000}).json()["links"]
-    assert all(len(link["relation"]) <= LONGEST_RELATION and "\n" not in link["relation"] for link in links)
+    assert all(len(link["relation"]) <= MAX_RELATION_CHARS and "\n" not in link["relation"] for link in links)
     assert nodes_of(daemon, "victim") == before
     agents = [agent["agent_id"] for agent in daemon.client.get("/v1/agents").json()["agents"]]
     assert sorted(agents) == ["ann", "victim"]

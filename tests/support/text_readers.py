@@ -1,4 +1,4 @@
-"""Every function that reads text from callers, models or files, and the hostile texts they are tried on."""
+"""Every function that reads text from callers, models or files, and the hostile texts that test them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
     clauses,
     condensing,
-    edges,
     relations,
     scripts,
     sentences,
     shortening,
     static_embedder,
     tokens,
+    trimming,
 )
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
-from ebbtide.language.served import openai_compatible, parsing, portions, questions, replies, served_embedding
-from ebbtide.language.served.served import Overflow
-from ebbtide.language.served.wire import Refused, retry_after_s
+from ebbtide.language.served import chunks, embedder, openai_compatible, parsing, prompts, replies
+from ebbtide.language.served.connection import RequestRejected, retry_after_s
+from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import speaker_labels, word_answer, word_dangling, word_memory
@@ -49,7 +49,7 @@ from ebbtide.privacy import spans
 from ebbtide.records import MessageRecord
 from ebbtide.rest import guard
 from ebbtide.rest.moving import is_file
-from ebbtide.retrieval import analysis, features, packing, parts, passages, question, tokenizers, topic
+from ebbtide.retrieval import analysis, features, packing, passages, query, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
 from ebbtide.verbs import door, erased, forms, metadata
@@ -82,7 +82,7 @@ def _topic_of(text: str) -> Any:
 
 
 def _question(text: str) -> Any:
-    return question.understand(
+    return query.parse_query(
         text, speakers=["Ann", "小明", "Lee Ann", text[:30]], reference_ms=1_700_000_000_000
     )
 
@@ -114,7 +114,7 @@ def _checked(text: str) -> Any:
 def _completed(text: str) -> Any:
     said = [Utterance("user", "Ann", line) for line in text.split("\n")]
     cut = [Segment(one.text, (index,), 0) for index, one in enumerate(said) if one.text.strip()][::2]
-    return portions.completed(cut, said, 200)
+    return chunks.completed_by_rule(cut, said, 200)
 
 
 def _echoes(text: str) -> Any:
@@ -149,9 +149,9 @@ def _shortened(text: str) -> Any:
 def _prompts(text: str) -> Any:
     said = [Utterance("user", "Ann", text)]
     return (
-        questions.segment_question(said, 200),
-        questions.shorten_question(text, 100),
-        questions.process_question(text),
+        prompts.segment_prompt(said, 200),
+        prompts.shorten_prompt(text, 100),
+        prompts.process_prompt(text),
     )
 
 
@@ -212,13 +212,13 @@ def _memory_file(form: str, document: Callable[[str], Any]) -> Reader:
 
 
 def _refusal_of_server(text: str) -> Any:
-    refusal = Refused(400, text)
+    refusal = RequestRejected(400, text)
     with suppress(Overflow, AttributeError):
-        openai_compatible.OpenAICompatibleChat._consider(cast(Any, SimpleNamespace(_window=1 << 20)), refusal)
-    server = SimpleNamespace(options=SimpleNamespace(name="m"), _wire=SimpleNamespace(base_url="u"))
-    return served_embedding.ServedEmbedder._meaning(
-        cast(Any, server), refusal, 2
-    ), served_embedding.prefixes_of(text)
+        openai_compatible.OpenAICompatibleChat._handle_rejection(
+            cast(Any, SimpleNamespace(_window=1 << 20)), refusal
+        )
+    server = SimpleNamespace(options=SimpleNamespace(name="m"), _http=SimpleNamespace(base_url="u"))
+    return embedder.ServedEmbedder._meaning(cast(Any, server), refusal, 2), embedder.prefixes_of(text)
 
 
 def _condensed(text: str) -> Any:
@@ -227,8 +227,9 @@ def _condensed(text: str) -> Any:
 
 
 def _edges(text: str) -> Any:
-    return [edges.plain(text), edges.trim(text), edges.without_end_mark(text), edges.without_dangling_words(text),
-            edges.without_opener(text) if text else ""]  # fmt: skip
+    opened = trimming.without_opener(text) if text else ""
+    ends = trimming.without_end_mark(text), trimming.without_dangling_words(text)
+    return [trimming.plain(text), trimming.trim(text), *ends, opened]
 
 
 def _path(text: str) -> dict[str, str]:
@@ -252,7 +253,7 @@ READERS: Mapping[str, Reader] = {
     "key sentences": _key_sentences,
     "topic named": _topic_named,
     "topic of the text": _topic_of,
-    "parts of a question": parts.parts_of,
+    "parts of a question": query.parts_of,
     "question": _question,
     "words": lambda text: list(analysis.words_of(text)),
     "normalised": analysis.normalised,
@@ -273,12 +274,12 @@ READERS: Mapping[str, Reader] = {
     "checked reply": _checked,
     "checked names": lambda text: replies.checked_names([text], 1),
     "cut at a clause": lambda text: replies.cut_at_clause(text, len(text) - 1),
-    "portions": lambda text: portions.portions_of([Utterance("user", "Ann", text)], 300),
-    "parts for a model": lambda text: portions.parts_of(text, 300),
+    "portions": lambda text: chunks.chunks_of([Utterance("user", "Ann", text)], 300),
+    "parts for a model": lambda text: chunks.split_text(text, 300),
     "completed segments": _completed,
     "prompts": _prompts,
     "estimate": estimate,
-    "cut for an embedder": lambda text: served_embedding.cut_to(text, 400),
+    "cut for an embedder": lambda text: embedder.cut_to(text, 400),
     "refusal of a server": _refusal_of_server,
     "builtin: segment": lambda text: segment([Utterance("user", "Ann", text)], 200),
     "builtin: process": lambda text: process(text, "", None),
@@ -330,7 +331,7 @@ def _agent_id(text: str) -> Any:
 
 
 def _counted(form: str) -> str:
-    """Different pieces in a row: what is remembered of one says nothing of the next."""
+    """Return different pieces in a row, so that caches do not help."""
     numbers = count()
     return "".join(form.format(next(numbers)) for _ in range(20_000))
 
@@ -351,13 +352,14 @@ PIECES = (
     "\ud800", "\u202e", "http://", "http://a.b/", "/a", "./", "a::", "0x", "E1", "aB1", "password is ",
     "authorization=", "bearer ", "sk-", "eyJ", "138.0013.", "4111 1111 ", "GB82 ", "::", "192.0.", "user@[",
     "exceeds ", "maximum ", "context length ", "[memory] ", "---\n", "[Memory] a\n", "如果", "因为", "但是，",
-    "一个", "下周三",
+    "一个", "下周三", "call 212-555-0143 ", "+44 20 7946 0958 ", "DE89 3704 0044 0532 0130 00 ",
+    "phone 01 42 68 53 00 12 ",
 )  # fmt: skip
 """What hostile texts repeat."""
 
 
 def families() -> dict[str, Callable[[int], str]]:
-    """Hostile texts by name, each as what makes one of a size."""
+    """Return hostile texts by name, each as a function of the size."""
     found: dict[str, Callable[[int], str]] = {}
     for piece in PIECES:
         found[f"{piece!a} again and again"] = lambda size, piece=piece: (piece * (size // len(piece) + 1))[

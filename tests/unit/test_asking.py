@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed, Segment, TextToProcess, Utterance
-from ebbtide.language.served.gate import Priority, PriorityLimiter
+from ebbtide.language.served.limiter import Priority, PriorityLimiter
 from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments, cut_at_clause
-from ebbtide.language.served.retry import ModelClient, RetryPolicy, Tally
+from ebbtide.language.served.retry import CallCounts, ModelClient, RetryPolicy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 
@@ -90,7 +90,7 @@ async def test_texts_answered_in_one_go_count_as_a_call_each() -> None:
     answers = await ask.process_many([(f"Ann: The roof number {n} leaks.", "Ann: ", None) for n in range(5)])
     assert [answer.content for answer in answers] == [f"Ann: The roof number {n} leaks." for n in range(3)]
     assert model.calls["process_many"] == 1
-    assert ask.tallies["process"] == Tally(calls=3, parsed=3)
+    assert ask.tallies["process"] == CallCounts(calls=3, parsed=3)
     assert not ask.under_way
 
 
@@ -103,7 +103,7 @@ async def test_answers_in_one_go_end_before_the_first_unusable_one() -> None:
         answer.content
         for answer in await ask.process_many([("fine", "", None), ("bad", "", None), ("c", "", 9)])
     ] == ["fine"]
-    assert ask.tallies["process"] == Tally(calls=2, parsed=1, bad_replies=1)
+    assert ask.tallies["process"] == CallCounts(calls=2, parsed=1, bad_replies=1)
 
 
 async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> None:
@@ -113,7 +113,7 @@ async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> No
     ask = asking(model)
     assert await ask.process_many([("a text", "", None)]) == []
     assert ask.troubled
-    assert ask.tallies["process"] == Tally(calls=1, unavailable=1)
+    assert ask.tallies["process"] == CallCounts(calls=1, unavailable=1)
     assert (await ask.process("a text")).content == "a text"
     assert not ask.troubled
 

@@ -22,7 +22,7 @@ from ebbtide.errors import Corrupted, EbbtideError, NotFound
 from ebbtide.fleet.archive.unembedded import unembedded_count
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId
-from ebbtide.language.embedding import stamp_of
+from ebbtide.language.embedding import embedder_name
 from ebbtide.records import AgentSummary
 from ebbtide.settings import Settings
 from ebbtide.store.directory.agent_meta import AgentMeta
@@ -146,7 +146,7 @@ class RestingFleet:
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
         store = self.data.open_store(agent_id)
         try:
-            yield RestingAgent(agent_id, self._workspace(store), stamp_of(self._settings.embedding))
+            yield RestingAgent(agent_id, self._workspace(store), embedder_name(self._settings.embedding))
         finally:
             store.close()
 

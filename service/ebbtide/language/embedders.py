@@ -1,4 +1,4 @@
-"""From settings to an embedder. Each kind is imported only where the settings name it."""
+"""Make the configured embedder. Each kind is imported only if the settings name it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
-from ebbtide.language.embedding import Embedder, stamp_of
+from ebbtide.language.embedding import Embedder, embedder_name
 
 if TYPE_CHECKING:
     from ebbtide.settings import EmbeddingSettings, LanguageSettings
@@ -18,19 +18,19 @@ def make_embedder(
     pool: Executor,
     yield_to_requests: Callable[[], None],
 ) -> Embedder | None:
-    """Return the embedder that the settings name, or None. It shares the circuit breaker settings of `language`.
+    """Return the configured embedder, or None. It uses the circuit breaker settings of `language`.
 
-    It runs on `pool` and calls `yield_to_requests` between small steps. It loads nothing and calls no server before
+    It runs on `pool` and calls `yield_to_requests` between small steps. It loads no model and sends no request before
     the first text.
     """
     kind = embedding.model
-    if stamp_of(embedding) is None:
+    if embedder_name(embedding) is None:
         return None
     if kind in ("auto", "builtin"):
         from ebbtide.language.builtin.static_embedder import StaticEmbedder
 
         return StaticEmbedder(pool, yield_to_requests)
 
-    from ebbtide.language.served.served_embedding import served_embedder
+    from ebbtide.language.served.embedder import served_embedder
 
     return served_embedder(embedding, language, pool)

@@ -1,12 +1,8 @@
-"""The embedding port: what recall asks of a model that turns texts into vectors, and who may be behind it.
+"""The embedding port: models that turn texts into vectors.
 
-The rules guarded here: vectors of two models are never compared, so every embedder has one name that is stamped
-on what it makes; and a model that has nothing to say about a text says so (None) instead of inventing a vector.
-It fails in the two ways of the language port and no other: ModelUnavailable says nothing about the texts, BadReply
-says that these texts and this model do not get along. Having no embedder at all is no failure: recall goes on by
-its other signals.
-
-Deliberately not here: indexes, retries, and any import of a model. What is not used is not loaded.
+Vectors of different models are never compared: every embedder has a name that is stored with its vectors. A model that
+does not support a text returns None instead of a vector. Embedders fail with the two errors of the language port.
+Without an embedder, recall uses its other signals.
 """
 
 from __future__ import annotations
@@ -27,42 +23,42 @@ if TYPE_CHECKING:
 
 
 MAX_DIMENSIONS = 8192
-"""Most numbers in a vector, more than models have: every message takes two bytes for each."""
+"""Upper limit of a vector's size, larger than those of real models. Every message takes two bytes per number."""
 
 PROBE = "memory"
-"""A text that every model can take: one that fails over this fails over anything."""
+"""A text that every model can embed. A failure here is a failure of the server."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of length 1."""
+    """A model that turns texts into vectors of length 1."""
 
     @property
     def model(self) -> str:
-        """The name stamped on vectors, such as `builtin:wordllama-256`."""
+        """Return the name stored with vectors, such as `builtin:wordllama-256`."""
 
     @property
     def dimension(self) -> int | None:
-        """How many numbers a vector has; None until that is known."""
+        """Return the size of a vector, or None until it is known."""
 
     async def embed(
         self, texts: Sequence[str], *, is_query: bool = False
     ) -> list[NDArray[np.float32] | None]:
-        """Answer one vector for each text, or None where this model has nothing to say about it.
+        """Return one vector for each text, or None if the model does not support it.
 
-        `is_query` tells that the texts are questions to be held against others. ModelUnavailable or BadReply.
+        `is_query` marks queries, as opposed to texts to be found. Raise ModelUnavailable or BadReply.
         """
 
     async def state(self) -> ModelState:
-        """Tell who answers and whether it does, without asking for a vector."""
+        """Return whether the model is available, without embedding a text."""
 
     async def close(self) -> None:
-        """Let go of connections. Idempotent."""
+        """Close connections. Idempotent."""
 
 
 async def vector_of(
     embedder: Embedder | None, query: str, timeout_s: float
 ) -> tuple[NDArray[np.float32] | None, str]:
-    """What a question means to an embedder; else None, and why: a question never waits long, nor fails, for this."""
+    """Return the vector of a query, or None and the reason. A query neither waits long nor fails for this."""
     if embedder is None:
         return None, "no embedder"
     try:
@@ -72,22 +68,22 @@ async def vector_of(
     except TimeoutError:
         return None, "the embedder did not answer in time"
     except ModelUnavailable as error:
-        return None, f"no embedder answers: {error}"
+        return None, f"no embedder is available: {error}"
     except BadReply as error:
-        return None, f"the embedder cannot take this query: {error}"
-    return vector, "" if vector is not None else "the embedder does not know this language"
+        return None, f"the embedder cannot embed this query: {error}"
+    return vector, "" if vector is not None else "the embedder does not support this language"
 
 
 def has_builtin() -> bool:
-    """Tell whether the extra that brings the built-in embedder is installed, without loading it."""
+    """Return whether the extra with the built-in embedder is installed, without loading it."""
     return find_spec("wordllama") is not None
 
 
 BUILTIN_NAME = "wordllama-256"
 
 
-def stamp_of(embedding: EmbeddingSettings) -> str | None:
-    """The name that vectors are stamped with under these settings, as `Embedder.model` has it; None without any."""
+def embedder_name(embedding: EmbeddingSettings) -> str | None:
+    """Return the name stored with vectors under these settings, as in `Embedder.model`, or None."""
     kind = embedding.model
     if kind == "off" or (kind == "auto" and not has_builtin()):
         return None

@@ -1,17 +1,13 @@
-"""The language port: what the memory asks of a language model, and how a model may fail.
+"""The language port: the tasks of a language model, and how they can fail.
 
-Three tasks and no more: cut a conversation into segments, turn a segment into a memory (and, later, a
-shorter one), name what two memories have to do with each other. The rule guarded here: a failure of the
-*server* and a failure of a *reply* are different things. The first says nothing about the text (wait and
-ask again, in order); the second says that this text and this model do not get along (try elsewhere in the
-queue, then park). Whoever implements the port raises one of the two errors below and nothing else.
+There are three tasks: split a conversation into segments, turn a segment into a memory (and later into a shorter one),
+and name the relation of two memories. A failure of the server and a failure of a reply are different. ModelUnavailable
+says nothing about the text: wait and retry in order. BadReply says that this model cannot process this text: continue
+with others, then park it. Implementations raise no other errors.
 
-A model may answer many questions at once: `process_many` takes texts with their prefixes and target
-lengths, `relate_many` nodes with their focuses, and both give the answers to the first of them, as many as make
-a fair turn. Whoever has
-many questions looks for these methods; a model without them is asked one by one.
-
-Deliberately not here: retries, time-outs, queues. They belong to whoever calls.
+A model may also implement `process_many` and `relate_many`, which take several requests and return the results of the
+first ones, as many as make a batch. Callers use them if they exist. Retries, timeouts and queues are the caller's
+concern.
 """
 
 from __future__ import annotations
@@ -22,11 +18,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 attempt: ContextVar[int] = ContextVar("attempt", default=0)
-"""How many unusable replies the question being asked has had: a hint to ask it a little differently."""
+"""How many unusable replies the current request has had: a hint to vary it."""
 
 
 class ModelUnavailable(Exception):
-    """The server did not answer: refused, timed out, 5xx, 429, model missing, breaker open."""
+    """The server did not answer: connection refused, timeout, 5xx, 429, missing model, or open circuit breaker."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -34,19 +30,19 @@ class ModelUnavailable(Exception):
 
 
 class BadReply(Exception):
-    """The server answered, but not with what was asked: unparseable, empty, garbled, out of range."""
+    """The server answered, but the reply is unusable: unparseable, empty or out of range."""
 
 
 class TextTooComplex(BadReply):
-    """Processing the text takes too long or too much memory. Another try would fail in the same way."""
+    """Processing the text takes too long or too much memory. A retry would fail in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """One message as the model sees it.
 
-    `prefix` is the label that will stand before the content of every memory made from it (`"Ann: "`), or
-    empty; it counts against the length of a segment but is no part of its text.
+    `prefix` is the label of every memory made from it (`"Ann: "`), or empty. It counts towards the length of a segment
+    but is not part of its text.
     """
 
     role: str
@@ -59,8 +55,8 @@ class Utterance:
 class Segment:
     """A self-contained piece of a conversation.
 
-    `messages` are indices into the utterances it came from. `start` is the offset in code points at which
-    `text` stands word for word in the (single) message, or None where the model has rephrased it.
+    `messages` are indices of the utterances it came from. `start` is the offset in code points of `text` in its single
+    message, or None if the model has rephrased it.
     """
 
     text: str
@@ -70,7 +66,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """A memory's text with its summary (10-20 characters, or up to 8 words) and 3-5 keywords."""
+    """The text of a memory with its summary (10-20 characters, or up to 8 words) and 3-5 keywords."""
 
     content: str
     phrase: str
@@ -78,12 +74,12 @@ class Processed:
 
 
 TextToProcess = tuple[str, str, int | None]
-"""What `process` is asked: the text, its prefix, its target length."""
+"""The arguments of `process`: text, prefix, target length."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """What can be told about a model: who it is, whether it answers, how well its replies parse."""
+    """The state of a model: its kind and name, whether it is available, and details."""
 
     kind: str
     name: str
@@ -92,26 +88,25 @@ class ModelState:
 
 
 class LanguageModel(Protocol):
-    """A small language model behind three tasks."""
+    """A small language model with three tasks."""
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
-        """Cut the messages into segments of at most `max_chars` characters, in the order of the text."""
+        """Split the messages into segments of at most `max_chars` characters, in the order of the text."""
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
-        """Make a memory of `text`, of at most `target_length` characters where one is given.
+        """Make a memory of `text`, of at most `target_length` characters if given.
 
-        `text` begins with `prefix` (the speaker's label), which the content should keep while there is
-        room for it.
+        `text` begins with `prefix`, the speaker's label, which the content keeps if there is room for it.
         """
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
-        """Name the relation of `node` to each focus in 2-4 characters or 1-2 words; "" where there is none.
+        """Name the relation of `node` to each focus in 2-4 characters or 1-2 words, or "" for none.
 
-        Texts come without speaker labels. The answer has one name for each focus.
+        The texts have no speaker labels. The result has one name for each focus.
         """
 
     async def state(self) -> ModelState:
-        """Tell who answers and whether it does, without asking the model to think."""
+        """Return whether the model is available, without running it."""
 
     async def close(self) -> None:
-        """Let go of connections and workers. Idempotent."""
+        """Close connections and workers. Idempotent."""

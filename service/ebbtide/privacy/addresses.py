@@ -1,7 +1,7 @@
-"""Addresses in a network: of e-mail, and of machines.
+"""E-mail addresses and IP addresses.
 
-An e-mail address is found from its sign, the parts on both sides of it; an address of IPv4 looks like a version, so
-what stands before it is asked. What is everybody's own (127.0.0.1, ::1) is nobody's address.
+The search for an e-mail address starts at its at sign and extends in both directions. An IPv4 address looks like a
+version number, so the text before it decides. Loopback and unspecified addresses identify no one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ebbtide.privacy import checks
-from ebbtide.privacy.shape import Pattern, Place, bare, before
+from ebbtide.privacy.shape import Bounds, Pattern, alphanumerics, before
 
 _LATIN = "A-Za-z0-9\u00c0-\u024f"
 _DOMAIN = re.compile(
@@ -18,26 +18,26 @@ _DOMAIN = re.compile(
     r"|\[(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?i:IPv6:)?[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:\.[0-9]{1,3}){0,3})\]"
     r")"
 )
-"""A domain, or the address of a machine in brackets (RFC 5321, section 4.1.3), behind its sign."""
+"""The at sign with a domain, or with an address literal in brackets (RFC 5321, section 4.1.3)."""
 
 _IN_LOCAL = re.compile(rf"[{_LATIN}\u0300-\u036f._%+'-]")
 _SIGNS = "._%+'-"
-MOST_QUOTED = 64
-"""Characters of a name in quotation marks: as many as a mailbox may have."""
-_QUOTED = re.compile(rf'"(?:[^"\\\r\n]|\\.){{1,{MOST_QUOTED}}}"$')
+MAX_QUOTED = 64
+"""Characters of a quoted local part: the maximum of RFC 5321."""
+_QUOTED = re.compile(rf'"(?:[^"\\\r\n]|\\.){{1,{MAX_QUOTED}}}"$')
 
 
-def _mailbox(match: re.Match[str]) -> Place | None:
-    """The address around a domain: all that can stand before the sign, but for signs at its beginning.
+def _mailbox(match: re.Match[str]) -> Bounds | None:
+    """Return the address around a domain: the longest local part, without signs at its beginning.
 
-    A name in quotation marks is taken with them. An escaped sign (`%40`) counts with a name before it only. The scan
-    does not go back beyond where the search began: what precedes it belongs to another address or was refused. So
-    domains that follow each other directly are taken as one.
+    A quoted local part is included with its quotes. An escaped sign (`%40`) needs a local part. The scan does not go
+    back beyond the start of the search: earlier characters belong to another match or were rejected. Domains that
+    follow each other directly count as one.
     """
     begin, end = match.span()
     while (more := _DOMAIN.match(match.string, end)) is not None:
         end = more.end()
-    quoted = _QUOTED.search(before(match, MOST_QUOTED + 2)) if match[0][0] == "@" else None
+    quoted = _QUOTED.search(before(match, MAX_QUOTED + 2)) if match[0][0] == "@" else None
     if quoted is not None:
         return match.start() - len(quoted[0]), end
     while begin > match.pos and _IN_LOCAL.match(match.string, begin - 1):
@@ -48,17 +48,17 @@ def _mailbox(match: re.Match[str]) -> Place | None:
 
 
 _IPV4 = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\d|\.\d)")
-_BESIDE_IPV4 = re.compile(r"\d$|\.$|\d-$")
+_AROUND_IPV4 = re.compile(r"\d$|\.$|\d-$")
 _VERSION_CUE = re.compile(
     r"(?i)(?:(?<![a-z])v|ver(?:sion)?|release|build|windows|chapter|section|appendix|firmware|oid|"
     r"版本号?|版|升级到|更新到|章|节|第)[\s.:是为#]{0,3}$"
 )
 
 
-def _dotted(match: re.Match[str]) -> Place | None:
-    if _BESIDE_IPV4.search(before(match, 2)) or _VERSION_CUE.search(before(match, 16)):
+def _dotted(match: re.Match[str]) -> Bounds | None:
+    if _AROUND_IPV4.search(before(match, 2)) or _VERSION_CUE.search(before(match, 16)):
         return None
-    return match.span() if checks.is_told_address(match[0]) else None
+    return match.span() if checks.is_personal_address(match[0]) else None
 
 
 _NOT_LAST_DIGITS = re.compile(r".{0,3}[^0-9A-Fa-f]", re.DOTALL)
@@ -66,16 +66,16 @@ _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 _IPV6 = re.compile(
     r"(?<![0-9A-Za-z:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![0-9A-Za-z:]|\.\d)"
 )
-_LEAST_HEX = 4
-"""Hexadecimal digits below which two colons in a row are rather a name in a program."""
+_MIN_HEX = 4
+"""With fewer hexadecimal digits, two colons are more likely a name in a program."""
 
 
-def _colons(match: re.Match[str]) -> Place | None:
+def _colons(match: re.Match[str]) -> Bounds | None:
     begin = match.start() - len(_NOT_LAST_DIGITS.sub("", before(match, 4)))
     found = _IPV6.match(match.string, begin)
-    if found is None or len(bare(found[0])) < _LEAST_HEX or not any(c.isdigit() for c in found[0]):
+    if found is None or len(alphanumerics(found[0])) < _MIN_HEX or not any(c.isdigit() for c in found[0]):
         return None
-    return found.span() if checks.is_told_address(found[0]) else None
+    return found.span() if checks.is_personal_address(found[0]) else None
 
 
 ADDRESSES = (

@@ -1,8 +1,8 @@
-"""Folding: a text as patterns read it, with the way back to the text as it stands.
+"""Fold a text into plain characters for matching, and map positions back to the original.
 
-Full-width and otherwise dressed-up letters, digits and signs become plain ones (NFKC), digits of every script become
-0-9, dashes become `-`, and characters that are not seen go. What ends a phrase in Chinese is left alone: a password
-ends there. Character by character, so that every place has its place in the original.
+Full-width and other compatibility characters become plain ones (NFKC), digits of every script become 0-9, dashes
+become `-`, and invisible characters are removed. Chinese punctuation stays, because a password ends there. The folding
+works character by character, so every position maps back.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-_KEPT = frozenset("！，；？、。…“”‘’「」")
-"""Ends of phrases, and quotation marks: they stay what they are."""
+_PRESERVED = frozenset("！，；？、。…“”‘’「」")
+"""Punctuation that is not folded."""
 
 _DASHES = frozenset("‐‑‒–—―−﹣－")
-_UNSEEN = frozenset("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+_INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text as patterns read it."""
+    """A folded text."""
 
     text: str
     begins: list[int] | None = None
-    """For each character, and for the end, where it stands in the original; None where nothing has moved."""
+    """The original position of each character and of the end, or None where no position changed."""
 
     def original(self, begin: int, end: int) -> tuple[int, int]:
-        """A place in the original, from one here; a character that became several belongs to it whole."""
+        """Map bounds to the original. A character that was folded into several is included whole."""
         if self.begins is None or begin >= end:
             return begin, end
         return self.begins[begin], self.begins[end - 1] + 1
@@ -36,9 +36,9 @@ class Folded:
 
 @lru_cache(maxsize=1 << 16)
 def _plain(character: str) -> str:
-    if character in _UNSEEN:
+    if character in _INVISIBLE:
         return ""
-    if character in _KEPT:
+    if character in _PRESERVED:
         return character
     if character in _DASHES:
         return "-"
@@ -46,17 +46,17 @@ def _plain(character: str) -> str:
     if digit is not None:
         return str(digit)
     narrow = unicodedata.normalize("NFKC", character)
-    # What does not become plain characters cannot be part of any pattern: it stays one character.
+    # A character that does not become ASCII matches no pattern, so it stays one character.
     return narrow if narrow.isascii() else character
 
 
 def folded(text: str) -> Folded:
-    """The text as patterns read it."""
+    """Return the folded text."""
     if text.isascii():
         return Folded(text)
     table = {ord(c): _plain(c) for c in set(text) if not c.isascii()}
     plain = text.translate(table)
-    if all(len(became) == 1 for became in table.values()):
+    if all(len(plain_char) == 1 for plain_char in table.values()):
         return Folded(plain)
     lengths = (len(table.get(ord(c), c)) for c in text)
     ends = list(accumulate(lengths))

@@ -1,8 +1,7 @@
-"""Secrets: keys that show by their form what they open, and what a text calls a password.
+"""Secrets: keys with a recognisable form, and values that a text calls a password or key.
 
-The first speak for themselves. The second are taken with care: a value after "password is" or 密码是 counts only where
-it looks like one, since most sentences about passwords tell none. A password that is an ordinary word is missed,
-except where nothing but a colon or 是 stands before it in Chinese.
+Most sentences about passwords contain none, so a value after `password is` or 密码是 counts only if it looks like one.
+A password that is an ordinary word is missed, unless only a colon or 是 precedes it in Chinese.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ebbtide.privacy.shape import Pattern, Place, before, told, whole
+from ebbtide.privacy.shape import Bounds, Pattern, before, value_group, whole
 
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -30,44 +29,44 @@ _TOKEN = re.compile(
     r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}+\.(?=eyJ)[A-Za-z0-9_-]{7,}+\.[A-Za-z0-9_-]{8,}+"
 )
 _SK = re.compile(r"sk-(?<![A-Za-z0-9_-]sk-)[A-Za-z0-9_-]{20,255}(?![A-Za-z0-9_-])")
-_JOINED = re.compile(r"[A-Za-z0-9_-]$")
+_WORD_END = re.compile(r"[A-Za-z0-9_-]$")
 
 
-def _by_itself(match: re.Match[str]) -> Place | None:
-    return None if _JOINED.search(before(match, 1)) else match.span()
+def _standalone(match: re.Match[str]) -> Bounds | None:
+    return None if _WORD_END.search(before(match, 1)) else match.span()
 
 
-def _with_digit(match: re.Match[str]) -> Place | None:
-    return _by_itself(match) if any(c.isdigit() for c in match[0]) else None
+def _with_digit(match: re.Match[str]) -> Bounds | None:
+    return _standalone(match) if any(c.isdigit() for c in match[0]) else None
 
 
-_CREDENTIALS = re.compile(r"://(?P<told>[^\s/:@?#]{0,128}:[^\s/@]{1,256})@(?=[A-Za-z0-9\[])")
+_CREDENTIALS = re.compile(r"://(?P<value>[^\s/:@?#]{0,128}:[^\s/@]{1,256})@(?=[A-Za-z0-9\[])")
 
 KEYS = (
     Pattern("secret", _PRIVATE_KEY, whole, ("private key",)),
     Pattern(
         "secret",
         _KEY,
-        _by_itself,
+        _standalone,
         ("akia", "asia", "gh", "glpat-", "sk_", "rk_", "xox", "xapp-", "aiza", "hf_", "npm_", "ebb_"),
     ),
-    Pattern("secret", _TOKEN, _by_itself, ("eyj",)),
+    Pattern("secret", _TOKEN, _standalone, ("eyj",)),
     Pattern("secret", _SK, _with_digit, ("sk-",)),
-    Pattern("secret", _CREDENTIALS, told, ("://",)),
+    Pattern("secret", _CREDENTIALS, value_group, ("://",)),
 )
 
-# --- what a text calls a secret ----------------------------------------------------------------------------
+# --- values that a text calls a secret ---------------------------------------------------------------------
 
 _ENGLISH = re.compile(
     r"(?i:pass|pwd|secret|key|token|credential)(?i:words?|wd|phrase|code|s)?(?![A-Za-z])[\"'`]?"
-    r"(?P<by>[^\S\n]{0,3}(?:=>|->|:=|[:=])[^\S\n]{0,3}|\s{1,3}(?:is|was)\s{1,3}(?::\s?)?|\s{1,3}(?=[\"'`“‘]))[\"'`“‘]?"
-    r"(?P<told>[^\s\"'`“”‘’,;，；。、！？<>(){}\[\]]{4,256})"
+    r"(?P<by>[^\S\n]{0,3}(?:=>|->|:=|[:=,，])[^\S\n]{0,3}|\s{1,3}(?:is|was)\s{1,3}(?::\s?)?|\s{1,3}(?=[\"'`“‘]))[\"'`“‘]?"
+    r"(?P<value>[^\s\"'`“”‘’,;，；。、！？<>(){}\[\]]{4,256})"
 )
 _BEFORE_CUE = re.compile(r"(?i)(?:^|[^a-z])$|[a-z]_$")
 _KEY_OF = re.compile(r"(?i)(?:api|access|private|auth|signing|secret|encryption|master)[ _-]?$")
 _CHINESE = re.compile(
-    r"(?:密码|口令|密钥|秘钥|令牌|验证码|暗号)(?P<by>\s{0,3}(?:就是|改成|改为|设为|设成|是|为|:|=)?\s{0,3})"
-    r"[\"'`“‘「]?(?P<told>[!#-&*-+./-9:<-Z^_a-z~@=-]{4,256})"
+    r"(?:密码|口令|密钥|秘钥|令牌|验证码|暗号)(?P<by>\s{0,3}(?:就是|改成|改为|设为|设成|是|为|[:=,，])?\s{0,3})"
+    r"[\"'`“‘「]?(?P<value>[!#-&*-+./-9:<-Z^_a-z~@=-]{4,256})"
 )
 _PLACEHOLDER = re.compile(
     r"(?i)^[*•.x#_-]++$|^(?:\$|%|<|os\.|process\.|env\.|your|my_|some|none$|null$|true$|false$|todo|redacted|changeme$)"
@@ -76,32 +75,35 @@ _PLACEHOLDER = re.compile(
 
 _BEARER = re.compile(
     r"(?i:(?<![A-Za-z])bearer\s{1,3}|authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:(?:bearer|basic|token|apikey)\s{1,3})?)"
-    r"(?P<told>[A-Za-z0-9_~+/.=-]{16,4096})"
+    r"(?P<value>[A-Za-z0-9_~+/.=-]{16,4096})"
 )
 
 
-def _presented(match: re.Match[str]) -> Place | None:
-    """What a request shows to be let in, if it looks like that: letters with digits or in both cases, in one piece."""
-    value = match["told"].rstrip(".")
-    if not _looks_drawn(value):
-        # No part of the value looks drawn either: the search goes on behind it, or many cues in a row would be slow.
+def _presented(match: re.Match[str]) -> Bounds | None:
+    """Return a credential if it looks random: letters with digits or in mixed case, in one piece."""
+    value = match["value"].rstrip(".")
+    if not _looks_random(value):
+        # No part of the value looks random either. Continue after it, or many cues in a row would be slow.
         return match.end(), match.end()
     is_placeholder = _PLACEHOLDER.search(value) is not None
-    return None if is_placeholder else (match.start("told"), match.start("told") + len(value))
+    return None if is_placeholder else (match.start("value"), match.start("value") + len(value))
 
 
-def _looks_drawn(value: str) -> bool:
+def _looks_random(value: str) -> bool:
     if any(c.isdigit() for c in value):
         return any(c.isalpha() for c in value)
     return sum(a.islower() and b.isupper() for a, b in pairwise(value)) >= 3
 
 
-def _assigned(match: re.Match[str]) -> Place | None:
-    """What is said to be a secret, if it looks like one: not a word of the sentence, not a stand-in for one."""
-    value = match["told"].rstrip(".)?:")
+def _assigned(match: re.Match[str]) -> Bounds | None:
+    """Return an assigned value if it looks like a secret, not like a word of the sentence or a placeholder."""
+    value = match["value"].rstrip(".)?:")
     if len(value) < 4 or _PLACEHOLDER.search(value) or not _looks_secret(value):
         return None
-    return match.start("told"), match.start("told") + len(value)
+    # A comma separates clauses more often than a label and its value.
+    if match["by"].strip() in (",", "，") and _class_changes(value) < 3:
+        return None
+    return match.start("value"), match.start("value") + len(value)
 
 
 def _looks_secret(value: str) -> bool:
@@ -111,18 +113,24 @@ def _looks_secret(value: str) -> bool:
     return has_symbol or any(a.islower() and b.isupper() for a, b in pairwise(value))
 
 
-def _in_english(match: re.Match[str]) -> Place | None:
-    ahead = before(match, 16)
+def _class_changes(value: str) -> int:
+    """Count how often lower case, upper case, digits and symbols alternate; signs within words do not count."""
+    classes = [(c.isdigit(), c.isupper(), c.isalpha()) for c in value if c not in "-_'/."]
+    return sum(a != b for a, b in pairwise(classes))
+
+
+def _in_english(match: re.Match[str]) -> Bounds | None:
+    context = before(match, 16)
     is_key = match[0][:3].lower() == "key"
-    if not (_KEY_OF.search(ahead) if is_key else _BEFORE_CUE.search(ahead)):
+    if not (_KEY_OF.search(context) if is_key else _BEFORE_CUE.search(context)):
         return None
     return _assigned(match)
 
 
-def _in_chinese(match: re.Match[str]) -> Place | None:
-    value = match["told"].rstrip(".)?:")
+def _in_chinese(match: re.Match[str]) -> Bounds | None:
+    value = match["value"].rstrip(".)?:")
     if match["by"].strip() in (":", "=", "是", "为") and value.isalpha() and value.islower():
-        return match.start("told"), match.start("told") + len(value)
+        return match.start("value"), match.start("value") + len(value)
     return _assigned(match)
 
 

@@ -1,4 +1,4 @@
-"""A shape of personal data, with what must be true of a text that has it."""
+"""A pattern of personal data: a regular expression and a function that accepts or rejects a match."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Place = tuple[int, int]
-"""Where something begins and ends."""
+Bounds = tuple[int, int]
+"""Begin and end of a part of a text."""
 
-Accept = Callable[[re.Match[str]], Place | None]
+Accept = Callable[[re.Match[str]], Bounds | None]
 
 _SEPARATOR = re.compile(r"[^0-9A-Za-z]++")
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A shape, and what must be true of what has it: `accept` names the place meant, or None.
+    """A pattern: `accept` returns the bounds of the data in a match, or None.
 
-    An empty place means that nothing stands there, and nothing before its end either.
+    Empty bounds mean that nothing was found before their end, so that the search continues there.
     """
 
     kind: str
-    shape: re.Pattern[str]
+    regex: re.Pattern[str]
     accept: Accept
-    needles: tuple[str, ...] = ()
-    """One of these stands in every text that has the shape, once the text is in lower case."""
+    literals: tuple[str, ...] = ()
+    """Strings of which every match contains one, in lower case."""
 
 
-def whole(match: re.Match[str]) -> Place:
-    """All of a match."""
+def whole(match: re.Match[str]) -> Bounds:
+    """Return the bounds of the whole match."""
     return match.span()
 
 
-def told(match: re.Match[str]) -> Place:
-    """What the shape calls `told`."""
-    return match.span("told")
+def value_group(match: re.Match[str]) -> Bounds:
+    """Return the bounds of the group `value`."""
+    return match.span("value")
 
 
-def before(match: re.Match[str], most: int) -> str:
-    """What stands just before a match."""
-    return match.string[max(0, match.start() - most) : match.start()]
+def before(match: re.Match[str], max_chars: int) -> str:
+    """Return the text directly before a match."""
+    return match.string[max(0, match.start() - max_chars) : match.start()]
 
 
-def bare(text: str) -> str:
-    """Letters and digits, without what separates them."""
+def alphanumerics(text: str) -> str:
+    """Return the letters and digits of a text without the separators."""
     return _SEPARATOR.sub("", text)

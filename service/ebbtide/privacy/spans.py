@@ -1,7 +1,7 @@
-"""Spans: where personal data stands in a text, and the text without it.
+"""Find personal data in a text, and replace it.
 
-The rule guarded here: what is redacted leaves nothing behind, neither a digit at its edge nor its length. Spans are in
-characters, ascending, and never overlap.
+Redaction leaves no trace of the data: no digit at its edge, and not its length. Spans are in characters, ascending, and
+do not overlap.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ebbtide.privacy.folding import folded
-from ebbtide.privacy.patterns import all_places
+from ebbtide.privacy.patterns import find_all
 
 KEYED_DIGITS = 16
-"""Of the keyed form: 64 bits, so that two conversations are not taken for one."""
+"""Hexadecimal digits of a keyed hash: 64 bits, so that two conversations do not collide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where something personal stands, in characters."""
+    """Personal data in a text: its kind and its position in characters."""
 
     kind: str
     begin: int
@@ -29,64 +29,67 @@ class Span:
 
     @property
     def end(self) -> int:
-        """Where it is over."""
+        """Return the position after the last character."""
         return self.begin + self.length
 
 
 def find(text: str) -> list[Span]:
-    """What is personal in a text, from left to right; where two meet, the larger or more certain one counts."""
-    read = folded(text)
+    """Return the personal data in a text from left to right. Of two overlapping matches the larger, else the more
+    certain, is returned.
+    """
+    plain = folded(text)
     found: list[Span] = []
-    for kind, places in all_places(read.text):
-        fresh = []
-        for place in places:
-            begin, end = read.original(*place)
-            fresh.append(Span(kind, begin, end - begin))
-        found = _merged(found, fresh)
+    for kind, matches in find_all(plain.text):
+        new = []
+        for match in matches:
+            begin, end = plain.original(*match)
+            new.append(Span(kind, begin, end - begin))
+        found = _merged(found, new)
     return found
 
 
-def _merged(found: Sequence[Span], fresh: Sequence[Span]) -> list[Span]:
-    """Both, ascending: a fresh one that touches others takes their place where it holds them whole, else it goes."""
+def _merged(found: Sequence[Span], new: Sequence[Span]) -> list[Span]:
+    """Return both, ascending. A new span replaces the overlapped spans if it contains them, else it is dropped."""
     begins = [span.begin for span in found]
-    kept, replaced = [], set[int]()
-    for span in fresh:
+    added, replaced = [], set[int]()
+    for span in new:
         first = bisect_right(begins, span.begin) - 1
         first += first < 0 or found[first].end <= span.begin
         last = first
         while last < len(found) and found[last].begin < span.end:
             last += 1
-        touched = found[first:last]
-        if all(span.begin <= one.begin and one.end <= span.end for one in touched):
-            if any(one.length == span.length for one in touched):
+        overlapped = found[first:last]
+        if all(span.begin <= other.begin and other.end <= span.end for other in overlapped):
+            if any(other.length == span.length for other in overlapped):
                 continue
-            kept.append(span)
+            added.append(span)
             replaced.update(range(first, last))
-    left = (span for index, span in enumerate(found) if index not in replaced)
-    return sorted([*left, *kept], key=lambda span: span.begin)
+    remaining = (span for index, span in enumerate(found) if index not in replaced)
+    return sorted([*remaining, *added], key=lambda span: span.begin)
 
 
 def redacted(text: str, spans: Sequence[Span] | None = None) -> str:
-    """The text with what is personal replaced by its kind: `[email]`."""
+    """Return the text with personal data replaced by its kind: `[email]`."""
     return _replaced(text, find(text) if spans is None else spans, lambda span: f"[{span.kind}]")
 
 
 def keyed(text: str, key: bytes) -> str:
-    """An id with what is personal replaced by its kind and a keyed hash: the same one again, and no other.
+    """Return an id with personal data replaced by its kind and a keyed hash.
 
-    So messages of one conversation stay together, and a request sent twice is known, though nobody can read whose.
+    Equal ids stay equal and different ids stay different, so messages of one conversation stay together and a repeated
+    request is recognised, without storing the data.
     """
 
-    def form(span: Span) -> str:
-        said = folded(text[span.begin : span.end]).text.casefold()
-        return f"[{span.kind}:{hmac.new(key, said.encode(), hashlib.sha256).hexdigest()[:KEYED_DIGITS]}]"
+    def replacement(span: Span) -> str:
+        data = folded(text[span.begin : span.end]).text.casefold()
+        return f"[{span.kind}:{hmac.new(key, data.encode(), hashlib.sha256).hexdigest()[:KEYED_DIGITS]}]"
 
-    return _replaced(text, find(text), form)
+    return _replaced(text, find(text), replacement)
 
 
-def _replaced(text: str, spans: Sequence[Span], form: Callable[[Span], str]) -> str:
+def _replaced(text: str, spans: Sequence[Span], replacement: Callable[[Span], str]) -> str:
     parts, position = [], 0
     for span in spans:
-        parts += [text[position : span.begin], form(span)]
+        parts += [text[position : span.begin], replacement(span)]
         position = span.end
     return "".join([*parts, text[position:]])

@@ -1,5 +1,4 @@
-"""Hybrid recall, pure: what a question means, what it finds, in which order, and what of it fits.
+"""Hybrid recall: parse a query, find and rank passages, and fit the results into a budget.
 
-Texts and numbers go in, values come out, the same ones every time. No I/O, no clock, no `async`, no log: where
-passages are stored, and how answers reach their callers, is for others to know.
+The package is pure: no I/O, no clock, no `async`, no log.
 """

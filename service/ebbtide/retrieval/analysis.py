@@ -1,14 +1,12 @@
-"""Analysis: from a text to the terms by which it is found.
+"""Analysis: turn a text into search terms.
 
-A term is a 32-bit hash of a normalised word: two words that share one hardly ever meet (once in 40 000 words with
-100 000 terms known), and a list of them is small and compared fast. The rule guarded here: texts and queries go
-through the same function, and whatever a reader sees as one thing is one term: an error code, a number, a path.
+A term is a 32-bit hash of a normalised word. Collisions are rare (one in 40 000 words with 100 000 known terms), and
+lists of terms are small and fast to compare. Texts and queries are analysed in the same way. An error code, a number or
+a path is one term.
 
-Latin words are stemmed (Porter 2, English) and stop words left out. Chinese runs give the segmenter's words *and*
-every pair of neighbouring characters: a two-character query must match however its text was cut. Traditional
-characters are folded to simplified ones, for matching only.
-
-Deliberately not here: fields, weights, what a question means (`question.py`).
+Latin words are stemmed (Porter 2, English) and stop words omitted. Chinese runs yield the segmenter's words and every
+pair of adjacent characters, so that a two-character query matches however the text was segmented. Traditional
+characters are folded to simplified ones for matching only.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.normalisation import nfkc
-from ebbtide.retrieval.variants import simplified
+from ebbtide.retrieval.normalisation import nfkc, simplified
 
 Terms = NDArray[np.uint32]
 
@@ -36,7 +33,7 @@ _PIECE = re.compile(
     rf"(?P<han>[{_HAN}]+)|(?P<kana>[{_KANA}]+)"
     r"|(?P<word>[^\W_]+(?:[''’.:/@#&+_\-][^\W_]+)*+)"
 )
-"""Runs of Han, of kana or hangul, and words with whatever joins their parts."""
+"""Runs of Han, of kana or hangul, and words including the signs that join their parts."""
 
 _PARTS = re.compile(rf"[{_HAN}]+|[{_KANA}]+|[^\W_{_HAN}{_KANA}]+")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -49,25 +46,25 @@ about just s t re ve ll d m don didn doesn isn wasn
 """
 STOP_WORDS = frozenset(_SAY_NOTHING.split())
 STOP_CHARACTERS = frozenset("的了是在和也就都而及与着或吗呢吧啊呀嘛我你他她它们这那有个")
-"""Chinese characters that say nothing by themselves, nor in a pair of two of them."""
+"""Chinese characters without content, alone or in pairs of each other."""
 
 WORDS_REMEMBERED = 8192
-"""Words whose stem and term are remembered: the common ones; more would only fill memory with rare ones."""
+"""Words whose stem and term are cached. Rarer words would only fill memory."""
 
-MOST_CHARACTERS = 200_000
-"""A text is read so far."""
+MAX_CHARACTERS = 200_000
+"""Characters of a text that are analysed."""
 
 
 def normalised(text: str) -> str:
-    """A text as it is matched: compatibility forms, case and traditional characters folded."""
+    """Return a text in its form for matching: compatibility forms, case and traditional characters folded."""
     if not text.isascii():
         text = nfkc(text).translate(simplified())
     return text.casefold()
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words of a text as they are matched, in order, with repetitions."""
-    for piece in _PIECE.finditer(normalised(text[:MOST_CHARACTERS])):
+    """Yield the words of a text for matching, in order, with repetitions."""
+    for piece in _PIECE.finditer(normalised(text[:MAX_CHARACTERS])):
         if piece["word"] is None:
             yield from _chinese(piece[0]) if piece["han"] else _pairs(piece[0])
         elif piece[0].isascii() and piece[0].isalpha():
@@ -82,7 +79,7 @@ def _latin(word: str) -> Iterator[str]:
 
 
 def _joined(word: str) -> Iterator[str]:
-    """A word with something in it that joins parts: itself where it is a code, and its parts."""
+    """Yield a compound word itself if it is a code, and its parts."""
     word = _POSSESSIVE.sub("", word)
     parts = _PARTS.findall(word)
     if len(parts) > 1 and "'" not in word and "’" not in word:
@@ -105,11 +102,11 @@ def _chinese(run: str) -> Iterator[str]:
         yield run
         return
     for word in _cut(run):
-        # Words of two characters are pairs already.
+        # Words of two characters are pairs as well.
         if len(word) > 2:
             yield word
     yield from _pairs(run)
-    # Many words are one character, and which they are depends on what a dictionary makes of those beside them.
+    # Many words have one character, and which these are depends on the segmentation of the neighbours.
     yield from (character for character in run if character not in STOP_CHARACTERS)
 
 
@@ -122,7 +119,7 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 class _Segmenter:
-    """The dictionary takes 30 MB: it is loaded with the first Chinese text, once."""
+    """The Chinese segmenter. Its dictionary takes 30 MB and is loaded with the first Chinese text."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -143,7 +140,7 @@ _cut = _Segmenter().cut
 
 @lru_cache(WORDS_REMEMBERED)
 def stem(word: str) -> str:
-    """An English word without its endings."""
+    """Return an English word without its endings."""
     with _stemming:
         stemmed: str = _stemmer().stemWord(word)
     return stemmed
@@ -151,7 +148,7 @@ def stem(word: str) -> str:
 
 @lru_cache(1)
 def _stemmer() -> Any:
-    # A daemon that hears no English needs none of it.
+    # Loaded with the first English text.
     import snowballstemmer
 
     return snowballstemmer.stemmer("english")
@@ -161,7 +158,7 @@ _stemming = threading.Lock()
 
 
 def term_of(word: str) -> int:
-    """The term of a word."""
+    """Return the term of a word."""
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
@@ -169,7 +166,7 @@ _known_term = lru_cache(WORDS_REMEMBERED)(term_of)
 
 
 def analysed(text: str) -> tuple[Terms, NDArray[np.uint8], int]:
-    """The terms of a text, each once and ascending, how often each occurs (at most 255), and how many in all."""
+    """Return the unique terms of a text in ascending order, their counts (at most 255), and the total number."""
     counts = Counter(map(_known_term, words_of(text)))
     terms = np.array(sorted(counts), dtype=np.uint32)
     found = np.minimum([counts[term] for term in terms.tolist()], 255).astype(np.uint8)

@@ -1,12 +1,12 @@
-"""Dates: from the words of a question to the days it speaks of, in English and Chinese.
+"""Dates: find the days that a query refers to, in English and Chinese.
 
-Rules stand in one table, each a pattern and a reader. Where two find something in the same place, the one that
-begins first is taken, then the longer. The rule guarded here: what does not say itself which year, month or week it
-means is read from the reference, and never lies after it unless the words do ("next week"). Days are those of UTC;
-weeks begin on Monday, seasons are the northern hemisphere's and a winter has the year in which it begins.
+The rules are a table of patterns and readers. Of two overlapping matches the earlier one is used, then the longer one.
+A year, month or week that is not stated is inferred from the reference time and never lies after it, unless the words
+say so ("next week"). Days are in UTC, weeks begin on Monday, seasons are those of the northern hemisphere, and a winter
+belongs to the year in which it begins.
 
-Deliberately not here: times of day, lunar feasts, dates like 5/7/2023 of which nobody knows which number is the
-month, and what stands before a date ("before May" gives May: dates lift what is found and exclude nothing).
+Times of day, lunar holidays and ambiguous dates such as 5/7/2023 are not recognised. Words before a date are ignored
+("before May" means May), because dates only boost results and exclude none.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from itertools import islice
 
 DAY_MS = 86_400_000
 
-MOST_CHARACTERS = 4_000
-"""A question is read so far; nobody asks at greater length."""
+MAX_CHARACTERS = 4_000
+"""Characters of a query that are read."""
 
-MOST_RANGES, MOST_MATCHES = 8, 64
-"""Ranges that a text gives; matches of one rule that are looked at."""
+MAX_RANGES, MAX_MATCHES = 8, 64
+"""Ranges per text, and matches per rule."""
 
 Span = tuple[int, int]
 """Days since 1970-01-01, the end exclusive."""
@@ -30,7 +30,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """Days a text speaks of, in ms, end exclusive; the words that say so; whether they lean on the reference."""
+    """A range of days in ms, end exclusive, with its words, and whether it depends on the reference time."""
 
     begin_ms: int
     end_ms: int
@@ -40,7 +40,7 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class _Today:
-    """The day of the reference."""
+    """The day of the reference time."""
 
     number: int
     year: int
@@ -51,14 +51,14 @@ Reader = Callable[[dict[str, str], _Today], Span | None]
 
 
 def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
-    """The days a text speaks of, in the order of the text, each once; unclear ones seen from the reference."""
-    text = text[:MOST_CHARACTERS]
+    """Return the unique date ranges of a text in order. Incomplete dates are resolved with the reference time."""
+    text = text[:MAX_CHARACTERS]
     folded = text.translate(_FOLDED)
     number = reference_ms // DAY_MS
     today = _Today(number, *_civil(number)[:2])
     found: list[tuple[int, int, Span, bool]] = []
     for pattern, reader in _RULES:
-        for match in islice(pattern.finditer(folded), MOST_MATCHES):
+        for match in islice(pattern.finditer(folded), MAX_MATCHES):
             groups = {name: said for name, said in match.groupdict().items() if said is not None}
             span = reader(groups, today)
             if span is not None:
@@ -72,15 +72,15 @@ def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
         taken = -negative_end
         words = text[begin:taken].strip()
         ranges.setdefault(span, DateRange(span[0] * DAY_MS, span[1] * DAY_MS, words, is_relative))
-    return list(ranges.values())[:MOST_RANGES]
+    return list(ranges.values())[:MAX_RANGES]
 
 
-# The calendar: H. Hinnant, "chrono-compatible low-level date algorithms". Years count from March, so that the
-# leap day is a year's last.
+# The calendar: H. Hinnant, "chrono-compatible low-level date algorithms". Years begin in March, so that the
+# leap day is the last of a year.
 
 
 def _day_number(year: int, month: int, day: int = 1) -> int:
-    """Days from 1970-01-01; months beyond 12 or below 1 run into the years beside."""
+    """Return the days since 1970-01-01. Months above 12 or below 1 run into other years."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     shifted = year - (month <= 2)
     leap_days = shifted // 4 - shifted // 100 + shifted // 400
@@ -88,7 +88,7 @@ def _day_number(year: int, month: int, day: int = 1) -> int:
 
 
 def _civil(number: int) -> tuple[int, int, int]:
-    """Year, month and day of a day."""
+    """Return year, month and day of a day number."""
     era, day_of_era = divmod(number + 719_468, 146_097)
     year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
@@ -102,13 +102,13 @@ def _months(year: int, month: int, count: int = 1) -> Span:
 
 
 def _days(year: int, month: int, day: int, until: int) -> Span | None:
-    """From a day of a month to another of the same month; None where there are no such days."""
+    """Return the range of days of a month, or None if the days do not exist."""
     begin, end = _months(year, month)
     return (begin + day - 1, begin + until) if 1 <= day <= until <= end - begin else None
 
 
 def _unit(today: _Today, unit: str, offset: int) -> Span:
-    """The calendar day, week, month, quarter or year so many after (or, below 0, before) the present one."""
+    """Return the calendar day, week, month, quarter or year at an offset from the current one."""
     if unit in ("week", "weekend"):
         monday = today.number - (today.number + 3) % 7 + 7 * offset
         return (monday + 5 * (unit == "weekend"), monday + 7)
@@ -122,7 +122,7 @@ def _unit(today: _Today, unit: str, offset: int) -> Span:
 
 
 def _occurrence(which: str, today: _Today, in_year: Callable[[int], Span | None]) -> Span | None:
-    """Which of something yearly is meant: this one, the last that is over, the next, or the latest begun."""
+    """Return an occurrence of a yearly period: this one, the last completed, the next, or the latest begun."""
     spans = [span for year in range(today.year - 8, today.year + 9) if (span := in_year(year))]
     if which == "next":
         return next((span for span in spans if span[0] > today.number), None)
@@ -135,7 +135,7 @@ def _occurrence(which: str, today: _Today, in_year: Callable[[int], Span | None]
     return begun
 
 
-# What is said, as numbers.
+# Words as numbers.
 
 _OFFSETS = {"before last": -2, "last": -1, "previous": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
 _OFFSETS |= {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}
@@ -175,7 +175,7 @@ _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七�
 
 
 def _number(said: str) -> int:
-    """A number in digits or Chinese numerals (up to 99, or digit by digit); -1 where it is none."""
+    """Return a number in digits or Chinese numerals (up to 99, or digit by digit), or -1."""
     if said.isdecimal():
         return int(said)
     if "十" in said:
@@ -191,7 +191,7 @@ def _month_number(said: str) -> int:
 
 
 def _year_number(said: dict[str, str], today: _Today) -> int | None:
-    """The year that is said as a number or as seen from this one; None where neither is."""
+    """Return the year stated as a number or relative to the current one, or None."""
     if "year" in said:
         year = _number(said["year"])
         return year + 2000 if len(said["year"]) == 2 else year
@@ -203,11 +203,11 @@ def _which(said: dict[str, str]) -> str:
     return {"past": "last", "previous": "last", "coming": "next"}.get(word, word)
 
 
-# Readers: what a rule found becomes days, or None where it means none.
+# Readers turn the groups of a match into days, or None.
 
 
 def _read_date(said: dict[str, str], today: _Today) -> Span | None:
-    """A year, a season or a month, or days of a month; the year may be missing."""
+    """Read a year, a season, a month, or days of a month, with or without the year."""
     year = _year_number(said, today)
     if year is not None and not 1900 <= year <= 2100:
         return None
@@ -229,14 +229,14 @@ def _read_date(said: dict[str, str], today: _Today) -> Span | None:
 
 
 def _read_day_month_year(said: dict[str, str], today: _Today) -> Span | None:
-    """Two numbers and a year, where only one of the two can be the month, or both are the same."""
+    """Read two numbers and a year if only one of the two can be the month, or both are equal."""
     month, day = sorted((int(said["first"]), int(said["second"])))
     is_clear = 1 <= month <= 12 and (day > 12 or day == month)
     return _days(int(said["year"]), month, day, day) if is_clear else None
 
 
 def _read_unit(said: dict[str, str], today: _Today) -> Span | None:
-    """This, last or next week, month, year; a weekday or a day within it."""
+    """Read this, last or next week, month or year, or a day within it."""
     unit = _UNITS.get(said["unit"], said["unit"])
     begin, end = _unit(today, unit, _OFFSETS[said.get("which", "before last")])
     rest = said.get("rest", "")
@@ -256,14 +256,14 @@ def _read_named_day(said: dict[str, str], today: _Today) -> Span | None:
 
 
 def _counted(said: str) -> Span:
-    """How many are said, at least and at most: "a few" is not one number."""
+    """Return the minimum and maximum of a count: "a few" is a range."""
     last = said.removesuffix("of").split()[-1]
     count = _COUNTS[last] if last in _COUNTS else _number(last)
     return _VAGUE.get(last, (count, count))
 
 
 def _read_ago(said: dict[str, str], today: _Today) -> Span | None:
-    """So many days, weeks, months or years before today (or after): the calendar one in which that falls."""
+    """Read a number of days, weeks, months or years before today (or after), as a calendar unit."""
     least, most = _counted(said["count"])
     if not 0 <= least <= most <= 200:
         return None
@@ -274,12 +274,12 @@ def _read_ago(said: dict[str, str], today: _Today) -> Span | None:
 
 
 def _read_half(said: dict[str, str], today: _Today) -> Span | None:
-    """Half a year ago is the month six before; half a month ago the week two before."""
+    """Read half a year ago as the month six before, and half a month ago as the week two before."""
     return _unit(today, "month", -6) if said["unit"] == "年" else _unit(today, "week", -2)
 
 
 def _read_rolling(said: dict[str, str], today: _Today) -> Span | None:
-    """The last so many days, weeks, months or years, up to and with today."""
+    """Read the last number of days, weeks, months or years up to and including today."""
     count = _counted(said.get("count", "1"))[1]
     if not 0 <= count <= 200:
         return None
@@ -319,7 +319,7 @@ _FOLDED = str.maketrans(
     | {chr(0xFF10 + step): str(step) for step in range(10)}
     | dict(zip("’／－–週號個兩後這禮過間幾數", "'/--周号个两后这礼过间几数", strict=True))
 )
-"""Case, wide digits and the traditional characters of dates; every character stays where it is."""
+"""Case, wide digits and the traditional characters of dates. Positions stay the same."""
 
 _B, _E, _S = r"(?<![a-z0-9_])", r"(?![a-z0-9_])", r"\s{1,3}"
 _MONTH = (

@@ -1,8 +1,7 @@
-"""When living memories do not answer a question by themselves, so that what was said takes part too.
+"""Decide whether the archive must supplement the living memories.
 
-Three signs, looked at in this order: the query holds something that only stands word for word (an error code, a long
-number, a path), and a memory may have been shortened around it; few living memories are found; or none of those found
-stands out. Deliberately not here: what is done about it (`fleet/recall/recollection.py`).
+Three signs count, in this order: the query contains something that only matches verbatim (an error code, a long number,
+a path), which shortening may have removed; few memories were found; or none of them stands out.
 """
 
 from __future__ import annotations
@@ -10,33 +9,33 @@ from __future__ import annotations
 import numpy as np
 
 from ebbtide.retrieval.lexical import Scores
-from ebbtide.retrieval.question import Question
+from ebbtide.retrieval.query import ParsedQuery
 
-FEWEST_RESULTS = 10
-"""Fewer living memories than this are few."""
+MIN_RESULTS = 10
+"""Fewer living memories are few."""
 
 TOP, LOOKED_AT = 3, 10
-"""Results that make the top, of those whose scores are looked at."""
+"""Results that form the top, and results whose scores are compared."""
 
 CLEAR = 0.6
-"""The concentration from which on there is a clear top."""
+"""The concentration from which on the top is clear."""
 
 
 def concentration(scores: Scores) -> float:
-    """How clear the top of a ranking is: the share of the squares of the best ten scores that the best three hold.
+    """Return how clear the top of a ranking is: the share of the best three in the squared scores of the best ten.
 
-    0.3 where all are alike, 1 where nothing comes after the third. Squares, since a score of half the best is no
-    rival to it: sums would call hardly any top clear.
+    The result is 0.3 if all are equal, and 1 if nothing follows the third. Scores are squared because a result with
+    half the score is no competitor.
     """
     squares = np.maximum(np.sort(scores)[::-1][:LOOKED_AT], 0.0) ** 2
     mass = float(squares.sum())
     return float(squares[:TOP].sum()) / mass if mass > 0 else 0.0
 
 
-def why_needed(question: Question, scores: Scores) -> str:
-    """Why the archive is needed beside living memories with these scores; empty where it is not."""
+def why_needed(question: ParsedQuery, scores: Scores) -> str:
+    """Return why the archive is needed besides living memories with these scores, or an empty string."""
     if question.has_code:
         return "code in the query"
-    if len(scores) < FEWEST_RESULTS:
+    if len(scores) < MIN_RESULTS:
         return "few results"
     return "" if concentration(scores) >= CLEAR else "no clear top"

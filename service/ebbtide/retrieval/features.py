@@ -1,12 +1,10 @@
-"""Features: what is known of each of the first candidates of a question, as one row of numbers for the trees.
+"""Features: one row of numbers per top candidate of a query, for the decision trees.
 
-How well the signals did beside each other, how much of the question a passage and those beside it say, how rare
-what they say is, who speaks, when, where in a conversation, and the plainest marks of its text: a question, a
-number, a name. Most are shares of the best candidate, since a store of ten passages and one of a hundred thousand
-are to look alike. The rule guarded here: features know no words, so what is learnt on one agent's memories says
-nothing about them, and holds for every language. What is not known is 0, of vectors NaN.
-
-Deliberately not here: what the numbers are worth (`learned.py`).
+The features compare the signals, and describe how much of the query a passage and its neighbours contain, how rare
+those words are, the speaker, the time, the position in the conversation, and simple marks of the text: a question, a
+number, a name. Most are relative to the best candidate, so that small and large stores look alike. Features contain no
+words, so a trained model reveals nothing about memories and works for every language. Unknown values are 0, for vectors
+NaN.
 """
 
 from __future__ import annotations
@@ -30,14 +28,14 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.float64]
 Columns = dict[str, Any]
 
-MOST = 100
-"""Candidates whose order may change: further ones hold next to nothing of what is sought."""
+MAX_REORDERED = 100
+"""Candidates that may be reordered. Later ones rarely contain the answer."""
 
 FIRST, NEAREST, NEAR = 20, 5, 30
-"""Candidates whose conversations are counted; those whose company counts; passages beyond which nobody is near."""
+"""Candidates whose conversations are counted; candidates whose distance counts; maximum distance in passages."""
 
 KINDS = ("who", "when", "where", "how many", "what", "why")
-"""What a question may ask for."""
+"""What a query may ask for."""
 
 FEATURES = (
     "fused", "fused place", "unnamed", "unnamed place", "words", "words place", "naming", "named",
@@ -49,22 +47,22 @@ FEATURES = (
     "has next", "asks", "asks last", "numbers", "names", "exclaims", "previous asks", "semantic",
     "semantic place", "window", "window place", *(f"asks for {kind}" for kind in KINDS),
 )  # fmt: skip
-"""The numbers of a row, in their order."""
+"""The columns of a row."""
 
 _CLOSING = " \t\n\"'”’」』)）!！~…"
-"""What may stand behind a question mark that ends a text."""
+"""Characters that may follow a question mark at the end of a text."""
 
 _NUMBER = re.compile(r"[\d一二三四五六七八九十百千万两]")
 _NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
-"""A word with a capital inside a sentence. The blank stands first: blanks are what is looked for, and that is fast."""
+"""A capitalised word within a sentence. The pattern begins with the blank because that makes the search fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """What the signals gave, by passage, and what was found in the order of it."""
+    """The signals by passage, and the results in their order."""
 
-    shelf: PassageIndex
-    asked: RankingRequest
+    index: PassageIndex
+    request: RankingRequest
     given: dict[str, Numbers]
     total: Numbers
     found: NDArray[np.bool_]
@@ -72,17 +70,17 @@ class Fused:
 
     @property
     def first(self) -> NDArray[np.int64]:
-        """The candidates whose order may change."""
-        return self.order[:MOST]
+        """Return the candidates that may be reordered."""
+        return self.order[:MAX_REORDERED]
 
 
 def features(fused: Fused) -> Numbers:
-    """A row for each candidate, with the features in the order of `FEATURES`."""
-    beside = _Beside.of(fused)
+    """Return a row for each candidate, with the columns of `FEATURES`."""
+    neighbours = _Beside.of(fused)
     columns: Columns = {}
     for group in (_scores, _said, _who_and_when, _company, _around, _told, _meant):
-        columns |= group(fused, beside)
-    columns |= {f"asks for {kind}": float(fused.asked.asks_for == kind) for kind in KINDS}
+        columns |= group(fused, neighbours)
+    columns |= {f"asks for {kind}": float(fused.request.asks_for == kind) for kind in KINDS}
     rows = np.empty((len(fused.first), len(FEATURES)))
     for place, name in enumerate(FEATURES):
         rows[:, place] = columns[name]
@@ -91,7 +89,7 @@ def features(fused: Fused) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """Who stands before and after each candidate, and the ones beyond; -1 for nobody."""
+    """The passages before and after each candidate, and the next but one; -1 for none."""
 
     previous: NDArray[np.int64]
     next: NDArray[np.int64]
@@ -101,7 +99,7 @@ class _Beside:
     @classmethod
     def of(cls, fused: Fused) -> _Beside:
         def step(places: NDArray[np.int64], side: str) -> NDArray[np.int64]:
-            found: NDArray[np.int64] = np.where(places >= 0, fused.shelf.beside(side)[places], -1)
+            found: NDArray[np.int64] = np.where(places >= 0, fused.index.neighbours(side)[places], -1)
             return found
 
         previous, following = step(fused.first, "previous"), step(fused.first, "next")
@@ -114,17 +112,17 @@ def _at(values: NDArray[Any], places: NDArray[np.int64]) -> Numbers:
 
 
 def _share(values: Numbers) -> Numbers:
-    """As shares of the largest."""
+    """Return values as shares of the largest one."""
     return values / max(float(values.max(initial=0.0)), 1e-9)
 
 
 def _places(values: Numbers) -> Numbers:
-    """How many are larger."""
+    """Return how many values are larger than each."""
     larger: Numbers = np.searchsorted(np.sort(-values), -values).astype(np.float64)
     return larger
 
 
-def _scores(fused: Fused, beside: _Beside) -> Columns:
+def _scores(fused: Fused, neighbours: _Beside) -> Columns:
     first, total = fused.first, fused.total
     naming = fused.given.get("naming", np.zeros(len(total)))
     words = fused.given["words"][first]
@@ -141,14 +139,14 @@ def _scores(fused: Fused, beside: _Beside) -> Columns:
     }
 
 
-def _said(fused: Fused, beside: _Beside) -> Columns:
-    """How much of the question, by rarity, a passage says, and those beside it."""
-    shelf, first, terms = fused.shelf, fused.first, list(fused.asked.terms)
-    own, near, how_rare = _occurrences(shelf, first, beside, terms)
-    is_telling = ~np.isin(terms, list(_names_of(shelf, fused.asked)))
+def _said(fused: Fused, neighbours: _Beside) -> Columns:
+    """Compute how much of the query, weighted by rarity, a passage and its neighbours contain."""
+    index, first, terms = fused.index, fused.first, list(fused.request.terms)
+    own, near, how_rare = _occurrences(index, first, neighbours, terms)
+    is_telling = ~np.isin(terms, list(_names_of(index, fused.request)))
     says, either = own > 0, (own > 0) | near
     whole, telling = max(float(how_rare.sum()), 1e-9), max(float((how_rare * is_telling).sum()), 1e-9)
-    lengths = shelf.column("word_count")
+    lengths = index.column("word_count")
     average = max(float(lengths.mean()), 1.0)
     length = lengths[first] / average
     gained = how_rare[:, None] * own * (K1 + 1) / (own + K1 * (1 - B + B * length))
@@ -179,50 +177,50 @@ def _said(fused: Fused, beside: _Beside) -> Columns:
 
 
 def _occurrences(
-    shelf: PassageIndex, first: NDArray[np.int64], beside: _Beside, terms: list[int]
+    index: PassageIndex, first: NDArray[np.int64], neighbours: _Beside, terms: list[int]
 ) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
-    """How often candidates say each term, whether one beside them does, and how rare each is (its idf)."""
+    """Return the counts of each term in the candidates, whether a neighbour contains it, and its idf."""
     own = np.zeros((len(terms), len(first)))
     near = np.zeros((len(terms), len(first)), dtype=np.bool_)
     how_rare = np.zeros(len(terms))
-    counted = np.zeros(len(shelf))
+    counted = np.zeros(len(index))
     for place, term in enumerate(terms):
-        passages, counts = shelf.postings(term)
+        passages, counts = index.postings(term)
         if not len(passages):
             continue
-        how_rare[place] = rarity(len(passages), len(shelf))
+        how_rare[place] = rarity(len(passages), len(index))
         counted[passages] = counts
         own[place] = counted[first]
-        near[place] = (_at(counted, beside.previous) + _at(counted, beside.next)) > 0
+        near[place] = (_at(counted, neighbours.previous) + _at(counted, neighbours.next)) > 0
         counted[passages] = 0.0
     return own, near, how_rare
 
 
-def _names_of(shelf: PassageIndex, asked: RankingRequest) -> set[int]:
-    """The terms of the names of those whom a question names."""
-    names = (shelf.speakers[number] for number in asked.speakers)
+def _names_of(index: PassageIndex, request: RankingRequest) -> set[int]:
+    """Return the terms of the names of the speakers that a query names."""
+    names = (index.speakers[number] for number in request.speakers)
     return {term_of(first_form(word)) for name in names for word in words_of(name)}
 
 
-def _who_and_when(fused: Fused, beside: _Beside) -> Columns:
-    shelf, first, asked = fused.shelf, fused.first, fused.asked
-    speakers, times = shelf.column("speaker"), shelf.column("time_ms")[first]
-    is_named = np.isin(speakers[first], list(asked.speakers))
+def _who_and_when(fused: Fused, neighbours: _Beside) -> Columns:
+    index, first, request = fused.index, fused.first, fused.request
+    speakers, times = index.column("speaker"), index.column("time_ms")[first]
+    is_named = np.isin(speakers[first], list(request.speakers))
     far = np.full(len(first), np.inf)
-    for begin, end in asked.dates:
+    for begin, end in request.dates:
         far = np.minimum(far, np.maximum(0, np.maximum(begin - times, times - end + 1)))
     return {
-        "speaker": np.where(is_named, 1.0, -1.0 if asked.speakers else 0.0),
+        "speaker": np.where(is_named, 1.0, -1.0 if request.speakers else 0.0),
         "speaker of the first": speakers[first] == speakers[first[0]],
-        "date": (far == 0) if asked.dates else -1.0,
-        "days away": np.log1p(far / 86_400_000) if asked.dates else -1.0,
+        "date": (far == 0) if request.dates else -1.0,
+        "days away": np.log1p(far / 86_400_000) if request.dates else -1.0,
     }
 
 
-def _company(fused: Fused, beside: _Beside) -> Columns:
-    """How well the conversation of a candidate did, and how near the best ones are."""
+def _company(fused: Fused, neighbours: _Beside) -> Columns:
+    """Compute how well the conversation of a candidate scored, and how near the best ones are."""
     first, scores = fused.first, fused.total * fused.found
-    conversations = fused.shelf.column("conversation")
+    conversations = fused.index.column("conversation")
     of_first = conversations[first]
     best = np.zeros(int(conversations.max()) + 1)
     np.maximum.at(best, conversations, scores)
@@ -242,34 +240,37 @@ def _company(fused: Fused, beside: _Beside) -> Columns:
     }
 
 
-def _around(fused: Fused, beside: _Beside) -> Columns:
-    """How well those beside a candidate did."""
+def _around(fused: Fused, neighbours: _Beside) -> Columns:
+    """Compute how well the neighbours of a candidate scored."""
     first, words = fused.first, fused.given["words"]
     scores = fused.total * fused.found / max(float(fused.total[first[0]]), 1e-9)
-    previous, following = _at(scores, beside.previous), _at(scores, beside.next)
-    second_previous, second_following = _at(scores, beside.second_previous), _at(scores, beside.second_next)
+    previous, following = _at(scores, neighbours.previous), _at(scores, neighbours.next)
+    second_previous, second_following = (
+        _at(scores, neighbours.second_previous),
+        _at(scores, neighbours.second_next),
+    )
     return {
         "previous": previous,
         "next": following,
         "second previous": second_previous,
         "second next": second_following,
         "around": previous + following + second_previous + second_following,
-        "previous words": _at(words, beside.previous),
-        "next words": _at(words, beside.next),
+        "previous words": _at(words, neighbours.previous),
+        "next words": _at(words, neighbours.next),
         "peak": (scores[first] >= previous) & (scores[first] >= following),
-        "has previous": beside.previous >= 0,
-        "has next": beside.next >= 0,
+        "has previous": neighbours.previous >= 0,
+        "has next": neighbours.next >= 0,
     }
 
 
-def _told(fused: Fused, beside: _Beside) -> Columns:
-    """Marks of a passage's text; none where texts are not at hand."""
+def _told(fused: Fused, neighbours: _Beside) -> Columns:
+    """Compute marks of a passage's text; zeros if texts are not available."""
     names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
-    text_of = fused.asked.texts
+    text_of = fused.request.texts
     if text_of is None:
         return dict.fromkeys(names, 0.0)
     marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
-    asks = _asking(text_of, beside.previous)
+    asks = _asking(text_of, neighbours.previous)
     return dict(zip(names, (*marks.T, asks), strict=True))
 
 
@@ -291,11 +292,11 @@ def _asking(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[
     return [passage >= 0 and _ends_asking(text_of(passage)) for passage in passages.tolist()]
 
 
-def _meant(fused: Fused, beside: _Beside) -> Columns:
-    """How near in meaning, where there are vectors."""
+def _meant(fused: Fused, neighbours: _Beside) -> Columns:
+    """Compute the similarity in meaning, if there are vectors."""
     columns: Columns = {}
-    for name, scores in (("semantic", fused.asked.semantic), ("window", fused.asked.window)):
-        is_off = scores is None or name in fused.asked.without
+    for name, scores in (("semantic", fused.request.semantic), ("window", fused.request.window)):
+        is_off = scores is None or name in fused.request.without
         near = np.full(len(fused.first), np.nan) if scores is None or is_off else scores[fused.first]
         spread = max(float(np.std(scores)), 1e-9) if scores is not None else 1.0
         columns[name] = near / spread

@@ -1,11 +1,8 @@
-"""Forms: words of English that change inside. Who asks when Ann *went* means what she says of *going*, too.
+"""Irregular word forms of English: a query with *went* also matches *going* and *gone*.
 
-A stemmer takes endings off and knows nothing of go, went, gone. Here all forms of such a word are one: a question
-looks for the first of them, and what says any of them says it. The rule guarded here: what is kept on disk stays as
-it was said. Forms are put together when they are looked for, so a memory of any age finds them.
-
-Words that are usually something else (bore, rose, lay, ground, bit) are left out, and so are forms that a stop word
-covers. Deliberately not here: endings (`analysis.py`), other languages: Chinese words have one form.
+A stemmer removes endings and does not know go, went, gone. Here all forms of such a word count as one: the query
+searches for the first form, and any form matches. The index on disk stays unchanged, because forms are merged at search
+time. Words that usually have another meaning (bore, rose, lay, ground, bit) are omitted.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ withdraw withdrew withdrawn | write wrote written
 child children | man men | woman women | person peopl | foot feet | tooth teeth | mous mice | goos gees | wife wive
 knife knive | shelf shelv | wolf wolv | thief thiev
 """
-"""The stems of each word's forms, the one that stands for all of them first."""
+"""The stems of each word's forms; the first represents all."""
 
 _GROUPS = tuple(tuple(group.split()) for line in _STEMS.strip().splitlines() for group in line.split("|"))
 _FIRST = {stem: group[0] for group in _GROUPS for stem in group}
@@ -40,10 +37,10 @@ _TERMS = {term_of(group[0]): tuple(map(term_of, group)) for group in _GROUPS}
 
 
 def first_form(word: str) -> str:
-    """The word that stands for all forms of one, as words are matched: itself for nearly all."""
+    """Return the word that represents all forms of a word, which for most is the word itself."""
     return _FIRST.get(word, word)
 
 
 def terms_of_forms(term: int) -> tuple[int, ...]:
-    """The terms of all forms of the word that this one stands for; none where it stands for itself alone."""
+    """Return the terms of all forms of a word, or an empty tuple if it has only one."""
     return _TERMS.get(term, ())

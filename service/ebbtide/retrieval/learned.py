@@ -1,12 +1,11 @@
-"""The learned signal: the first candidates of a question in an order that was learnt from judged questions.
+"""The learned signal: reorder the top candidates with decision trees trained on judged queries.
 
-Trees see what the other signals gave (`features.py`) and were grown on public sets (`benchmarks/train_fusion.py`,
-docs/adr/0014-learned-order.md). They change the order of the first candidates only, and each place keeps its score:
-what a score says of an answer as a whole stays as it was. The order of the other signals has a say as well, so
-that questions unlike those learnt from lose little.
+The trees use the features of `features.py` and were trained on public sets (`benchmarks/train_fusion.py`,
+docs/adr/0014-learned-order.md). They only change the order of the top candidates; each position keeps its score. The
+order of the other signals counts as well, so that unusual queries lose little.
 
-The file beside this one is read at the first question, in a few milliseconds. It names its features, so trees that
-were grown for others than the code computes are refused, not misread.
+The model file is read with the first query, in a few milliseconds. It names its features, so a file for other features
+is rejected.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from ebbtide.retrieval.trees import Trees
 
 FILE = "learned.json"
 VERSION = 1
-"""Of the form of the file."""
+"""Version of the file format."""
 
 SPREAD_OVER = 50
-"""Candidates over which the other signals' scores are taken as spread."""
+"""Candidates over which the spread of the other signals' scores is measured."""
 
 OWN_SAY = 0.5
-"""How much the other signals' order counts beside the trees."""
+"""Weight of the other signals' order relative to the trees."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Trees, and how far their sums usually spread."""
+    """The trees, and the usual spread of their sums."""
 
     trees: Trees
     spread: float
 
 
 def model_of(text: str) -> Model:
-    """The model that a file holds; ValueError for one of another form, or made for other features."""
+    """Return the model in a file. Raise ValueError for another format or other features."""
     kept = json.loads(text)
     if kept["version"] != VERSION:
         raise ValueError(f"{FILE} has version {kept['version']}, not {VERSION}")
@@ -53,19 +52,19 @@ def model_of(text: str) -> Model:
 
 @lru_cache(1)
 def model() -> Model:
-    """The model that comes with the package."""
+    """Return the model of the package."""
     return model_of(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
 
 
 def reordered(fused: Fused, model: Model) -> NDArray[np.int64]:
-    """The first candidates in the learnt order, of equal ones the newer first."""
+    """Return the top candidates in the learned order; of equal ones the newer first."""
     worth = weighed(model.trees.sums(features(fused)), fused.total[fused.first], model.spread)
     order: NDArray[np.int64] = fused.first[np.lexsort((-fused.first, -worth))]
     return order
 
 
 def weighed(sums: NDArray[np.float64], scores: NDArray[np.float64], spread: float) -> NDArray[np.float64]:
-    """What trees and the other signals say together."""
+    """Combine the trees' sums with the scores of the other signals."""
     own = scores / max(float(scores[:SPREAD_OVER].std()), 1e-9)
     together: NDArray[np.float64] = sums / spread + OWN_SAY * own
     return together

@@ -1,10 +1,9 @@
-"""The words signal: BM25 over passages, with the words of a passage's neighbours as a second field.
+"""The words signal: BM25 over passages, with the words of the neighbouring passages as a second field.
 
-BM25 as in S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework" (2009), with the idf of Lucene,
-which is never negative. What stands right before and after in the same conversation counts too, at half the
-weight: an answer often holds none of the words of the question it answers.
-
-Nothing is stored for the second field: who says a term is known, and so is who stands beside whom.
+BM25 follows S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework" (2009), with the idf of Lucene, which
+is never negative. The passages directly before and after in the same conversation count at half the weight, because an
+answer often contains none of the words of its question. The second field is computed from the first one and is not
+stored.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from ebbtide.retrieval.passages import PassageIndex
 Scores = NDArray[Any]
 
 K1, B = 0.9, 0.4
-"""Saturation and length normalisation; passages are short and of much the same length."""
+"""Saturation and length normalisation. Passages are short and of similar length."""
 
 
 def rarity(saying_count: int, passage_count: int) -> float:
-    """What a term tells that so many of all passages say (idf)."""
+    """Return the idf of a term that occurs in so many of all passages."""
     return float(np.log1p((passage_count - saying_count + 0.5) / (saying_count + 0.5)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What the score of a term in one field needs beside how often it occurs: 1 - b + b * length / average."""
+    """The length normalisation of one field: 1 - b + b * length / average."""
 
     lengths: Scores
 
@@ -46,42 +45,44 @@ class _Field:
 
 
 class WordScores:
-    """Scores the passages of a shelf as it is now; make a new one when it has grown."""
+    """Scores the passages of an index in its current state. Create a new one when it has grown."""
 
-    def __init__(self, shelf: PassageIndex) -> None:
-        self._shelf = shelf
-        words = shelf.column("word_count")
-        previous, following = shelf.beside("previous"), shelf.beside("next")
-        beside = np.where(previous >= 0, words[previous], 0) + np.where(following >= 0, words[following], 0)
+    def __init__(self, index: PassageIndex) -> None:
+        self._index = index
+        words = index.column("word_count")
+        previous, following = index.neighbours("previous"), index.neighbours("next")
+        neighbours = np.where(previous >= 0, words[previous], 0) + np.where(
+            following >= 0, words[following], 0
+        )
         self._own = _Field.of(words)
-        self._beside = _Field.of(beside)
+        self._neighbour_field = _Field.of(neighbours)
         self._scratch = np.zeros(len(words))
 
     def scores(self, terms: Mapping[int, float], neighbours: float) -> Scores:
-        """The score of every passage for weighted terms; `neighbours` is the weight of the second field."""
+        """Return the score of every passage for weighted terms. `neighbours` is the weight of the second field."""
         total = np.zeros(len(self._scratch))
         for term, weight in terms.items():
-            passages, counts = self._shelf.postings(term)
+            passages, counts = self._index.postings(term)
             if not len(passages):
                 continue
             idf = weight * rarity(len(passages), len(self._scratch))
             occurrences = counts.astype(np.float64)
             total[passages] += idf * self._own.worth(occurrences, passages)
             if neighbours:
-                self._add_beside(total, passages, occurrences, idf * neighbours)
+                self._add_neighbours(total, passages, occurrences, idf * neighbours)
         return total
 
-    def _add_beside(
+    def _add_neighbours(
         self, total: Scores, passages: NDArray[np.int32], occurrences: Scores, weight: float
     ) -> None:
         scratch, touched = self._scratch, []
         for side in ("next", "previous"):
-            beside = self._shelf.beside(side)[passages]
-            real = beside >= 0
-            # No passage has two neighbours on the same side, so nothing is added twice in one go.
-            scratch[beside[real]] += occurrences[real]
-            touched.append(beside[real])
+            neighbours = self._index.neighbours(side)[passages]
+            real = neighbours >= 0
+            # No passage has two neighbours on the same side, so no index occurs twice.
+            scratch[neighbours[real]] += occurrences[real]
+            touched.append(neighbours[real])
         for places in touched:
-            total[places] += weight * self._beside.worth(scratch[places], places)
-            # Whoever stands between two that say it is reached from both sides, and counts once.
+            total[places] += weight * self._neighbour_field.worth(scratch[places], places)
+            # A passage between two that contain the term is reached from both sides, and counts once.
             scratch[places] = 0.0

@@ -1,13 +1,13 @@
-"""The nearest of very many vectors, without comparing all: a graph walked towards the question.
+"""Approximate nearest neighbours among very many vectors, without comparing all.
 
-HNSW (Y. Malkov and D. Yashunin, "Efficient and robust approximate nearest neighbor search", 2016) by usearch, an
-extra. It is imported when the first index is made, 16 MB and a third of a second, and runs on one thread, the
-caller's. Vectors go in centred by the mean at that time, since nearness is asked about centred ones.
+The index is HNSW (Y. Malkov and D. Yashunin, "Efficient and robust approximate nearest neighbor search", 2016) by
+usearch, an extra. It is imported with the first index (16 MB, a third of a second) and runs on the caller's thread.
+Vectors are centred by the mean at the time of building.
 
-What is found is a choice of candidates, no more: whoever asks works out their scores anew. Building takes about a
-millisecond a vector, so it is done in steps by whoever has the time. At 256 numbers a vector, one core: to find 1000
-takes 6 ms where 100 000 are held, and comparing all of those 8 ms (`halves.py`); with 30 000 held, comparing all is
-faster. An index pays for several hundred thousand vectors, or for longer ones. Memory: 0.8 KB a vector.
+The results are candidates; the caller computes their exact scores. Building takes about a millisecond per vector and is
+done in steps. At 256 numbers per vector on one core, finding 1000 of 100 000 takes 6 ms, comparing all 8 ms
+(`half_precision.py`); with 30 000 comparing all is faster. An index pays off for several hundred thousand vectors, or
+for longer ones. Memory: 0.8 KB per vector.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ Numbers = NDArray[np.int64]
 
 CONNECTIVITY = 16
 EXPANSION_ADD = 64
-"""Links of a vector, and candidates for them: 99 of the true first hundred are found, and twice as many candidates
-would double the time to build."""
+"""Links per vector, and candidates for them: 99 of the true first 100 are found. Twice as many would double the build
+time.
+"""
 
 NEAREST = 1000
-"""Passages chosen for a question. Those beyond count as if they were as far as the last of them."""
+"""Passages returned for a query. Others count as if they were as far as the last one."""
 
 DRIFT = 0.1
-"""How far the mean may move from that at the beginning until the index is built anew."""
+"""Distance that the mean may move before the index is rebuilt."""
 
 STEP = 16
-"""Vectors added between two looks at the clock: 10 to 20 ms."""
+"""Vectors added between two checks of the clock: 10 to 20 ms."""
 
 
 def is_available() -> bool:
-    """Whether usearch is installed."""
+    """Return whether usearch is installed."""
     try:
         return find_spec("usearch") is not None
-    except ValueError:  # what Python says of a module that was taken away
+    except ValueError:  # raised for a module that was removed
         return False
 
 
 def identity(dimension: int) -> str:
-    """What an image of an index fits to: another version of the library may read it otherwise, or not at all."""
+    """Return what an image of an index is compatible with: another version of the library may not read it."""
     import usearch
 
     return (
@@ -66,33 +67,33 @@ class Nearest:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return the memory used."""
         return int(self._index.memory_usage)
 
     def is_stale(self, mean: NDArray[np.float64]) -> bool:
-        """Whether it is to be made anew: the mean went elsewhere, or most of what was added is gone again."""
+        """Return whether the index must be rebuilt: the mean has moved, or most vectors were dropped."""
         away = mean - self._mean
         return bool(away @ away > DRIFT**2) or self._dropped_count > max(len(self), STEP)
 
     def add(self, passages: Numbers, vectors: NDArray[np.float32]) -> None:
-        """Takes in vectors of passages that it does not hold."""
+        """Add vectors of new passages."""
         self._index.add(passages, self._centred(vectors), threads=1)
 
     def drop(self, passages: Numbers) -> None:
-        """Forgets passages, whether it held them or not."""
+        """Remove passages; unknown ones are ignored."""
         held = passages[self.holds(passages)]
         if len(held):
             self._index.remove(held, threads=1)
             self._dropped_count += len(held)
 
     def holds(self, passages: Numbers) -> NDArray[np.bool_]:
-        """Which of these passages it holds."""
+        """Return which of these passages are in the index."""
         if not len(passages):
             return np.zeros(0, dtype=np.bool_)
         return np.asarray(self._index.contains(passages), dtype=np.bool_)
 
     def near(self, query: NDArray[np.float32]) -> Numbers:
-        """The passages nearest to a question, at most `NEAREST`."""
+        """Return the passages nearest to a query, at most `NEAREST`."""
         found = self._index.search(self._centred(query), NEAREST, threads=1)
         return np.asarray(found.keys, dtype=np.int64)
 
@@ -102,7 +103,7 @@ class Nearest:
         vectors_of: Callable[[Numbers], NDArray[np.float32]],
         is_time_up: Callable[[], bool],
     ) -> bool:
-        """Adds what is missing, at least one step of it, until the time is up; whether some is still missing."""
+        """Add missing vectors until the time is up, at least one step. Return whether some are still missing."""
         for begin in range(0, len(missing), STEP):
             if begin and is_time_up():
                 return True
@@ -111,9 +112,9 @@ class Nearest:
         return False
 
     def image(self) -> bytes | None:
-        """Return all of it as bytes for `from_image`, or None once a vector was dropped.
+        """Return the index as bytes for `from_image`, or None once a vector was dropped.
 
-        usearch only marks a dropped vector: its numbers stay in the graph, and would stay in the image.
+        usearch only marks a dropped vector: its numbers would stay in the image.
         """
         if self._dropped_count:
             return None
@@ -121,7 +122,7 @@ class Nearest:
 
     @classmethod
     def from_image(cls, image: bytes, dimension: int) -> Nearest:
-        """The index an image was made of. The image must be whole and of the same `identity`."""
+        """Return the index of an image, which must be complete and of the same `identity`."""
         mean_end = 8 * dimension
         made = cls(np.frombuffer(image[:mean_end], dtype=np.float64))
         made._index.load(memoryview(image)[mean_end:])
@@ -129,7 +130,7 @@ class Nearest:
         return made
 
     def passages(self) -> Numbers:
-        """The passages it holds."""
+        """Return the passages in the index."""
         return np.asarray(self._index.keys, dtype=np.int64)
 
     def _centred(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:

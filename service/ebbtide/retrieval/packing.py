@@ -1,12 +1,10 @@
-"""Packing: which of the found memories go into an answer that must not be long.
+"""Choose the memories for an answer of limited size.
 
-Near copies go first: of two texts that say the same the better one stays. Without a budget the best of what is left
-are taken. With one, memories are chosen by what they bring for what they cost, where saying again what is chosen
-already brings less (maximal marginal relevance, J. Carbonell & J. Goldstein 1998), and what then still fits is
-filled in. The rule guarded here: the answer as it is worded never counts more tokens than the budget, whatever the
-tokenizer does; and what is kept stays in the order of its value.
-
-Deliberately not here: how an answer is worded, and how tokens are counted. Both are handed in.
+First, near duplicates are removed: of two texts with the same content the better one stays. Without a token budget, the
+best memories are taken. With one, memories are chosen by value for cost, where repetition of chosen content reduces the
+value (maximal marginal relevance, J. Carbonell & J. Goldstein 1998), and remaining room is filled. The worded answer
+never exceeds the budget, whatever the tokenizer, and memories stay in the order of their value. Wording and counting
+are passed in.
 """
 
 from __future__ import annotations
@@ -18,14 +16,15 @@ from itertools import islice
 from typing import Literal
 
 RELEVANCE = 0.7
-"""Share of a memory's own value in what it brings; the rest is taken away by likeness to what is chosen."""
+"""Share of a memory's own value in its gain; the rest is reduced by similarity to chosen ones."""
 
 LIKENESS_TENTHS = 9
-"""Two memories are near copies when this many tenths of their terms are shared."""
+"""Two memories are near duplicates if they share this many tenths of their terms."""
 
 POOL_BUDGETS = 1.5
-"""The best memories, up to so many budgets full, compete by value for cost: beyond them a short text is cheap, not
-good, and only fills what is left."""
+"""Only the best memories, up to this many budgets, compete by value for cost. Short texts beyond them are cheap, not
+good, and only fill the rest.
+"""
 
 _LABEL = re.compile(r"[^:：]{1,60}[:：]")
 _NUMBER_OR_NOT = re.compile(r"\d+|\b(?:not?|never|none|without)\b|n['’]t\b|[不没沒无無未别別非]")
@@ -35,15 +34,15 @@ Reason = Literal["budget", "near copy", "max_results"]
 Count = Callable[[str], int]
 Word = Callable[[Sequence[str]], str]
 Shorten = Callable[["Candidate", Callable[[str], bool]], str]
-"""The text of a candidate made so short that it fits; empty where that cannot be."""
+"""Shortens the text of a candidate until it fits; empty if that is impossible."""
 
-MOST_SHORTENED = 20
-"""Memories that are tried in a shorter form for one answer."""
+MAX_SHORTENED = 20
+"""Memories that are shortened for one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that may go into the answer: whose, what it says, what it is worth, the terms it holds."""
+    """A memory that may be part of the answer: its key, text, value and terms."""
 
     key: Hashable
     text: str
@@ -53,12 +52,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What goes into the answer, best first; what does not, in the order it was found, and why."""
+    """The memories of the answer, best first, and the omitted ones with the reason."""
 
     kept: tuple[Candidate, ...]
     dropped: tuple[tuple[Hashable, Reason], ...]
     shortened: frozenset[Hashable] = frozenset()
-    """Whose texts are not told whole."""
+    """Keys of the memories with shortened text."""
 
 
 def pack(
@@ -70,9 +69,9 @@ def pack(
     word: Word,
     shorten: Shorten | None = None,
 ) -> Packed:
-    """The candidates, best first, that make the answer: no near copies, at most so many, within the budget.
+    """Choose the candidates for an answer: no near duplicates, at most `max_results`, within the budget.
 
-    What does not fit whole is told in a shorter form, where one is handed in.
+    Candidates that do not fit are shortened if `shorten` is given.
     """
     best_first = sorted(candidates, key=lambda candidate: -candidate.value)
     fresh = _without_near_copies(best_first)
@@ -94,11 +93,11 @@ def pack(
 
 
 def _without_near_copies(candidates: Sequence[Candidate]) -> list[int]:
-    """Places of the candidates that are no near copies of a better one.
+    """Return the positions of the candidates that are not near duplicates of a better one.
 
-    Two sets can only share nine tenths when the first few of their terms, in any one order, have one in common
-    (prefix filtering, R. Bayardo et al., "Scaling Up All Pairs Similarity Search", 2007): few pairs are compared.
-    Terms are hashes, so their own order is as good as any but that of rarity, and costs nothing.
+    Two sets share nine tenths only if the first few of their terms, in any fixed order, have one in common (prefix
+    filtering, R. Bayardo et al., "Scaling Up All Pairs Similarity Search", 2007), so few pairs are compared. Terms are
+    hashes, so their numeric order will do.
     """
     fresh: list[int] = []
     texts: set[str] = set()
@@ -121,7 +120,7 @@ def _without_near_copies(candidates: Sequence[Candidate]) -> list[int]:
 
 
 def _marks(text: str) -> Marks:
-    """What makes two texts of the same words say different things: who speaks, numbers, negations."""
+    """Return what distinguishes texts of the same words: speaker label, numbers and negations."""
     label = _LABEL.match(text)
     return label[0] if label else "", tuple(_NUMBER_OR_NOT.findall(text.casefold()))
 
@@ -141,7 +140,7 @@ def _likeness(terms: frozenset[int], others: frozenset[int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """Tokens, how they are counted in an answer as it is worded, and how texts are shortened, if they are."""
+    """A token budget, with the functions that count, word and shorten texts."""
 
     tokens: int
     count: Count
@@ -149,29 +148,29 @@ class _Budget:
     shorten: Shorten | None = None
 
     def taken_by(self, texts: Sequence[str]) -> int:
-        """Tokens of an answer."""
+        """Return the tokens of an answer with these texts."""
         return self.count(self.word(texts))
 
 
 def _within_budget(
     candidates: Sequence[Candidate], fresh: Sequence[int], room: int, budget: _Budget
 ) -> tuple[set[int], dict[int, Candidate]]:
-    """Places of the candidates whose answer fits, chosen by estimates, verified as a whole; which are shortened."""
-    told = list(candidates)
+    """Return the positions of the candidates that fit, and the shortened ones. Costs are estimated, then verified."""
+    candidates_in_use = list(candidates)
 
     def fits(places: Iterable[int]) -> bool:
-        return budget.taken_by([told[place].text for place in sorted(places)]) <= budget.tokens
+        return budget.taken_by([candidates_in_use[place].text for place in sorted(places)]) <= budget.tokens
 
     best = fresh[:room]
-    # The usual case: a budget that holds everything. One count instead of hundreds.
+    # The usual case: everything fits. One count instead of hundreds.
     if not best or fits(best):
         return set(best), {}
-    alone = {place: budget.taken_by([told[place].text]) for place in fresh}
+    alone = {place: budget.taken_by([candidates_in_use[place].text]) for place in fresh}
     joining = 0
     if len(fresh) > 1:
-        pair = budget.taken_by([told[place].text for place in fresh[:2]])
+        pair = budget.taken_by([candidates_in_use[place].text for place in fresh[:2]])
         joining = max(0, pair - alone[fresh[0]] - alone[fresh[1]])
-    # Every memory pays for what joins it to the one before, and the first gets that back.
+    # Every memory pays for the separator before it, and the first one gets that back.
     costs = {place: max(1, tokens + joining) for place, tokens in alone.items()}
     most = budget.tokens + joining
     shortened: dict[int, Candidate] = {}
@@ -179,16 +178,16 @@ def _within_budget(
     def is_shortened(place: int, most: int) -> bool:
         candidate = _shortened(candidates[place], budget, most - joining)
         if candidate is not None:
-            told[place] = shortened[place] = candidate
+            candidates_in_use[place] = shortened[place] = candidate
             costs[place] = max(1, budget.taken_by([candidate.text]) + joining)
         return candidate is not None
 
-    # What no answer could hold whole takes part in its shorter form: the best one may be among them.
-    for place in islice((place for place in best if costs[place] > most), MOST_SHORTENED):
+    # Memories that exceed the budget compete in a shortened form: the best one may be among them.
+    for place in islice((place for place in best if costs[place] > most), MAX_SHORTENED):
         is_shortened(place, most if place == best[0] else most // 2)
-    chosen = _chosen(told, fresh, room, most, costs)
+    chosen = _chosen(candidates_in_use, fresh, room, most, costs)
     left = most - sum(costs[place] for place in chosen)
-    for place in islice((place for place in best if place not in chosen), MOST_SHORTENED):
+    for place in islice((place for place in best if place not in chosen), MAX_SHORTENED):
         if len(chosen) < room and is_shortened(place, left):
             chosen.add(place)
             left -= costs[place]
@@ -207,7 +206,7 @@ def _shortened(candidate: Candidate, budget: _Budget, most: int) -> Candidate | 
 def _chosen(
     candidates: Sequence[Candidate], fresh: Sequence[int], room: int, budget: int, costs: dict[int, int]
 ) -> set[int]:
-    """Places whose costs sum up to the budget at most: the best that fits, then what brings most for its cost."""
+    """Return positions whose costs fit the budget: the best one that fits, then those with the most value for cost."""
     left = budget
     chosen: set[int] = set()
     pool = _pool(fresh[:room], budget, costs)
@@ -215,7 +214,7 @@ def _chosen(
     likeness = dict.fromkeys(pool, 0.0)
     while pool:
         gains = {p: RELEVANCE * brings[p] - (1 - RELEVANCE) * likeness[p] for p in pool}
-        # The best answer there is must not give way to two cheap ones.
+        # The best memory must not be displaced by two cheap ones.
         taken = max(pool, key=lambda place: gains[place] / costs[place]) if chosen else pool[0]
         if chosen and gains[taken] <= 0:
             break
@@ -233,7 +232,7 @@ def _chosen(
 
 
 def _pool(best: Sequence[int], budget: int, costs: dict[int, int]) -> list[int]:
-    """The best that fit by themselves, as many as fill the budget so many times."""
+    """Return the best candidates that fit alone, until they fill the budget several times."""
     pool: list[int] = []
     total = 0
     for place in best:
@@ -246,7 +245,7 @@ def _pool(best: Sequence[int], budget: int, costs: dict[int, int]) -> list[int]:
 
 
 def _shares_of_value(candidates: Sequence[Candidate], pool: Sequence[int]) -> dict[int, float]:
-    """Values as shares of the best one; values below 0 move all of them up first."""
+    """Return values as shares of the best one. Negative values shift all of them up first."""
     values = {place: candidates[place].value for place in pool}
     least = min(0.0, *values.values()) if values else 0.0
     most = max(values.values(), default=0.0) - least

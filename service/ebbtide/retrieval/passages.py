@@ -1,11 +1,11 @@
-"""Passages: what hybrid recall finds. A passage is a message as it was said, or a stretch of a long one.
+"""The passage index of hybrid recall. A passage is a message, or a part of a long one.
 
-Memories are shortened and forgotten; passages are not: they stand for the archive, and the memories made from
-them are found through their sources. `cut` makes passages of a text, `Entry` is one as the store keeps it, and
-`PassageIndex` holds those of one agent as columns, with the terms that stand in them by passage *and* by term.
+Memories are shortened and forgotten, passages are not: they represent the archive, and memories are found through their
+source passages. `cut` splits a text into passages, `Entry` is the stored form of a passage, and `PassageIndex` holds
+those of one agent as columns and postings.
 
-The rule guarded here: the shelf is derived. Whatever it holds can be made anew from the entries, and adding one
-entry after the other gives the same shelf as loading them all.
+The index is derived data: it can be rebuilt from the entries, and incremental additions give the same index as loading
+all entries.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.analysis import Terms, analysed, term_of, words_of
 from ebbtide.retrieval.forms import terms_of_forms
 
-LONGEST = 1500
-"""Characters of a message that is one passage."""
+MAX_PASSAGE_CHARS = 1500
+"""Characters of a message that forms one passage."""
 
-STRETCH = 1000
-"""Characters of a passage of a longer one."""
+SPLIT_CHARS = 1000
+"""Characters of a passage of a longer message."""
 
 _END_OF_SENTENCE = re.compile(r"[.!?。！？…;；]['\")”’」』]*\s*|\n+")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A passage as it is kept: which stretch of its message it is, in characters, and its terms."""
+    """The stored form of a passage: its position in the message, in characters, and its terms."""
 
     begin: int
     length: int
@@ -42,15 +42,16 @@ class Entry:
 
 
 def cut(text: str) -> list[tuple[int, int]]:
-    """(begin, end) of the passages of a message, in characters; long ones end where a sentence does."""
-    if len(text) <= LONGEST:
+    """Return the (begin, end) of the passages of a message. Long messages are split at sentence ends."""
+    if len(text) <= MAX_PASSAGE_CHARS:
         return [(0, len(text))]
     spans, begin = [], 0
-    while len(text) - begin > LONGEST:
+    while len(text) - begin > MAX_PASSAGE_CHARS:
         ends = [
-            found.end() for found in _END_OF_SENTENCE.finditer(text, begin + STRETCH // 2, begin + STRETCH)
+            found.end()
+            for found in _END_OF_SENTENCE.finditer(text, begin + SPLIT_CHARS // 2, begin + SPLIT_CHARS)
         ]
-        end = ends[-1] if ends else begin + STRETCH
+        end = ends[-1] if ends else begin + SPLIT_CHARS
         spans.append((begin, end))
         begin = end
     spans.append((begin, len(text)))
@@ -58,51 +59,51 @@ def cut(text: str) -> list[tuple[int, int]]:
 
 
 def entries_of(text: str, speaker: str) -> list[Entry]:
-    """The entries of a message; who said it is found like what was said."""
+    """Return the entries of a message. The speaker's name is searchable like the text."""
     return [entry_of(text[begin:end], speaker, begin) for begin, end in cut(text)]
 
 
 def entry_of(stretch: str, speaker: str, begin: int) -> Entry:
-    """The entry of a stretch of a message that begins at a place; a blank one is found by nothing."""
-    return Entry(begin, len(stretch), *analysed(spoken(stretch, speaker) if stretch.strip() else ""))
+    """Return the entry of a part of a message. A blank one has no terms."""
+    return Entry(begin, len(stretch), *analysed(with_speaker(stretch, speaker) if stretch.strip() else ""))
 
 
-def spoken(stretch: str, speaker: str) -> str:
-    """A stretch with who said it before it, where that is known."""
+def with_speaker(stretch: str, speaker: str) -> str:
+    """Return a text with the speaker's name in front, if it is known."""
     return f"{speaker}: {stretch}" if speaker else stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
-    """What is known of an entry beside its text: which message, whose, when, in which conversation."""
+class IndexedPassage:
+    """An entry with its message, time, speaker and conversation."""
 
     message: int
     entry: Entry
     time_ms: int
     speaker: str
     conversation: str
-    """Passages of one conversation are neighbours; empty where nothing says that messages belong together."""
+    """Passages of the same conversation are neighbours. Empty if the conversation is unknown."""
     is_withdrawn: bool = False
-    """Whether the text is gone: the entry is then of the memories made of it."""
+    """Whether the text was deleted; the entry is then made of its memories."""
 
 
 @dataclass(slots=True)
 class Postings:
-    """Which passages a term stands in, and how often: sorted by term, as one array for all terms."""
+    """The passages and counts of each term, sorted by term, as one array."""
 
     terms: Terms = field(default_factory=lambda: np.zeros(0, dtype=np.uint32))
     passages: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     counts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
     def of(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """(passages, counts) of a term."""
+        """Return the passages and counts of a term."""
         key = np.uint32(term)
         begin = int(np.searchsorted(self.terms, key, side="left"))
         end = int(np.searchsorted(self.terms, key, side="right"))
         return self.passages[begin:end], self.counts[begin:end]
 
-    def with_others(self, entries: Mapping[int, Entry]) -> Postings:
-        """These postings where some passages have other terms; nothing of the old ones is left."""
+    def with_replaced(self, entries: Mapping[int, Entry]) -> Postings:
+        """Return the postings with the terms of some passages replaced."""
         left = ~np.isin(self.passages, list(entries))
         terms, passages, counts = self.terms[left], self.passages[left], self.counts[left]
         new = _sorted(
@@ -113,7 +114,7 @@ class Postings:
             ),
             np.concatenate([entry.counts for _, entry in sorted(entries.items())]),
         )
-        # By term, and among those of one term by passage.
+        # Sorted by term, then by passage.
         places = np.searchsorted(_order(terms, passages), _order(new.terms, new.passages))
         return Postings(
             np.insert(terms, places, new.terms),
@@ -123,7 +124,7 @@ class Postings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return the memory used."""
         return self.terms.nbytes + self.passages.nbytes + self.counts.nbytes
 
 
@@ -138,7 +139,7 @@ def _order(terms: Terms, passages: NDArray[np.int32]) -> NDArray[np.uint64]:
 
 
 class PassageIndex:
-    """The passages of one agent, by number from 0."""
+    """The passages of one agent, numbered from 0."""
 
     def __init__(self) -> None:
         self.speakers: list[str] = []
@@ -161,23 +162,23 @@ class PassageIndex:
     def __len__(self) -> int:
         return len(self._columns["message"])
 
-    def add(self, shelved: Iterable[Shelved]) -> None:
-        """Put passages on the shelf, in order."""
+    def add(self, passages_to_add: Iterable[IndexedPassage]) -> None:
+        """Add passages in order."""
         self._arrays.clear()
         self._recent = None
-        for one in shelved:
+        for one in passages_to_add:
             self._add(one)
-        if self._tail_count > max(FEWEST_MERGED, len(self._sorted.terms) // 4):
+        if self._tail_count > max(MIN_MERGED, len(self._sorted.terms) // 4):
             self._merge()
 
-    def _add(self, one: Shelved) -> None:
+    def _add(self, one: IndexedPassage) -> None:
         number = len(self)
         conversation = self._conversations.setdefault(one.conversation, len(self._conversations))
         speaker = self.speaker_numbers.setdefault(one.speaker, len(self.speaker_numbers))
         if speaker == len(self.speakers):
             self.speakers.append(one.speaker)
             self._add_speaker(speaker, one.speaker)
-        if len(self._said_by[speaker]) <= MOST_TITLED:
+        if len(self._said_by[speaker]) <= MAX_TITLED:
             self._said_by[speaker].append(number)
         before = self._latest.get(conversation, -1) if one.conversation else -1
         if before >= 0:
@@ -200,17 +201,17 @@ class PassageIndex:
         self._tail.append((one.entry.terms, one.entry.counts))
         self._tail_count += len(one.entry.terms)
 
-    def retell(self, told: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
-        """Messages say something else: their passages are found by these entries, and by nothing else, from now on.
+    def replace_entries(self, replacements: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
+        """Replace the entries of messages whose text has changed.
 
-        `is_withdrawn` tells that they are without their text. ValueError unless there are as many as before.
+        `is_withdrawn` marks messages without text. Raise ValueError unless the number of passages is unchanged.
         """
         messages = self.column("message")
         merged: dict[int, Entry] = {}
-        for message, entries in told.items():
+        for message, entries in replacements.items():
             first, end = np.searchsorted(messages, [message, message + 1]).tolist()
             if end - first != len(entries):
-                raise ValueError("a message keeps its passages, whatever they say")
+                raise ValueError("the number of passages of a message must not change")
             for number, entry in enumerate(entries, first):
                 values = {"begin": entry.begin, "length": entry.length, "word_count": entry.word_count}
                 for name, value in {**values, "withdrawn": int(is_withdrawn)}.items():
@@ -224,15 +225,15 @@ class PassageIndex:
         self._arrays.clear()
         self._recent = None
         if merged:
-            self._sorted = self._sorted.with_others(merged)
+            self._sorted = self._sorted.with_replaced(merged)
 
-    def speakers_saying(self, terms: Iterable[int]) -> list[str]:
-        """Speakers in whose names one of these terms stands: thousands of titles are not looked at one by one."""
+    def speakers_named_by(self, terms: Iterable[int]) -> list[str]:
+        """Return the speakers with one of these terms in their name, found by term, not by a scan."""
         numbers = {number for term in terms for number in self._speakers_by_term.get(term, ())}
         return [self.speakers[number] for number in sorted(numbers)]
 
     def conversation_numbers(self, names: Iterable[str]) -> list[int]:
-        """The numbers of conversations, as far as they are known."""
+        """Return the numbers of the known conversations."""
         return [self._conversations[name] for name in names if name in self._conversations]
 
     def _add_speaker(self, speaker: int, name: str) -> None:
@@ -244,18 +245,18 @@ class PassageIndex:
         if title:
             self._titles_by_term.setdefault(term_of(max(title, key=len)), []).append(speaker)
 
-    def named_by(self, terms: Collection[int], speaker: int) -> Iterator[tuple[int, int]]:
-        """Passages that a passage with these terms names by their title, each with how many say the title's words.
+    def passages_named_by(self, terms: Collection[int], speaker: int) -> Iterator[tuple[int, int]]:
+        """Yield passages whose title the given terms contain, with the number of passages that mention the title.
 
-        A title is the name of whoever has said hardly anything: the title of a document, a person heard once. The
-        partners of a dialogue name each other all the time, and that leads nowhere. What stands in brackets after
-        a title tells it apart from others, and is seldom said.
+        A title is the name of a speaker with hardly any passages: the title of a document, or a person heard once.
+        Partners of a dialogue mention each other too often to be useful. Text in brackets after a title distinguishes
+        it and need not be mentioned.
         """
         held = terms if isinstance(terms, Set) else frozenset(terms)
         for term in held & self._titles_by_term.keys():
             for titled in self._titles_by_term[term]:
                 said = self._said_by[titled]
-                if titled == speaker or len(said) > MOST_TITLED or not self._title_terms[titled] <= held:
+                if titled == speaker or len(said) > MAX_TITLED or not self._title_terms[titled] <= held:
                     continue
                 saying = min(len(self.postings(one)[0]) for one in self._title_terms[titled])
                 for passage in said:
@@ -286,18 +287,18 @@ class PassageIndex:
         return self._recent
 
     def column(self, name: str) -> NDArray[np.int64]:
-        """One column, by passage, of those named by `_COLUMNS`."""
+        """Return one of `_COLUMNS`, by passage."""
         column = self._arrays.get(name)
         if column is None:
             column = self._arrays[name] = np.array(self._columns[name], dtype=np.int64)
         return column
 
-    def beside(self, side: str) -> NDArray[np.int64]:
-        """The neighbour of each passage, "previous" or "next", where the two belong to a dialogue; -1 for none.
+    def neighbours(self, side: str) -> NDArray[np.int64]:
+        """Return the "previous" or "next" passage of each passage in the same dialogue, or -1.
 
-        In a dialogue a few speakers take turns, and what one says is understood by what the other said. Messages
-        of a single speaker, or of ever new ones (titles of documents), merely came one after the other; but the
-        passages of one message always belong together.
+        In a dialogue, a few speakers take turns, and a message is understood through the one before it. Messages of one
+        speaker, or of ever new ones (titles of documents), are not a dialogue. The passages of one message are always
+        neighbours.
         """
         name = f"beside {side}"
         found = self._arrays.get(name)
@@ -308,7 +309,7 @@ class PassageIndex:
         return found
 
     def _is_dialogue(self) -> NDArray[np.bool_]:
-        """Whether two or more speakers take turns, by conversation."""
+        """Return by conversation whether two or more speakers take turns."""
         conversations, speakers = self.column("conversation"), self.column("speaker")
         turns = np.bincount(conversations, minlength=1)
         pairs = np.unique(conversations * (len(self.speakers) + 1) + speakers)
@@ -317,16 +318,16 @@ class PassageIndex:
         return found
 
     def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """(passages, counts) of a term; of one that stands for several forms of a word, those of all, as one."""
+        """Return the passages and counts of a term, including all forms of its word."""
         forms = terms_of_forms(term)
-        return self._together(forms) if forms else self._postings(term)
+        return self._merged_postings(forms) if forms else self._postings(term)
 
-    def _together(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """(passages, counts) of terms that count as one: each passage once, ascending."""
+    def _merged_postings(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Return the passages and counts of several terms that count as one, each passage once, ascending."""
         some, counts = zip(*map(self._postings, terms), strict=True)
         passages, whose = np.unique(np.concatenate(some), return_inverse=True)
         added = np.bincount(whose, weights=np.concatenate(counts), minlength=len(passages))
-        return passages, np.minimum(added, MOST_COUNTED).astype(np.uint8)
+        return passages, np.minimum(added, MAX_COUNT).astype(np.uint8)
 
     def _postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         old, new = self._sorted.of(term), self._recent_postings().of(term)
@@ -336,7 +337,7 @@ class PassageIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, about."""
+        """Return the approximate memory used."""
         return (
             PASSAGE_BYTES * len(self)
             + self._sorted.nbytes
@@ -358,20 +359,20 @@ _COLUMNS: Sequence[str] = (
     "withdrawn",
 )
 
-MOST_COUNTED = 255
-"""Occurrences of a term in a passage that are told apart."""
+MAX_COUNT = 255
+"""Maximum count of a term in a passage."""
 
 TURNS_A_SPEAKER = 2
-"""Turns that speakers of a dialogue have, on average, at least."""
+"""Minimum average number of turns per speaker of a dialogue."""
 
-MOST_TITLED = 3
-"""Passages of a speaker whose name is a title."""
+MAX_TITLED = 3
+"""Maximum passages of a speaker whose name counts as a title."""
 
 TAIL_BYTES, POSTING_BYTES = 300, 5
-"""What the arrays of a passage that is not merged yet cost by themselves, and each posting in them."""
+"""Memory of a passage that is not merged yet, and of each of its postings."""
 
 PASSAGE_BYTES = 250
-"""What a passage holds beside its postings: columns, the arrays made of them, those of the words signal."""
+"""Memory of a passage besides its postings: columns, arrays made of them, and those of the words signal."""
 
-FEWEST_MERGED = 20_000
-"""Postings of new passages that are sorted by themselves before they are merged with the others."""
+MIN_MERGED = 20_000
+"""Postings of new passages that are collected before they are merged."""

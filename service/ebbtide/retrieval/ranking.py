@@ -1,11 +1,9 @@
-"""Ranking: the signals become one order.
+"""Combine the signals into one ranking.
 
-Scores are fused, not ranks: each signal is brought to [0, 1] by its smallest and largest score and weighed, and
-what a signal does not know counts nothing (M. Bruch et al., "An Analysis of Fusion Functions for Hybrid
-Retrieval", 2023, find the weighted sum better than reciprocal ranks; so did the experiments behind these
-weights). Who and when a question names are boosts: they lift what is found, and find nothing by themselves.
-
-Every signal may be missing. Then the others go on with the weights they have, and the ranking says what was off.
+Scores are fused, not ranks: each signal is scaled to [0, 1] and weighted; an unknown score counts 0 (S. Bruch et al.,
+"An Analysis of Fusion Functions for Hybrid Retrieval", 2023, and our own experiments find this better than reciprocal
+ranks). Speakers and dates only boost results that other signals find. Every signal may be missing: the others keep
+their weights, and the ranking reports which were off.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval import learned
-from ebbtide.retrieval.features import MOST, Fused
+from ebbtide.retrieval.features import MAX_REORDERED, Fused
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import PassageIndex
 from ebbtide.retrieval.ranking_request import RankingRequest
@@ -37,31 +35,31 @@ SIGNALS = (
     "weight",
     "learned",
 )
-"""Names under which signals are told of and switched off."""
+"""Names under which signals are reported and switched off."""
 
 
 LIFTING = ("speaker", "graph")
-"""Signals that find nothing by themselves: what somebody said, or is near the focus, is so whatever is asked. So do
-links from what was found first (`pagerank`). What a passage is worth by itself (`weight`) is looked at for those only
-that the others have put first."""
+"""Signals that only boost results: a speaker, or nearness to the focus, does not depend on the query. The same holds
+for links from top results (`pagerank`). The value of a passage itself (`weight`) is only used for top results.
+"""
 
 MEANING = ("semantic", "window")
 NEAR = 0.5
-"""All texts have some meaning in common. These signals find what comes so near, from the farthest to the nearest."""
+"""All texts have some similarity. These signals find passages in the upper part of the range."""
 
 SEEDS = 10
-"""Passages whose names, and whose links, are followed."""
+"""Top passages whose names and links are followed."""
 
 PART_SAY = 0.5
-"""How much the best part of several questions in one counts beside all of them together."""
+"""Weight of the best part of a query with several parts, relative to the whole query."""
 
 CROWDING = 0.3
-"""How much a name says less when many say it, by the logarithm of how many."""
+"""How much less a name counts if many passages mention it, by the logarithm of their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each signal is worth beside the words, whose weight is 1."""
+    """The weight of each signal relative to the words."""
 
     neighbours: float = 0.5
     semantic: float = 0.1
@@ -80,7 +78,7 @@ DEFAULT_WEIGHTS = Weights()
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Passages in order, with the score of each; what each signal gave, by name; which were off, and why."""
+    """Passages in order with their scores, the scores of each signal, and the signals that were off with the reason."""
 
     passages: NDArray[np.int64]
     scores: Scores
@@ -89,22 +87,22 @@ class Ranking:
 
 
 def rank(
-    shelf: PassageIndex,
+    index: PassageIndex,
     words: WordScores,
-    asked: RankingRequest,
+    request: RankingRequest,
     most: int,
     weights: Weights = DEFAULT_WEIGHTS,
 ) -> Ranking:
-    """The best passages for a question, at most `most`, best first; of equal ones the newer first."""
-    fused, off = fuse(shelf, words, asked, weights, max(most, MOST))
+    """Return the best passages for a query, at most `most`, best first; of equal ones the newer first."""
+    fused, off = fuse(index, words, request, weights, max(most, MAX_REORDERED))
     order, given, total = fused.order, fused.given, fused.total
     if "words" not in given:
         off.setdefault("learned", "not available")
     elif "learned" not in off and len(order):
-        # Each place keeps its score: what stands there changes, not how good the best is.
+        # Each position keeps its score; only the passages change places.
         kept = total[order]
-        order = np.concatenate([learned.reordered(fused, learned.model()), order[MOST:]])
-        given["learned"] = np.zeros(len(shelf))
+        order = np.concatenate([learned.reordered(fused, learned.model()), order[MAX_REORDERED:]])
+        given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
         total = total + given["learned"]
     order = order[:most]
@@ -112,55 +110,55 @@ def rank(
 
 
 def fuse(
-    shelf: PassageIndex,
+    index: PassageIndex,
     words: WordScores,
-    asked: RankingRequest,
+    request: RankingRequest,
     weights: Weights = DEFAULT_WEIGHTS,
     most: int | None = None,
 ) -> tuple[Fused, dict[str, str]]:
-    """What every signal but the learnt one gives together, at most so many in order; which were off, and why."""
-    given, off = _signals(shelf, words, asked, weights)
-    total = np.zeros(len(shelf))
-    found = np.zeros(len(shelf), dtype=np.bool_)
+    """Return the fused score of all signals but the learned one, and the signals that were off with the reason."""
+    given, off = _signals(index, words, request, weights)
+    total = np.zeros(len(index))
+    found = np.zeros(len(index), dtype=np.bool_)
     for name, scores in given.items():
         total += scores
         if name in MEANING:
-            # Who asks by a vector alone wants the nearest, however far.
-            found |= scores > (NEAR if asked.terms else 0.0) * scores.max(initial=0.0)
+            # A query by vector alone returns the nearest, however far.
+            found |= scores > (NEAR if request.terms else 0.0) * scores.max(initial=0.0)
         elif name not in LIFTING:
             found |= scores > 0
-    if "conversation" not in asked.without:
-        given["conversation"] = weights.conversation * _conversation(shelf, total * found)
+    if "conversation" not in request.without:
+        given["conversation"] = weights.conversation * _conversation(index, total * found)
         total += given["conversation"]
-    if asked.names is not None and "naming" not in asked.without:
-        given["naming"] = _named(_ordered(total, found, SEEDS), total, asked.names, weights.naming)
+    if request.names is not None and "naming" not in request.without:
+        given["naming"] = _named(_ordered(total, found, SEEDS), total, request.names, weights.naming)
         total += given["naming"]
         found |= given["naming"] > 0
-    if asked.linked is None:
+    if request.linked is None:
         off.setdefault("pagerank", "not available")
     elif "pagerank" not in off:
         seeds = _ordered(total, found, SEEDS)
-        given["pagerank"] = weights.pagerank * brought_to_one(asked.linked(seeds, total[seeds]))
+        given["pagerank"] = weights.pagerank * brought_to_one(request.linked(seeds, total[seeds]))
         total += given["pagerank"]
-    if asked.allowed is not None:
-        found &= asked.allowed
+    if request.allowed is not None:
+        found &= request.allowed
     order = _ordered(total, found, most)
-    if asked.worths is None:
+    if request.worths is None:
         off.setdefault("weight", "not available")
     elif "weight" not in off and len(order):
-        given["weight"] = np.zeros(len(shelf))
-        given["weight"][order] = weights.weight * asked.worths(order)
+        given["weight"] = np.zeros(len(index))
+        given["weight"][order] = weights.weight * request.worths(order)
         total = total + given["weight"]
         order = _sorted(total, order)
-    return Fused(shelf, asked, given, total, found, order), off
+    return Fused(index, request, given, total, found, order), off
 
 
 def _ordered(total: Scores, found: NDArray[np.bool_], most: int | None) -> NDArray[np.int64]:
-    """The best that were found, best first, at most so many; of equal ones the newer first."""
+    """Return the best results, best first, at most `most`; of equal ones the newer first."""
     places = np.flatnonzero(found)
     if most is not None and most < len(places):
         scores = total[places]
-        # All that reach the last score wanted: sorting everything that was found takes longer than finding it.
+        # Keep those that reach the last score. Sorting all results would take longer than the search.
         last = len(places) - most
         places = places[scores >= np.partition(scores, last)[last]]
     return _sorted(total, places)[:most]
@@ -177,9 +175,10 @@ def _named(
     names: Callable[[int], Iterable[tuple[int, int]]],
     weight: float,
 ) -> Scores:
-    """What passages gain because one that was found names them: the second hop of a question.
+    """Return what passages gain because a top passage names them: the second hop of a query.
 
-    It is worth what the naming one is worth, less the more passages say the same name, and half of its own.
+    The gain depends on the naming passage, less if many passages mention the name, plus half of the passage's own
+    score.
     """
     gained = np.zeros(len(total))
     for seed in seeds.tolist():
@@ -190,49 +189,49 @@ def _named(
 
 
 def _signals(
-    shelf: PassageIndex, words: WordScores, asked: RankingRequest, weights: Weights
+    index: PassageIndex, words: WordScores, request: RankingRequest, weights: Weights
 ) -> tuple[dict[str, Scores], dict[str, str]]:
     given: dict[str, Scores] = {}
-    off = {name: "switched off" for name in SIGNALS if name in asked.without}
-    if "words" not in off and asked.terms:
+    off = {name: "switched off" for name in SIGNALS if name in request.without}
+    if "words" not in off and request.terms:
         neighbours = 0.0 if "neighbours" in off else weights.neighbours
-        given["words"] = _said(words, asked, neighbours)
+        given["words"] = _said(words, request, neighbours)
     others = {
-        "semantic": (asked.semantic, weights.semantic),
-        "window": (asked.window, weights.window),
-        "graph": (asked.graph, weights.graph),
+        "semantic": (request.semantic, weights.semantic),
+        "window": (request.window, weights.window),
+        "graph": (request.graph, weights.graph),
     }
     for name, (scores, weight) in others.items():
         if name in off:
             continue
         if scores is None:
-            off[name] = asked.why_off.get(name, "not available")
+            off[name] = request.why_off.get(name, "not available")
         elif len(scores):
             given[name] = weight * brought_to_one(scores)
-    if "speaker" not in off and asked.speakers:
-        given["speaker"] = weights.speaker * np.isin(shelf.column("speaker"), list(asked.speakers))
-    if "dates" not in off and asked.dates:
-        given["dates"] = weights.dates * _within(shelf.column("time_ms"), asked.dates)
+    if "speaker" not in off and request.speakers:
+        given["speaker"] = weights.speaker * np.isin(index.column("speaker"), list(request.speakers))
+    if "dates" not in off and request.dates:
+        given["dates"] = weights.dates * _within(index.column("time_ms"), request.dates)
     return given, off
 
 
-def _said(words: WordScores, asked: RankingRequest, neighbours: float) -> Scores:
-    """What passages say of the question, as a share of the best: half of it of the part they say most of."""
+def _said(words: WordScores, request: RankingRequest, neighbours: float) -> Scores:
+    """Return the words score as a share of the best. With several parts, half of it is that of the best part."""
 
     def share(terms: Mapping[int, float]) -> Scores:
         said = words.scores(terms, neighbours)
-        # What says none of the words has 0: that is the smallest score, also where everybody says some.
+        # A passage without any of the words has score 0, so 0 is the smallest even if every passage has some.
         return said / max(float(said.max(initial=0.0)), 1e-12)
 
-    whole = share(asked.terms)
-    if not asked.parts:
+    whole = share(request.terms)
+    if not request.parts:
         return whole
-    of_a_part: Scores = np.maximum.reduce([share(part) for part in asked.parts])
+    of_a_part: Scores = np.maximum.reduce([share(part) for part in request.parts])
     return (1 - PART_SAY) * whole + PART_SAY * of_a_part
 
 
 def brought_to_one(scores: Scores) -> Scores:
-    """Scores as shares of the way from the smallest to the largest."""
+    """Scale scores to [0, 1] between the smallest and the largest."""
     if not len(scores):
         return scores
     least, most = float(scores.min()), float(scores.max())
@@ -249,9 +248,9 @@ def _within(times_ms: NDArray[np.int64], ranges: Sequence[tuple[int, int]]) -> S
     return inside
 
 
-def _conversation(shelf: PassageIndex, scores: Scores) -> Scores:
-    """How much of what was found each conversation holds: its squared scores, as a share of the most."""
-    conversations = shelf.column("conversation")
+def _conversation(index: PassageIndex, scores: Scores) -> Scores:
+    """Return the share of each conversation in the squared scores, relative to the largest."""
+    conversations = index.column("conversation")
     if not len(conversations):
         return scores
     mass = np.bincount(conversations, weights=scores**2)

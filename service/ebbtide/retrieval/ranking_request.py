@@ -1,4 +1,4 @@
-"""What the signals of a ranking need to know about a query."""
+"""The input of a ranking."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ class RankingRequest:
 
     terms: Mapping[int, float]
     parts: Sequence[Mapping[int, float]] = ()
-    """The terms of each part of a question that asks for several things; none where it asks for one."""
+    """The terms of each part of a query that asks for several things."""
     speakers: Collection[int] = ()
-    """Numbers of the speakers that the question names."""
+    """Numbers of the speakers that the query names."""
     dates: Sequence[tuple[int, int]] = ()
-    """Times the question speaks of, as [begin, end) in ms."""
+    """Times that the query refers to, as [begin, end) in ms."""
     semantic: Scores | None = None
     window: Scores | None = None
     graph: Scores | None = None
     names: Callable[[int], Iterable[tuple[int, int]]] | None = None
-    """From a passage to those it names, each with how many passages say that name."""
+    """Returns the passages that a passage names, each with the number of passages that mention the name."""
     linked: Callable[[NDArray[np.int64], Scores], Scores] | None = None
-    """From the passages found first, with their scores, to how close each passage is to them by links."""
+    """Returns how close each passage is to the top passages by links, from their numbers and scores."""
     asks_for: str = ""
-    """What kind of thing the question is after, such as "when"; empty where that is not known."""
+    """What the query asks for, such as "when"; empty if unknown."""
     texts: Callable[[int], str] | None = None
-    """From a passage to its text."""
+    """Returns the text of a passage."""
     worths: Callable[[NDArray[np.int64]], Scores] | None = None
-    """What passages are worth whatever is asked, from 0 to 1."""
+    """Returns the value of passages independent of the query, from 0 to 1."""
     allowed: NDArray[np.bool_] | None = None
-    """Passages that filters let through."""
+    """Passages that pass the filters."""
     without: Collection[str] = ()
     """Signals switched off by the caller."""
     why_off: Mapping[str, str] = field(default_factory=dict)
-    """Why a signal is not known, by name."""
+    """Why a signal is unknown, by name."""

@@ -1,11 +1,8 @@
-"""Key sentences: a text that is too long, told by those of its sentences that a question is about.
+"""Shorten a text to the sentences that match a query.
 
-Extractive: sentences are left out, never rewritten, and stay in their order; "…" stands where some are missing. What
-counts is the weight of the question's terms that a sentence holds (their idf), each term once: a second sentence that
-says the same brings nothing (maximum coverage by the greedy rule, as H. Takamura & M. Okumura 2009 have it for
-summaries). The rule guarded here: a shortened text always fits, and says nothing that the text does not say.
-
-Deliberately not here: how weights come about, and what fits. Both are handed in.
+Sentences are omitted, never rewritten, and keep their order; "…" marks gaps. A sentence counts by the idf of the query
+terms that it contains, each term once, so repetition adds nothing (greedy maximum coverage, H. Takamura & M. Okumura
+2009). A shortened text always fits. Weights and the size check are passed in.
 """
 
 from __future__ import annotations
@@ -18,10 +15,10 @@ from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.forms import first_form
 
 GAP = "…"
-"""What stands for sentences that were left out."""
+"""The mark for omitted sentences."""
 
-MOST_SENTENCES = 200
-"""Sentences of a text that are looked at."""
+MAX_SENTENCES = 200
+"""Sentences of a text that are considered."""
 
 _END = re.compile(
     r"[。！？；…]++[”’」』）\"')]*+\s*+"
@@ -31,7 +28,7 @@ _END = re.compile(
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, in English and Chinese; put together they are the text."""
+    """Return the sentences of an English or Chinese text. Joined, they are the text."""
     found, begin = [], 0
     for end in _END.finditer(text):
         found.append(text[begin : end.end()])
@@ -42,34 +39,34 @@ def sentences_of(text: str) -> list[str]:
 def key_sentences(
     text: str, weights: Mapping[int, float], fits: Callable[[str], bool], label: str = ""
 ) -> str:
-    """The text by those sentences that hold most of the weight and fit together; empty where none does.
+    """Return the sentences with the highest weight that fit together, or an empty string.
 
-    The label, which says who speaks, stays in front; it is no part of the text.
+    The label with the speaker is prepended and is not part of the text.
     """
-    sentences = sentences_of(text)[:MOST_SENTENCES]
-    held = [
+    sentences = sentences_of(text)[:MAX_SENTENCES]
+    terms_of = [
         {term for word in words_of(one) if (term := term_of(first_form(word))) in weights}
         for one in sentences
     ]
     chosen: set[int] = set()
-    told, left = "", {place for place, terms in enumerate(held) if terms}
+    result, left = "", {place for place, terms in enumerate(terms_of) if terms}
     covered: set[int] = set()
     while left:
-        gains = {place: sum(weights[term] for term in held[place] - covered) for place in left}
+        gains = {place: sum(weights[term] for term in terms_of[place] - covered) for place in left}
         best = max(left, key=lambda place: (gains[place], -len(sentences[place]), -place))
         left.discard(best)
         if gains[best] <= 0:
             break
         candidate = label + _joined(sentences, chosen | {best}, len(text))
         if fits(candidate):
-            told = candidate
+            result = candidate
             chosen.add(best)
-            covered |= held[best]
-    return told
+            covered |= terms_of[best]
+    return result
 
 
 def _joined(sentences: list[str], chosen: set[int], length: int) -> str:
-    """The chosen sentences in order, with a mark for what is missing before, between and behind."""
+    """Join the chosen sentences with marks for gaps."""
     whole = "".join(sentences)
     gap = GAP if contains_han(whole) else f" {GAP} "
     parts, expected = [], 0

@@ -1,14 +1,10 @@
-"""A topic: words that name something, and where a text names it.
+"""Find where a text names a topic.
 
-A text names a topic where the whole of it occurs, in any case, in traditional or simplified characters, composed or
-not, with straight or curly marks, with any white space between its words (a space without width, too), and whatever is
-not seen between its letters.
-Where its ends are letters or digits of an alphabet they stand at the ends of words: “art” is not in “party”. Chinese,
-Japanese, Korean, Thai and their neighbours have no such ends, or put particles behind them: any occurrence counts.
-What a text says about a topic is the sentences that name it. The rule guarded here: what is found is a stretch of the
-very text, in its own bytes.
-
-Deliberately not here: what is about a topic without naming it. Whoever forgets must be able to foresee what goes.
+A text names a topic if it contains the whole of it, regardless of case, traditional or simplified characters, Unicode
+composition, straight or curly marks, white space between words (including zero-width spaces), and invisible characters.
+Alphabetic words match whole: “art” is not in “party”. Scripts without spaces (Chinese, Japanese, Thai) or with
+particles (Korean) match anywhere. The result is the sentences that name the topic, as bytes of the original text. Text
+about a topic that does not name it is not found, so that the caller can foresee what will be deleted.
 """
 
 from __future__ import annotations
@@ -17,9 +13,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from ebbtide.retrieval.normalisation import nfkc
+from ebbtide.retrieval.normalisation import nfkc, simplified
 from ebbtide.retrieval.sentences import sentences_of
-from ebbtide.retrieval.variants import simplified
 
 Span = tuple[int, int]
 
@@ -30,10 +25,10 @@ _NO_ENDS = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00016fe0-\U00016fff\U0001b000-\U0001b16f\U00020000-\U000323af"  # Han, and rarer kana
 )
-"""Characters of writings that put no space between a word and what follows it."""
+"""Characters of scripts without spaces between words."""
 
 _NO_WIDTH = "\u200b"
-"""A space without width: it parts words, or only says where a line may break within one."""
+"""A zero-width space: it separates words, or marks a possible line break within one."""
 
 _GAP = rf"[\s{_NO_WIDTH}]"
 
@@ -50,7 +45,7 @@ _ALIKE = str.maketrans(
         **dict.fromkeys("‐‑‒–—―−", "-"),
     }
 )
-"""Marks that a keyboard, a phone and a typesetter write differently."""
+"""Marks that keyboards, phones and typesetters write differently."""
 
 
 class Topic:
@@ -59,15 +54,15 @@ class Topic:
     def __init__(self, words: str) -> None:
         folded = _EDGES.sub("", _folded(words)[0])
         if not folded:
-            raise ValueError("a topic has words")
+            raise ValueError("a topic needs words")
         self._pattern = _pattern(folded)
 
     def is_named_in(self, text: str) -> bool:
-        """Whether a text names it."""
+        """Return whether a text names the topic."""
         return self._pattern.search(_folded(text)[0]) is not None
 
     def stretches(self, text: str) -> list[Span]:
-        """The sentences of a text that name it, in UTF-8 bytes, in order; neighbours as one."""
+        """Return the sentences that name the topic as bounds in UTF-8 bytes, adjacent ones merged."""
         folded, places = _folded(text)
         found_at = [match.span() for match in self._pattern.finditer(folded)]
         named = found_at if places is None else [(places[a][0], places[b - 1][1]) for a, b in found_at]
@@ -89,7 +84,7 @@ class Topic:
 
 
 def _pattern(folded: str) -> re.Pattern[str]:
-    """What finds the words of a topic; a space without width in them may part two words or stand within one."""
+    """Return the pattern for a topic. A zero-width space in it may separate two words or occur within one."""
     parts = re.split(f"({_GAP}+)", folded)
     parts[::2] = [f"{_NO_WIDTH}*+".join(map(re.escape, word)) for word in parts[::2]]
     parts[1::2] = [_GAP + ("++" if gap.strip(_NO_WIDTH) else "*+") for gap in parts[1::2]]
@@ -99,12 +94,12 @@ def _pattern(folded: str) -> re.Pattern[str]:
 
 
 def _ends_words(character: str) -> bool:
-    """Whether a word ends with the character where no other letter follows."""
+    """Return whether a word ends after this character if no other letter follows."""
     return _LETTER.fullmatch(character) is not None
 
 
 def _folded(text: str) -> tuple[str, list[Span] | None]:
-    """A text as it is compared, and for each of its characters where it comes from; None where nothing has moved."""
+    """Return a text in its form for comparison, with the origin of each character, or None if unchanged."""
     if text.isascii():
         return text.casefold().translate(_ALIKE), None
     table = simplified()
@@ -119,9 +114,9 @@ def _folded(text: str) -> tuple[str, list[Span] | None]:
 
 
 def _clusters(text: str) -> Iterator[tuple[str, int, int]]:
-    """A text cut before each character that does not join the one before it, without what is not seen.
+    """Yield the grapheme clusters of a text with their bounds, without invisible characters.
 
-    Spaces without width stay, but for those within a cluster.
+    Zero-width spaces are kept, except within a cluster.
     """
     cluster: list[str] = []
     begin = end = 0
@@ -145,7 +140,7 @@ def _clusters(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _joins(character: str) -> bool:
-    """Whether a character may become one with those before it: an accent, or a later letter of a Korean syllable."""
+    """Return whether a character combines with the preceding one: an accent, or a later letter of a Korean syllable."""
     if character.isascii():
         return False
     is_later_letter = "\u1160" <= character <= "\u11ff" or character in "\uff9e\uff9f"

@@ -1,10 +1,8 @@
-"""Trees: the sum of many small decision trees, for many rows of numbers at once.
+"""Evaluate a forest of small decision trees for many rows at once.
 
-Trees are kept as arrays of their inner nodes, one after the other; a child is a node when it is 0 or more, else the
-leaf with the number -1 - child. All rows go down all trees together, a level at a time. A number up to the
-threshold goes left; where one is missing (NaN), the tree says which way.
-
-Deliberately not here: how trees grow. That needs a library of its own, which nothing that runs ever loads.
+Trees are stored as arrays of their inner nodes. A child is a node if it is 0 or more, otherwise the leaf -1 - child.
+All rows descend all trees together, one level at a time. A value up to the threshold goes left; for a missing one (NaN)
+the node decides. Training needs a separate library (`benchmarks/train_fusion.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """A forest as arrays; `roots` are the nodes at which its trees begin, and none is a bare leaf."""
+    """A forest as arrays. `roots` are the first nodes of its trees; no tree is a single leaf."""
 
     roots: NDArray[np.int64]
     feature: NDArray[np.int64]
@@ -31,7 +29,7 @@ class Trees:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Trees:
-        """The trees that a file holds; ValueError where a node or a leaf is named that is not there."""
+        """Return the trees of a file. Raise ValueError if a node or leaf does not exist."""
         made = cls(
             roots=np.array(kept["roots"], dtype=np.int64),
             feature=np.array(kept["feature"], dtype=np.int64),
@@ -43,15 +41,15 @@ class Trees:
         )
         nodes = np.arange(len(made.feature))
         for children in (made.left, made.right):
-            # A child stands behind its parent, so that every way down ends.
+            # A child comes after its parent, so that every path ends.
             if len(children) != len(nodes) or ((children >= 0) & (children <= nodes)).any():
-                raise ValueError("a tree runs in circles")
+                raise ValueError("a tree has a cycle")
             if (children >= len(nodes)).any() or (-1 - children >= len(made.leaves)).any():
-                raise ValueError("a tree leads out of its file")
+                raise ValueError("a tree refers to a missing node or leaf")
         return made
 
     def sums(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum of what every tree says, for each row."""
+        """Return the sum over all trees for each row."""
         at = np.repeat(self.roots[:, None], len(rows), axis=1)
         row = np.broadcast_to(np.arange(len(rows)), at.shape)
         inner = at >= 0

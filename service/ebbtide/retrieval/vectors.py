@@ -1,15 +1,13 @@
-"""Vectors: what passages mean, as directions, and how near each is to a question.
+"""Vectors of passages, and their similarity to a query.
 
-`Vectors` holds those of one agent under one embedding model: rows of one growing matrix in half precision, with
-arrays from passage to row and back. Nearness is the cosine after the mean of all vectors held was taken from
-every vector and from the question (J. Mu and P. Viswanath, "All-but-the-Top", 2018, first step): what all texts
-have in common says nothing about which one is meant, and hides what does.
+`Vectors` holds those of one agent and one embedding model: a growing half-precision matrix, with arrays from passage to
+row and back. Similarity is the cosine after the mean of all vectors was subtracted from the vectors and the query (J.
+Mu and P. Viswanath, "All-but-the-Top", 2018, first step), because what all texts have in common hides their
+differences.
 
-Up to `exact_up_to` vectors each is compared. Beyond it an index can be built beside them, in steps (`build_some`);
-until it is complete each is still compared. The index chooses candidates, scores are worked out the same way.
-
-The rule guarded here: vectors of two models never meet, and what was dropped is gone from the next answer on.
-Where vectors and index are kept, and what makes them of texts, is for others to know.
+Up to `exact_up_to` vectors all are compared. Beyond that an index can be built in steps (`build_some`); until it is
+complete, all are still compared. The index selects candidates, and the scores are computed in the same way. Vectors of
+two models are never mixed, and a dropped vector is absent from the next result on.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.bounds import LENGTH_TOLERANCE
-from ebbtide.retrieval.halves import Singles, products, widened
+from ebbtide.retrieval.half_precision import SingleArray, products, to_single
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
 from ebbtide.retrieval.windows import WindowLengths, window_squares
@@ -30,24 +28,24 @@ from ebbtide.retrieval.windows import WindowLengths, window_squares
 Numbers = NDArray[np.int64]
 
 EXACT_NUMBERS = 25_600_000
-"""Numbers of all vectors up to which every one is compared: 100 000 vectors of 256, 25 000 of 1024.
+"""Numbers in all vectors up to which every vector is compared: 100 000 vectors of 256, 25 000 of 1024.
 
-Measured on one core with 256 numbers, all compared and by the index: 8 and 23 ms with 30 000 vectors, 11 and some
-20 ms with 100 000, windows included; an index takes 75 s to build for 100 000.
+Measured on one core with 256 numbers, all compared and by the index: 8 and 23 ms with 30 000 vectors, 11 and some 20 ms
+with 100 000, windows included. Building an index of 100 000 takes 75 s.
 """
 
 CENTRED_FROM = 30
-"""Vectors from which on their mean says what texts have in common, rather than what these few are about."""
+"""Vectors from which on the mean represents what texts have in common."""
 
 ROWS_HASHED = 4096
-"""Rows hashed at once."""
+"""Rows hashed at a time."""
 
 _LEAST_SQUARE = 1e-6
-"""A centred vector whose squared length is less than this has no direction."""
+"""A centred vector with a smaller squared length has no direction."""
 
 
 class Vectors:
-    """Vectors of the passages of one agent under one embedding model: passage number → vector of length 1."""
+    """Vectors of length 1 of the passages of one agent, by passage, under one embedding model."""
 
     def __init__(self, model: str, dimension: int, *, exact_up_to: int | None = None) -> None:
         assert dimension > 0
@@ -59,7 +57,7 @@ class Vectors:
         self._passages = np.zeros(0, dtype=np.int64)
         self._rows = np.zeros(0, dtype=np.int64)
         """By passage; -1 where it has no vector."""
-        # Halves are multiples of 2^-24, and their sum in doubles is exact: no order of puts and drops shows in it.
+        # Halves are multiples of 2^-24, so their sum in doubles is exact, whatever the order of changes.
         self._sum = np.zeros(dimension, dtype=np.float64)
         self._windows = WindowLengths()
         self._last_asked: tuple[bytes, Scores] | None = None
@@ -73,7 +71,7 @@ class Vectors:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return the memory used."""
         arrays = (self._matrix, self._squares, self._passages, self._rows, self._sum)
         kept = (self._last_asked[1] if self._last_asked else None, self._last_common)
         return (
@@ -82,20 +80,20 @@ class Vectors:
             + (self._index.nbytes if self._index else 0)
         )
 
-    def of(self, passage: int) -> Singles | None:
-        """The vector of a passage, as precise as it is held; none if it has none."""
+    def of(self, passage: int) -> SingleArray | None:
+        """Return the vector of a passage, or None."""
         row = int(self._rows_of(np.array([passage]))[0])
-        return widened(self._matrix[row]) if row >= 0 else None
+        return to_single(self._matrix[row]) if row >= 0 else None
 
     def put(self, passages: Numbers, vectors: NDArray[np.float16 | np.float32]) -> None:
-        """Holds the vectors of passages, instead of those they had; of a passage given twice, the later one.
+        """Store the vectors of passages, replacing existing ones. Of a repeated passage the last vector counts.
 
-        ValueError, and nothing changed, for a vector that is not of length 1.
+        Raise ValueError, and change nothing, if a vector is not of length 1.
         """
         assert vectors.shape == (len(passages), self.dimension) and passages.min(initial=0) >= 0
         with np.errstate(over="ignore"):
-            halves = vectors.astype(np.float16)
-        singles = halves.astype(np.float32)
+            half_array = vectors.astype(np.float16)
+        singles = half_array.astype(np.float32)
         squares = np.einsum("ij,ij->i", singles, singles).astype(np.float64)
         if not np.all(np.abs(squares - 1) <= LENGTH_TOLERANCE):
             raise ValueError("a vector is not of length 1")
@@ -106,17 +104,17 @@ class Vectors:
         self.drop(passages)
         begin, end = self._count, self._count + len(passages)
         self._make_room(end, int(passages.max()) + 1)
-        self._matrix[begin:end], self._squares[begin:end] = halves[last], squares[last]
+        self._matrix[begin:end], self._squares[begin:end] = half_array[last], squares[last]
         self._passages[begin:end] = passages
         self._rows[passages] = np.arange(begin, end)
         self._count = end
-        self._sum += halves[last].sum(axis=0, dtype=np.float64)
+        self._sum += half_array[last].sum(axis=0, dtype=np.float64)
         self._changed(slice(begin, end))
 
     def drop(self, passages: Iterable[int]) -> None:
-        """Forgets the vectors of passages, at once; those without one are passed over."""
-        asked = passages if isinstance(passages, np.ndarray) else np.fromiter(passages, dtype=np.int64)
-        rows = np.unique(self._rows_of(asked))
+        """Remove the vectors of passages immediately; passages without one are ignored."""
+        dropped = passages if isinstance(passages, np.ndarray) else np.fromiter(passages, dtype=np.int64)
+        rows = np.unique(self._rows_of(dropped))
         rows = rows[rows >= 0]
         if not len(rows):
             return
@@ -124,7 +122,7 @@ class Vectors:
         self._rows[self._passages[rows]] = -1
         if self._index is not None:
             self._index.drop(self._passages[rows])
-        # The last rows move into the gaps, so that what is held stays in one piece.
+        # The last rows move into the gaps, so that the rows stay contiguous.
         left = self._count - len(rows)
         gaps = rows[rows < left]
         movers = np.setdiff1d(np.arange(left, self._count), rows, assume_unique=True)
@@ -134,46 +132,46 @@ class Vectors:
         self._count = left
         self._changed(gaps)
 
-    def scores(self, query: Singles, passage_count: int) -> Scores | None:
-        """How near each of the first passages is to a question: the centred cosine, by passage number.
+    def scores(self, query: SingleArray, passage_count: int) -> Scores | None:
+        """Return the similarity of the first passages to a query: the centred cosine, by passage.
 
-        Passages without a vector get the smallest score given. None where there is nothing to compare.
+        Passages without a vector get the smallest score. Return None if there is nothing to compare.
         """
         mean = self._mean()
-        towards = self._towards(query, mean)
-        if towards is None or not self._any_among(passage_count):
+        direction = self._direction(query, mean)
+        if direction is None or not self._any_among(passage_count):
             return None
         rows = self._candidates(query, passage_count)
-        asked, common = self._products(rows, query, mean)
-        away = asked - common - mean @ towards
-        squares = self._squares[rows] - 2 * common + mean @ mean
-        return self._spread(rows, _cosines(away, squares, towards), passage_count)
+        query_products, mean_products = self._products(rows, query, mean)
+        dots = query_products - mean_products - mean @ direction
+        squares = self._squares[rows] - 2 * mean_products + mean @ mean
+        return self._spread(rows, _cosines(dots, squares, direction), passage_count)
 
     def window_scores(
-        self, query: Singles, passage_count: int, previous: Numbers, following: Numbers
+        self, query: SingleArray, passage_count: int, previous: Numbers, following: Numbers
     ) -> Scores | None:
-        """The same for the window of each passage with a vector: itself and those right beside it (-1: none).
+        """Return the same for the window of each passage: the passage and its neighbours (-1: none).
 
-        The vector of a window is the sum of the centred vectors in it; what has no vector adds nothing.
+        The vector of a window is the sum of its centred vectors.
         """
         mean = self._mean()
-        towards = self._towards(query, mean)
-        if towards is None or not self._any_among(passage_count):
+        direction = self._direction(query, mean)
+        if direction is None or not self._any_among(passage_count):
             return None
         rows = self._candidates(query, passage_count)
         if len(rows) < self._count:
-            beside = (self._rows_beside(rows, side) for side in (previous, following))
-            rows = _real(rows, *beside)  # who stands beside what is near is near with its window
-        before, after = (self._rows_beside(rows, side) for side in (previous, following))
-        asked, common = self._over_windows(rows, before, after, query, mean)
+            neighbours = (self._neighbour_rows(rows, side) for side in (previous, following))
+            rows = _real(rows, *neighbours)  # the window of a neighbour is near as well
+        before, after = (self._neighbour_rows(rows, side) for side in (previous, following))
+        query_products, mean_products = self._over_windows(rows, before, after, query, mean)
         sizes = 1.0 + (before >= 0) + (after >= 0)
-        away = asked - common - sizes * (mean @ towards)
+        dots = query_products - mean_products - sizes * (mean @ direction)
         lengths = self._window_lengths(rows, before, after)
-        squares = lengths - 2 * sizes * common + sizes**2 * (mean @ mean)
-        return self._spread(rows, _cosines(away, squares, towards), passage_count)
+        squares = lengths - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
+        return self._spread(rows, _cosines(dots, squares, direction), passage_count)
 
     def digest(self) -> Any:
-        """A hash of what is held, by passage, free to be updated."""
+        """Return a hash object of the content, by passage."""
         held = hashlib.blake2b(self.model.encode(), digest_size=16)
         rows = self._rows[self._rows >= 0]
         held.update(self._passages[rows].tobytes())
@@ -183,19 +181,19 @@ class Vectors:
 
     @property
     def wants_index(self) -> bool:
-        """Whether there are too many vectors to compare all, and what an index needs is installed."""
+        """Return whether there are too many vectors to compare all, and usearch is installed."""
         return self._count > self._exact_up_to and is_available()
 
     @property
     def is_indexed(self) -> bool:
-        """Whether questions are answered by the index: it holds every vector and is not stale."""
+        """Return whether queries use the index: it is complete and not stale."""
         index = self._index
         return index is not None and len(index) == self._count and not index.is_stale(self._mean())
 
     def build_some(self, is_time_up: Callable[[], bool]) -> bool:
-        """Builds at the index until the time is up, one step at least; whether more is to do.
+        """Build the index until the time is up, at least one step. Return whether more is to do.
 
-        Nothing is to do up to `exact_up_to` vectors, and where usearch is not installed.
+        There is nothing to do up to `exact_up_to` vectors, or without usearch.
         """
         if not self.wants_index:
             self._index = None
@@ -204,22 +202,24 @@ class Vectors:
             self._index, self._last_near = Nearest(self._mean()), None
         passages = self._passages[: self._count]
         missing = np.sort(passages[~self._index.holds(passages)])
-        return self._index.complete(missing, lambda some: widened(self._matrix[self._rows[some]]), is_time_up)
+        return self._index.complete(
+            missing, lambda some: to_single(self._matrix[self._rows[some]]), is_time_up
+        )
 
     @property
     def index_identity(self) -> str:
-        """What an image of the index fits to, beside its content."""
+        """Return what an image of the index is compatible with, besides its content."""
         return f"{self.model}\n{identity(self.dimension) if is_available() else 'none'}"
 
     def index_image(self) -> bytes | None:
-        """Return the index as bytes, complete or not; None without an index, or with one that dropped a vector."""
+        """Return the index as bytes, complete or not, or None without one or if it dropped a vector."""
         return self._index.image() if self._index is not None else None
 
     def take_index(self, image: bytes) -> bool:
-        """Goes on with an index from its image; whether it was taken.
+        """Use an index from its image. Return whether it was accepted.
 
-        The image must be whole, of the same identity and the same content: that is for whoever kept it to see to.
-        One that cannot be read, or holds passages that have no vector, is not taken.
+        The caller ensures that the image is complete and of the same identity and content. An unreadable image, or one
+        with passages that have no vector, is rejected.
         """
         if not self.wants_index:
             return False
@@ -235,14 +235,14 @@ class Vectors:
     def _mean(self) -> NDArray[np.float64]:
         return self._sum / self._count if self._count >= CENTRED_FROM else np.zeros(self.dimension)
 
-    def _towards(self, query: Singles, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """The question, centred; none if it points nowhere."""
+    def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the centred query, or None if it has no direction."""
         assert query.shape == (self.dimension,)
-        towards: NDArray[np.float64] = query - mean
-        return towards if towards @ towards > _LEAST_SQUARE else None
+        direction: NDArray[np.float64] = query - mean
+        return direction if direction @ direction > _LEAST_SQUARE else None
 
-    def _candidates(self, query: Singles, passage_count: int) -> Numbers:
-        """The rows to be compared: all, or those the index finds, where one of them is asked about."""
+    def _candidates(self, query: SingleArray, passage_count: int) -> Numbers:
+        """Return the rows to compare: all, or those that the index finds."""
         if self._index is not None and self.is_indexed:
             key = query.tobytes()
             if self._last_near is None or self._last_near[0] != key:
@@ -252,11 +252,13 @@ class Vectors:
                 return _real(self._rows_of(found))
         return np.arange(self._count)
 
-    def _products(self, rows: Numbers, query: Singles, mean: NDArray[np.float64]) -> tuple[Scores, Scores]:
-        """Rows times the question, and rows times the mean.
+    def _products(
+        self, rows: Numbers, query: SingleArray, mean: NDArray[np.float64]
+    ) -> tuple[Scores, Scores]:
+        """Return the products of rows with the query and with the mean.
 
-        Those of all rows are kept: of the question, since passages and windows are asked for together; of the mean
-        until a vector comes or goes.
+        Those of all rows are cached: with the query because passages and windows are scored together, with the mean
+        until a vector changes.
         """
         if len(rows) < self._count:
             part = self._matrix[rows]
@@ -269,14 +271,14 @@ class Vectors:
         return self._last_asked[1], self._last_common
 
     def _over_windows(
-        self, rows: Numbers, before: Numbers, after: Numbers, query: Singles, mean: NDArray[np.float64]
+        self, rows: Numbers, before: Numbers, after: Numbers, query: SingleArray, mean: NDArray[np.float64]
     ) -> tuple[Scores, Scores]:
-        """The same, summed over the window of each row."""
+        """Return the same products, summed over the window of each row."""
         members = rows if len(rows) == self._count else _real(rows, before, after)
-        asked, common = self._products(members, query, mean)
+        query_products, mean_products = self._products(members, query, mean)
         if len(members) < self._count:
             rows, before, after = (_places(members, some) for some in (rows, before, after))
-        return _summed(asked, rows, before, after), _summed(common, rows, before, after)
+        return _summed(query_products, rows, before, after), _summed(mean_products, rows, before, after)
 
     def _window_lengths(self, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
         if len(rows) < self._count:
@@ -284,11 +286,11 @@ class Vectors:
         return self._windows.squares(self._matrix[: self._count], before, after)
 
     def _any_among(self, passage_count: int) -> bool:
-        """Whether any of the first passages has a vector."""
+        """Return whether any of the first passages has a vector."""
         return bool((self._rows[:passage_count] >= 0).any())
 
     def _spread(self, rows: Numbers, cosines: Scores, passage_count: int) -> Scores:
-        """What rows score, by passage."""
+        """Return the scores of rows by passage."""
         passages = self._passages[rows]
         if int(passages.max()) >= passage_count:
             asked_about = passages < passage_count
@@ -297,13 +299,13 @@ class Vectors:
         scores[passages] = cosines
         return scores
 
-    def _rows_beside(self, rows: Numbers, beside: Numbers) -> Numbers:
-        """By row, the row of the passage on one side; what nobody knows the place of stands alone."""
+    def _neighbour_rows(self, rows: Numbers, neighbours: Numbers) -> Numbers:
+        """Return the row of the neighbouring passage of each row, or -1. `neighbours` is indexed by passage."""
         passages = self._passages[rows]
-        neighbours = np.full(len(rows), -1)
-        placed = np.flatnonzero(passages < len(beside))
-        neighbours[placed] = beside[passages[placed]]
-        return self._rows_of(neighbours)
+        found = np.full(len(rows), -1)
+        known = np.flatnonzero(passages < len(neighbours))
+        found[known] = neighbours[passages[known]]
+        return self._rows_of(found)
 
     def _rows_of(self, passages: Numbers) -> Numbers:
         """The row of each passage; -1 where it has none."""
@@ -327,27 +329,27 @@ class Vectors:
         self._windows.forget(rows, self._count)
 
 
-def _cosines(away: Scores, squares: Scores, towards: NDArray[np.float64]) -> Scores:
-    """From products with the question and squared lengths, all centred; 0 for what has no direction."""
-    lengths = np.sqrt(np.maximum(squares, _LEAST_SQUARE) * (towards @ towards))
-    return np.where(squares > _LEAST_SQUARE, away / lengths, 0.0)
+def _cosines(dots: Scores, squares: Scores, direction: NDArray[np.float64]) -> Scores:
+    """Return cosines from centred products and squared lengths; 0 for vectors without direction."""
+    lengths = np.sqrt(np.maximum(squares, _LEAST_SQUARE) * (direction @ direction))
+    return np.where(squares > _LEAST_SQUARE, dots / lengths, 0.0)
 
 
 def _summed(known: Scores, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
-    """What is known of rows, summed over windows."""
-    ending_in_nothing = np.append(known.astype(np.float64), 0.0)  # that is where -1 leads to
-    total: Scores = ending_in_nothing[rows] + ending_in_nothing[before] + ending_in_nothing[after]
+    """Return values of rows summed over windows."""
+    padded = np.append(known.astype(np.float64), 0.0)  # for index -1
+    total: Scores = padded[rows] + padded[before] + padded[after]
     return total
 
 
 def _real(*some: Numbers) -> Numbers:
-    """All rows named, each once, in order."""
+    """Return all given rows, each once, in order."""
     rows = np.unique(np.concatenate(some))
     return rows[rows >= 0]
 
 
 def _places(members: Numbers, rows: Numbers) -> Numbers:
-    """Where rows stand among members; -1 stays."""
+    """Return the positions of rows among members; -1 stays."""
     return np.where(rows >= 0, np.searchsorted(members, rows), -1)
 
 

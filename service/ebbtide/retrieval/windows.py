@@ -1,8 +1,8 @@
-"""How long the sum of a vector and of those beside it is: kept, and worked out again only where something changed.
+"""Lengths of window sums: a vector plus its neighbours. Cached, and recomputed only where something changed.
 
-Products with a question add up over a window, so no vectors of windows are held. Their lengths do not add up:
-they need products of neighbours, which take longer than the whole question. Hence they are remembered by row,
-with the rows they were made of.
+Products with a query add up over a window, so window vectors are not stored. Their lengths do not add up: they need
+products of neighbours, which take longer than the whole query. So they are cached by row, with the rows that they were
+computed from.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.halves import STRIDE, Halves, widened
+from ebbtide.retrieval.half_precision import STRIDE, HalfArray, to_single
 
 Rows = NDArray[np.int64]
 
 
 class WindowLengths:
-    """The squared length of the sum of each row with those before and after it."""
+    """The squared length of the sum of each row with its previous and next row."""
 
     def __init__(self) -> None:
         self._squares = np.zeros(0)
@@ -26,11 +26,11 @@ class WindowLengths:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return the memory used."""
         return self._squares.nbytes + self._before.nbytes + self._after.nbytes + self._rewritten.nbytes
 
     def forget(self, rows: Rows | slice, row_count: int) -> None:
-        """These rows hold other vectors now, and so many there are."""
+        """Invalidate rows with new vectors, and set the number of rows."""
         known = min(row_count, len(self._squares))
         self._squares, self._before = self._squares[:known], self._before[:known]
         self._after, self._rewritten = self._after[:known], self._rewritten[:known]
@@ -39,12 +39,12 @@ class WindowLengths:
         else:
             self._rewritten[rows[rows < known]] = True
 
-    def squares(self, matrix: Halves, before: Rows, after: Rows) -> NDArray[np.float64]:
-        """By row, for the rows that stand before and after each (-1: none)."""
+    def squares(self, matrix: HalfArray, before: Rows, after: Rows) -> NDArray[np.float64]:
+        """Return the squared lengths by row, given the previous and next row of each (-1: none)."""
         known, count = len(self._squares), len(matrix)
         rewritten = np.ones(count + 1, dtype=np.bool_)
         rewritten[:known] = self._rewritten
-        rewritten[-1] = False  # what -1 leads to
+        rewritten[-1] = False  # index -1
         stale = rewritten[:count] | rewritten[before] | rewritten[after]
         stale[:known] |= (before[:known] != self._before) | (after[:known] != self._after)
         squares = np.zeros(count)
@@ -56,14 +56,14 @@ class WindowLengths:
         return squares
 
 
-def window_squares(matrix: Halves, rows: Rows, before: Rows, after: Rows) -> NDArray[np.float64]:
-    """The squared length of the sum of each of these rows with the one before and the one after it."""
+def window_squares(matrix: HalfArray, rows: Rows, before: Rows, after: Rows) -> NDArray[np.float64]:
+    """Return the squared length of the sum of each of these rows with its previous and next row."""
     squares = np.empty(len(rows))
     for begin in range(0, len(rows), STRIDE):
         part = slice(begin, begin + STRIDE)
-        sums = widened(matrix[rows[part]])
-        for beside in (before[part], after[part]):
-            real = np.flatnonzero(beside >= 0)
-            sums[real] += widened(matrix[beside[real]])
+        sums = to_single(matrix[rows[part]])
+        for neighbours in (before[part], after[part]):
+            real = np.flatnonzero(neighbours >= 0)
+            sums[real] += to_single(matrix[neighbours[real]])
         squares[part] = np.einsum("ij,ij->i", sums, sums)
     return squares

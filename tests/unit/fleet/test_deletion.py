@@ -148,7 +148,7 @@ def test_a_refused_deletion_changes_nothing(home: Home) -> None:
 def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """No posting stays in the merged or the new part; the words of neighbours stay in place."""
     for fewest in (0, 10**6):
-        monkeypatch.setattr(passages, "FEWEST_MERGED", fewest)
+        monkeypatch.setattr(passages, "MIN_MERGED", fewest)
         home.remember([("the anchor is rusty", []), ("the sail is white", [])], {})
     index = home.workspace.open_archive.loaded.index  # type: ignore[union-attr]
     before = index.postings(term_of("sail"))[0].tolist()

@@ -1,4 +1,4 @@
-"""Which clause of a sentence stays: who does what, before what hangs on it."""
+"""Which clauses of a sentence are kept when it is shortened."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ebbtide.language.builtin.shortening import shorten
     ],
 )
 def test_the_clause_with_the_subject_stays(text: str, target: int, expected: str) -> None:
-    """A clause that names who and where outlives the one that hangs on it."""
+    """The clause with the subject outlives the one that depends on it."""
     assert shorten(text, "", target) == expected
 
 
 def test_a_clause_does_not_take_another_subject() -> None:
-    """A clause without a subject is not put behind somebody else's."""
+    """A clause without a subject is not placed after another subject."""
     text = "我妈妈在厦门开花店，我哥哥上个月在杭州买了一套学区房，花了三百二十万。"
     for target in range(4, len(text)):
         result = shorten(text, "", target)
@@ -39,18 +39,18 @@ def test_a_clause_does_not_take_another_subject() -> None:
 
 
 def test_the_most_telling_clause_is_not_lost_to_a_shorter_one() -> None:
-    """Where only one of two clauses fits, it is the one that tells more, not the one that tells it faster."""
+    """If only one of two clauses fits, the more informative one is kept."""
     text = "我妈妈在厦门开花店，我哥哥上个月在杭州买了一套学区房，花了三百二十万。"
     assert shorten(text, "", 25).startswith("我哥哥上个月在杭州买了一套学区房")
 
 
 def test_the_person_is_put_before_a_clause_that_lost_it() -> None:
-    """A clause that stands alone borrows the person named before it where there is room."""
+    """A clause that stands alone gets the person named before it if there is room."""
     assert shorten("我表姐在一家律师事务所做合伙人，下个月结婚。", "", 9) == "表姐下个月结婚。"
 
 
 def test_a_relative_clause_without_its_head_is_reworded() -> None:
-    """What a relative clause says stands without the words that tied it to its head."""
+    """A relative clause is kept without the words that connected it to its head."""
     said = shorten("Nothing works lately, which has me questioning my move to Ghent.", "", 36)
     assert not said.casefold().startswith("which")
     assert phrase(
@@ -70,7 +70,7 @@ def test_a_relative_clause_without_its_head_is_reworded() -> None:
     ],
 )
 def test_a_condition_is_kept_wherever_it_stands(text: str, holds: str, without: str) -> None:
-    """An order or a plan never comes back without the condition it is under, nor a hope as a fact."""
+    """An order or a plan is never kept without its condition, and a hope never becomes a fact."""
     for target in range(4, len(text)):
         result = shorten(text, "", target)
         assert holds not in result or without in result
@@ -86,7 +86,7 @@ def test_a_condition_is_kept_wherever_it_stands(text: str, holds: str, without: 
     ],
 )
 def test_who_does_what_where_no_clause_fits(text: str, target: int, expected: str) -> None:
-    """A tiny target is subject, verb and object, in their order."""
+    """A tiny target yields subject, verb and object, in their order."""
     assert shorten(text, "", target) == expected
 
 
@@ -100,7 +100,7 @@ def test_who_does_what_where_no_clause_fits(text: str, target: int, expected: st
     ],
 )
 def test_no_gist_of_what_is_not_so(text: str) -> None:
-    """What is denied, planned, suffered or asked is not put as done."""
+    """A negated, planned, passive or questioned statement is never reduced to a plain one."""
     for target in range(4, 9):
         assert shorten(text, "", target) not in {"妈妈开花店", "妈妈骗客户", "妈妈骗定金"}
 
@@ -117,12 +117,12 @@ def test_no_gist_of_what_is_not_so(text: str) -> None:
     ],
 )
 def test_key_words_stand_in_the_order_of_the_text(text: str, target: int, expected: str) -> None:
-    """A list of key words begins with the subject, and what stands together stays together."""
+    """A list of keywords follows the order of the text, and adjacent words stay together."""
     assert shorten(text, "", target) == expected
 
 
 def test_no_conjunction_dangles() -> None:
-    """A piece does not end in the conjunction of what is gone."""
+    """A piece does not end with a conjunction whose clause is missing."""
     text = "I love football, but, of course, the most important reason is to improve my stamina for rowing."
     for target in range(15, len(text)):
         assert not shorten(text, "", target).rstrip("….").endswith(("but", "of course", "and", "so"))

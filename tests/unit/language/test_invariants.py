@@ -1,7 +1,7 @@
-"""What holds for every text, checked with made-up ones.
+"""Invariants of the built-in model for every text, checked with generated ones.
 
-The strategies mix words of several languages with marks, emoji, combining characters and control
-characters, because pure random characters hardly ever make a sentence.
+The strategies mix words of several languages with marks, emoji, combining characters and control characters, because
+random characters rarely form a sentence.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_sentences_cover_everything_visible(text: str) -> None:
 @thorough
 @given(TEXTS)
 def test_keywords_stand_in_the_text(text: str) -> None:
-    """Keywords occur in the text, once each, short and on one line."""
+    """Keywords occur in the text, are unique and short, and have one line."""
     found = keywords(text)
     assert len(found) <= 5
     assert len({word.casefold() for word in found}) == len(found)
@@ -97,9 +97,7 @@ def test_keywords_stand_in_the_text(text: str) -> None:
 @thorough
 @given(TEXTS)
 def test_phrases_are_short(text: str) -> None:
-    """A phrase has at most 20 characters or 8 words, on one line, and exists where there is a
-    word.
-    """
+    """A phrase has one line and at most 20 characters or 8 words; a text with a word has a phrase."""
     found = phrase(text)
     assert "\n" not in found
     assert len(found) <= 20 or len(found.split()) <= 8
@@ -109,7 +107,7 @@ def test_phrases_are_short(text: str) -> None:
 @thorough
 @given(TEXTS, PREFIXES, st.integers(-1, 150))
 def test_targets_are_never_exceeded(text: str, prefix: str, target: int) -> None:
-    """A shortened text has at most the target's characters, and is not empty without need."""
+    """A shortened text never exceeds the target, and is not empty without need."""
     result = shorten(prefix + text, prefix, target)
     assert len(result) <= max(0, target)
     if len(prefix + text) <= target:
@@ -122,7 +120,7 @@ def test_targets_are_never_exceeded(text: str, prefix: str, target: int) -> None
 @thorough
 @given(TEXTS, PREFIXES, st.one_of(st.none(), st.integers(0, 150)))
 def test_processing_holds_together(text: str, prefix: str, target: int | None) -> None:
-    """Content, phrase and keywords of a memory fit together for every text."""
+    """Content, phrase and keywords of a memory are consistent for every text."""
     memory = process(prefix + text, prefix, target)
     if target is None:
         assert memory.content == prefix + text
@@ -144,7 +142,7 @@ def test_relation_names_are_short(node: str, focuses: list[str]) -> None:
 
 
 def test_results_do_not_depend_on_the_hash_seed() -> None:
-    """Two processes with different hash seeds say the same."""
+    """Two processes with different hash seeds give the same results."""
     script = (
         "from ebbtide.language.builtin.model import process;"
         "from ebbtide.language.builtin.relations import relate;"
@@ -171,7 +169,7 @@ def test_results_do_not_depend_on_the_hash_seed() -> None:
 
 
 def test_dictionary_is_read_once_in_a_process() -> None:
-    """The segmenter reads its dictionary when it is imported: nothing here reads it again, at 0.1 s each."""
+    """The segmenter reads its dictionary once, when it is imported."""
     script = (
         "import rjieba;"
         "rjieba.Jieba = None;"

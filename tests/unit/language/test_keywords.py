@@ -25,7 +25,7 @@ from ebbtide.language.builtin.keywords import keywords, phrase
     ],
 )
 def test_names_and_nouns_are_found(text: str, expected: set[str]) -> None:
-    """Names, titles, codes and compound nouns come whole."""
+    """Names, titles, codes and compound nouns are found whole."""
     assert expected <= set(keywords(text))
 
 
@@ -43,7 +43,7 @@ def test_names_and_nouns_are_found(text: str, expected: set[str]) -> None:
     ],
 )
 def test_empty_words_are_not_keywords(text: str, unwanted: set[str]) -> None:
-    """Pronouns, fillers, vague nouns and times that only point are left out."""
+    """Pronouns, fillers, vague nouns and relative times are omitted."""
     assert not unwanted & set(keywords(text))
 
 
@@ -56,12 +56,12 @@ def test_case_is_kept_for_names_and_keywords_are_at_most_five() -> None:
 
 
 def test_a_name_that_is_only_called_is_no_topic() -> None:
-    """Addressing somebody does not make the memory about them."""
+    """An addressed person is not a keyword."""
     assert keywords("Thanks, Marta! The lemon tart was gone in minutes.")[0] == "lemon tart"
 
 
 def test_other_scripts_have_keywords() -> None:
-    """Japanese, Korean and Russian texts get nouns, too."""
+    """Japanese, Korean and Russian texts have keywords."""
     assert "東京タワー" in keywords("東京タワーに行きました。")
     assert "서울" in keywords("저는 서울에서 커피를 마셨습니다.")
     assert "гитару" in keywords("Вчера я купил гитару.")
@@ -79,16 +79,14 @@ def test_other_scripts_have_keywords() -> None:
     ],
 )
 def test_phrases_read_as_language(text: str, expected: str) -> None:
-    """A short text is its own phrase, without the stop; of a longer one a telling clause is
-    chosen.
-    """
+    """A short text is its own phrase without the full stop; of a longer one an informative clause is chosen."""
     found = phrase(text)
     assert found == expected or (len(text) > 21 and "外婆" in found)
     assert found[-1] not in "。.，,"
 
 
 def test_phrase_of_english_has_at_most_eight_words_and_ends_on_a_noun() -> None:
-    """A long English clause is cut to its best run of words."""
+    """A long English clause is reduced to its best excerpt."""
     found = phrase(
         "Wow, that is great! Last autumn my brother Tomas restored a wooden sailing boat "
         "in a tiny shipyard near Split."
@@ -98,7 +96,7 @@ def test_phrase_of_english_has_at_most_eight_words_and_ends_on_a_noun() -> None:
 
 
 def test_phrase_never_loses_a_negation() -> None:
-    """What is not so does not come back as so."""
+    """A phrase keeps the negation of its clause."""
     text = (
         "The old coastal railway does not run between Genoa and the smaller fishing villages "
         "on Sundays in winter."
@@ -122,7 +120,7 @@ def test_phrase_never_loses_a_negation() -> None:
     ],
 )
 def test_what_nobody_writes_on_a_card_is_no_keyword(text: str, unwanted: set[str]) -> None:
-    """Verbs, adjectives, people called and words of small talk are left out, even where little else is there."""
+    """Verbs, adjectives, addressed persons and small talk are omitted, even if little else is left."""
     assert not unwanted & set(keywords(text))
 
 
@@ -141,5 +139,5 @@ def test_what_nobody_writes_on_a_card_is_no_keyword(text: str, unwanted: set[str
     ],
 )
 def test_a_topic_is_found_where_there_is_one(text: str, expected: str) -> None:
-    """What is news by itself, a numbered name, a name with an abbreviation and a compound are keywords."""
+    """Topical verbs, numbered names, names with abbreviations and compounds are keywords."""
     assert expected in keywords(text)

@@ -24,7 +24,7 @@ from ebbtide.language.builtin.relations import relate
     ],
 )
 def test_the_shared_noun_names_the_relation(node: str, focus: str, expected: str) -> None:
-    """The most specific noun both texts use is the name."""
+    """The most specific noun of both texts is the relation."""
     assert relate(node, [focus]) == [expected]
 
 
@@ -47,12 +47,12 @@ def test_the_shared_noun_names_the_relation(node: str, focus: str, expected: str
     ],
 )
 def test_silence_rather_than_silliness(node: str, focus: str) -> None:
-    """Pronouns, common verbs, times, numbers and vague nouns name nothing."""
+    """Pronouns, common verbs, times, numbers and vague nouns are no relation."""
     assert relate(node, [focus]) == [""]
 
 
 def test_one_answer_for_each_focus() -> None:
-    """The answer is as long as the list of focuses, in its order."""
+    """The result has one name for each focus, in order."""
     answers = relate("The cello needs new strings.", ["My cello teacher moved.", "It rained.", ""])
     assert answers == ["cello", "", ""]
     assert relate("anything", []) == []

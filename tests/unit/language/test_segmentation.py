@@ -1,7 +1,4 @@
-"""Segmentation keeps its promises on sentences written for the purpose.
-
-What holds for every text is in test_invariants.py.
-"""
+"""Segmentation of sentences written for the purpose. Invariants for every text are in test_invariants.py."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ def sentences(text: str) -> list[str]:
     ],
 )
 def test_stops_inside_words_and_quotes_end_nothing(text: str) -> None:
-    """Decimals, abbreviations, addresses, file names, versions and short quotations stay whole."""
+    """Decimals, abbreviations, addresses, file names, versions and short quotations are not split."""
     assert sentences(text) == [text]
 
 
@@ -52,12 +49,12 @@ def test_stops_inside_words_and_quotes_end_nothing(text: str) -> None:
     ],
 )
 def test_sentences_end_where_a_reader_stops(text: str, expected: list[str]) -> None:
-    """Each script's own marks end sentences, alone or repeated."""
+    """The marks of each script end sentences, alone or repeated."""
     assert sentences(text) == expected
 
 
 def test_short_sentences_join_and_long_thoughts_part() -> None:
-    """A greeting joins what follows it; two full thoughts become two segments."""
+    """A greeting joins the next sentence; two long sentences are two segments."""
     text = (
         "Hi Noor! My sister opened a small bakery in Porto last spring and sells rye bread there. "
         "On a different note, the boiler in our flat broke again and the plumber cannot come "
@@ -87,19 +84,19 @@ def test_nothing_to_say_gives_nothing(text: str) -> None:
 
 
 def test_emoji_stay_with_their_sentence() -> None:
-    """A fragment without words goes to the neighbouring sentence."""
+    """A fragment without words joins the neighbouring sentence."""
     assert cut("项目上线了！🎉🎉") == ["项目上线了！🎉🎉"]
     assert cut("🎉 We won the regional final!") == ["🎉 We won the regional final!"]
 
 
 def test_shopping_list_is_one_thought() -> None:
-    """Lines of a word or two stay together under their heading."""
+    """Lines of one or two words stay together under their heading."""
     text = "购物清单：\n- 牛奶\n- 鸡蛋\n- 全麦面包"
     assert cut(text) == [text]
 
 
 def test_list_of_sentences_parts_at_items() -> None:
-    """Items that are thoughts of their own are segments of their own."""
+    """Items with full sentences are separate segments."""
     text = (
         "1. Book the ferry to Gozo before the end of June because it fills up quickly.\n"
         "2. Renew both passports at the town hall, which is closed on Wednesdays."
@@ -108,7 +105,7 @@ def test_list_of_sentences_parts_at_items() -> None:
 
 
 def test_long_sentence_is_cut_at_a_pause() -> None:
-    """An over-long sentence is cut behind a comma, into pieces of similar length."""
+    """An over-long sentence is cut after a comma, into pieces of similar length."""
     text = "我们先去了海边的老灯塔，" * 12 + "最后回家。"
     pieces = cut(text, 60)
     assert all(len(piece) <= 60 for piece in pieces)
@@ -116,7 +113,7 @@ def test_long_sentence_is_cut_at_a_pause() -> None:
 
 
 def test_cut_between_words_where_there_is_no_pause() -> None:
-    """Without punctuation English is cut between words."""
+    """English without punctuation is cut between words."""
     text = "alpha beta gamma delta " * 20
     assert {word for piece in cut(text, 50) for word in piece.split()} == {
         "alpha",
@@ -127,7 +124,7 @@ def test_cut_between_words_where_there_is_no_pause() -> None:
 
 
 def test_visible_characters_are_not_torn() -> None:
-    """A family emoji or an accented letter is never cut in two."""
+    """A family emoji or an accented letter is never split."""
     family = "👨‍👩‍👧"
     pieces = cut("a" + family * 60, 40)
     assert all(len(piece.replace("a", "", 1)) % len(family) == 0 for piece in pieces)
@@ -135,7 +132,7 @@ def test_visible_characters_are_not_torn() -> None:
 
 
 def test_a_long_label_leaves_room_for_the_text() -> None:
-    """At least twenty characters of text fit behind any label."""
+    """At least twenty characters of text fit after any label."""
     assert max(map(len, cut("word " * 50, 30, prefix="x" * 28))) > 10
 
 
@@ -156,7 +153,7 @@ def test_a_long_label_leaves_room_for_the_text() -> None:
     ids=lambda text: repr(text[:6]),
 )
 def test_hostile_text_is_linear(text: str) -> None:
-    """No text of a megabyte takes more than moments."""
+    """A text of a megabyte is segmented in linear time."""
     began = time.perf_counter()
     cut(text)
     assert time.perf_counter() - began < 1.5

@@ -1,4 +1,4 @@
-"""A shorter text still says what the longer one said."""
+"""A shortened text keeps the main statements of the text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ebbtide.language.builtin.shortening import shorten
 
 
 def test_a_text_that_fits_comes_back_unchanged() -> None:
-    """Nothing is touched where nothing must go."""
+    """A text that fits is returned unchanged."""
     assert shorten("  a b ", "", 6) == "  a b "
     assert shorten("我喜欢你。", "", 5) == "我喜欢你。"
 
 
 def test_no_room_gives_nothing() -> None:
-    """A target of nothing is nothing."""
+    """A target of 0 yields an empty text."""
     assert shorten("我喜欢你。", "", 0) == ""
     assert shorten("我喜欢你。", "", -3) == ""
 
@@ -41,20 +41,20 @@ def test_no_room_gives_nothing() -> None:
     ],
 )
 def test_the_telling_clause_stays(text: str, target: int, expected: str) -> None:
-    """What names and counts is kept, in the text's own words, and ends cleanly."""
+    """Names and numbers are kept, in the words of the text, with a clean end."""
     assert shorten(text, "", target) == expected
 
 
 @pytest.mark.parametrize("target", range(1, 45))
 def test_a_condition_is_not_lost(target: int) -> None:
-    """An order under a condition never comes back without it."""
+    """A conditional order keeps its condition."""
     result = shorten("If the build is red, do not merge the branch.", "", target)
     assert "merge" not in result or result.startswith("If")
 
 
 @pytest.mark.parametrize("target", range(1, 60))
 def test_a_negation_is_not_lost(target: int) -> None:
-    """A denied statement never comes back as a statement."""
+    """A negated statement keeps its negation."""
     english = shorten("My neighbour does not eat shellfish at any of the harbour restaurants.", "", target)
     assert "eat" not in english.split() or "not" in english.split()
     chinese = shorten("医生说外公千万不能吃海鲜和任何辛辣油炸的东西。", "", target)
@@ -62,7 +62,7 @@ def test_a_negation_is_not_lost(target: int) -> None:
 
 
 def test_the_label_stays_while_there_is_room() -> None:
-    """The speaker's label is kept with something behind it, and gives way when there is no room."""
+    """The speaker's label is kept if text fits after it, and dropped otherwise."""
     text = "小林：我外婆在苏州平江路开了三十年的裁缝铺，今年终于退休了。"
     assert shorten(text, "小林：", 24).startswith("小林：")
     assert len(shorten(text, "小林：", 24)) > 10
@@ -71,7 +71,7 @@ def test_the_label_stays_while_there_is_room() -> None:
 
 @pytest.mark.parametrize("target", range(5, 40))
 def test_ends_are_clean(target: int) -> None:
-    """No comma, half quote or conjunction dangles at the end."""
+    """No comma, unpaired quote or conjunction remains at the end."""
     for text in (
         "她说：“明早八点在南门集合，”然后挂了电话，我们只好改签车票，而且多付了两百块。",
         'He said "meet me at the south gate at eight", hung up, and we paid $200 to change the tickets.',
@@ -84,7 +84,7 @@ def test_ends_are_clean(target: int) -> None:
 
 
 def test_key_words_where_no_clause_fits() -> None:
-    """A tiny target is a noun, not a torn clause."""
+    """A tiny target yields a noun, not a truncated clause."""
     assert shorten("我们周末在莫干山的民宿里住了两个晚上。", "", 5) in {"莫干山", "民宿"}
     assert shorten("The regression in the billing dashboard took hours.", "", 18) in {
         "billing dashboard",
@@ -93,7 +93,7 @@ def test_key_words_where_no_clause_fits() -> None:
 
 
 def test_a_generous_target_is_used() -> None:
-    """At three quarters most of the length is used where there are clauses to use it with."""
+    """A target of three quarters is mostly used if the clauses allow it."""
     text = (
         "We took the night train to Vienna, changed at Linz, left one suitcase behind, "
         "found it a day later at the lost property office, and paid eight euros for it."
@@ -102,7 +102,7 @@ def test_a_generous_target_is_used() -> None:
 
 
 def test_process_takes_words_from_what_is_left() -> None:
-    """Keywords and phrase come from the content without its label, and occur in it."""
+    """Keywords and phrase come from the shortened content without its label."""
     text = "阿杰：我在青岛买了一把二手大提琴，卖家是位退休的音乐老师，下周六去取。"
     for target in (None, 30, 20, 10):
         memory = process(text, "阿杰：", target)

@@ -1,4 +1,4 @@
-"""The built-in embedder: what it says, what it keeps silent about, and what it leaves alone."""
+"""The built-in embedder: its vectors, the texts it rejects, and its side effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from ebbtide.language import embedding
 from ebbtide.language.builtin import static_embedder
-from ebbtide.language.builtin.static_embedder import MOST_CHARS, StaticEmbedder, reads_as_english
+from ebbtide.language.builtin.static_embedder import MAX_CHARS, StaticEmbedder, reads_as_english
 from ebbtide.language.embedders import make_embedder
 from ebbtide.language.port import ModelUnavailable
 from ebbtide.settings import EmbeddingSettings, LanguageSettings
@@ -27,7 +27,7 @@ Pool = ThreadPoolExecutor
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    """One thread."""
+    """A pool with one thread."""
     with ThreadPoolExecutor(1) as threads:
         yield threads
 
@@ -40,12 +40,12 @@ def loaded(pool: Pool) -> StaticEmbedder:
 
 @pytest_asyncio.fixture
 async def fresh(pool: Pool) -> AsyncIterator[StaticEmbedder]:
-    """An embedder that has loaded nothing yet."""
+    """An embedder that is not loaded yet."""
     yield StaticEmbedder(pool)
 
 
 async def test_what_means_alike_is_near(loaded: StaticEmbedder) -> None:
-    """A question is nearer to the text that answers it in other words than to one about something else."""
+    """A question is nearer to its answer in other words than to an unrelated text."""
     question, answer, other = await loaded.embed(
         ["Which pet does she have?", "Ann: my cat sleeps all day.", "Ann: the invoice is due on Friday."]
     )
@@ -54,7 +54,7 @@ async def test_what_means_alike_is_near(loaded: StaticEmbedder) -> None:
 
 
 async def test_a_text_has_one_vector_whatever_stands_beside_it(loaded: StaticEmbedder) -> None:
-    """Company, order and length of a call change no bit of a vector, and a question is a text like others."""
+    """A vector does not depend on the other texts of a call or their order; queries are embedded like texts."""
     texts = [f"The {word} house by the sea is old." for word in ("red", "blue", "very very small")] * 300
     together = await loaded.embed(texts)
     assert len(together) == len(texts)
@@ -66,7 +66,7 @@ async def test_a_text_has_one_vector_whatever_stands_beside_it(loaded: StaticEmb
 
 
 async def test_it_says_what_the_package_says(loaded: StaticEmbedder) -> None:
-    """The vector of a text is the one that wordllama itself makes of it."""
+    """The vector of a text is the one that wordllama computes."""
     import wordllama
 
     folder = next(iter(wordllama.__path__))
@@ -91,7 +91,7 @@ async def test_it_says_what_the_package_says(loaded: StaticEmbedder) -> None:
     ],
 )
 async def test_what_is_not_english_gets_no_vector(loaded: StaticEmbedder, text: str) -> None:
-    """Chinese, Japanese, Korean and Russian, and texts without a word, are passed over, alone and in company."""
+    """Texts in Chinese, Japanese, Korean and Russian, and texts without a word, get no vector."""
     assert await loaded.embed([text]) == [None]
     before, found, after = await loaded.embed(["The old house.", text, "The old house."])
     assert found is None
@@ -104,14 +104,14 @@ async def test_what_is_not_english_gets_no_vector(loaded: StaticEmbedder, text: 
     ["Ann: I moved to 青岛 in May and live in an old house.", "2026-05-01", "A naïve café", "😀 hello"],
 )
 def test_english_with_guests_is_english(text: str) -> None:
-    """A foreign name, accents, emoji or bare numbers do not make a text foreign."""
+    """Foreign names, accents, emoji and numbers do not make an English text foreign."""
     assert reads_as_english(text)
 
 
 async def test_half_a_surrogate_pair_and_an_endless_text_are_no_trouble(loaded: StaticEmbedder) -> None:
-    """Broken text is read as a question mark; of an endless text only the front is read."""
+    """Lone surrogates become question marks; only the beginning of a very long text is read."""
     broken, endless, front = await loaded.embed(
-        ["a \ud83d house", "the sea " * 100_000, ("the sea " * 100_000)[:MOST_CHARS]]
+        ["a \ud83d house", "the sea " * 100_000, ("the sea " * 100_000)[:MAX_CHARS]]
     )
     assert broken is not None and endless is not None and front is not None
     assert np.isfinite(broken).all()
@@ -119,14 +119,14 @@ async def test_half_a_surrogate_pair_and_an_endless_text_are_no_trouble(loaded: 
 
 
 async def test_it_gives_way_between_texts(pool: Pool) -> None:
-    """Whoever works in the background is asked to rest before every text."""
+    """The embedder yields to requests before every text."""
     rests: list[int] = []
     await StaticEmbedder(pool, lambda: rests.append(1)).embed(["one", "two", "three"])
     assert len(rests) == 3
 
 
 async def test_nothing_is_asked_of_the_net(fresh: StaticEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading opens no connection and looks up no name."""
+    """Loading opens no connection and resolves no name."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the net was asked")
@@ -137,7 +137,7 @@ async def test_nothing_is_asked_of_the_net(fresh: StaticEmbedder, monkeypatch: p
 
 
 def test_the_log_of_the_process_is_left_alone() -> None:
-    """Importing the package, which configures the root of all loggers, leaves level and handlers as they were."""
+    """Importing the package leaves the level and handlers of the root logger unchanged."""
     script = (
         "import logging; from ebbtide.language.builtin.static_embedder import load_wordllama;"
         "root = logging.getLogger(); before = root.level; load_wordllama();"
@@ -147,7 +147,7 @@ def test_the_log_of_the_process_is_left_alone() -> None:
 
 
 def test_nothing_is_loaded_before_it_is_used() -> None:
-    """Making the embedder, and embedding Chinese, does not import the package."""
+    """Creating the embedder, and embedding Chinese, does not import the package."""
     script = (
         "import asyncio, sys; from concurrent.futures import ThreadPoolExecutor;"
         "from ebbtide.settings import EmbeddingSettings, LanguageSettings;"
@@ -171,7 +171,7 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
 async def test_what_cannot_be_loaded_is_unavailable(
     fresh: StaticEmbedder, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
-    """A package that is missing or broken is ModelUnavailable, told by the state, and tried once only."""
+    """A missing or broken package raises ModelUnavailable, is reported by the state, and is tried only once."""
     tries: list[int] = []
 
     def fail() -> None:
@@ -203,7 +203,7 @@ async def test_what_cannot_be_loaded_is_unavailable(
 async def test_the_settings_choose(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, model: str, is_installed: bool, made: str | None
 ) -> None:
-    """`auto` is the built-in embedder where it is installed and none where not; what is named is made."""
+    """`auto` is the built-in embedder if it is installed, otherwise none; a named kind is created."""
 
     def find_spec(name: str) -> object | None:
         return SimpleNamespace(name=name) if is_installed else None

@@ -1,4 +1,4 @@
-"""The model quality kit runs, and the built-in model does with the samples what it did before."""
+"""The evaluation kit runs, and the built-in model reproduces the golden file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from benchmarks.eval_model import evaluate, load_samples, show
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import Utterance
 from ebbtide.language.served.chat import ServerOptions
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
-from ebbtide.language.served.served import ServedModel
 from tests.support.fake_ollama import FakeOllama
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "builtin_model.json"
@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "builtin_model.json"
 
 
 async def told_by_builtin() -> list[dict[str, Any]]:
-    """What the built-in model makes of the samples."""
+    """Return the results of the built-in model for the samples."""
     found = []
     with ThreadPoolExecutor(1) as pool:
         model = BuiltinModel(pool)
@@ -36,7 +36,7 @@ async def told_by_builtin() -> list[dict[str, Any]]:
 
 
 async def test_builtin_model_does_what_it_did() -> None:
-    """Segments, halves and names of the samples are those of the golden file, letter by letter."""
+    """Segments, shortenings and relations of the samples equal the golden file exactly."""
     told = await told_by_builtin()
     if not GOLDEN.exists():
         GOLDEN.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -45,7 +45,7 @@ async def test_builtin_model_does_what_it_did() -> None:
 
 
 async def test_kit_scores_a_model_on_a_server() -> None:
-    """The kit prints the built-in model and the one on a server side by side, figures for each."""
+    """The kit prints the scores of the built-in model and of a server side by side."""
     samples = load_samples()[:2]
     with ThreadPoolExecutor(1) as pool:
         builtin = await evaluate(BuiltinModel(pool), "builtin", samples)

@@ -1,4 +1,4 @@
-"""The parts of the model-server clients that need no server: breaker, ladder, portions, prompts, replies, errors."""
+"""The parts of the model-server clients that need no server: breaker, formats, chunks, prompts, replies, errors."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from ebbtide.daemon import make_model
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
 from ebbtide.language.served.breaker import Breaker, BreakerPolicy
-from ebbtide.language.served.dialects import Ladder
+from ebbtide.language.served.chunks import chunks_of, completed_by_rule, mapped_back, split_chunk, split_text
+from ebbtide.language.served.connection import FAILURE_TEXTS, failure_text, retry_after_s
+from ebbtide.language.served.formats import FormatLadder
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.served.parsing import cleaned, names_in, numbers_in, object_of
-from ebbtide.language.served.portions import completed, halves_of, parts_of, placed, portions_of
-from ebbtide.language.served.questions import (
+from ebbtide.language.served.prompts import (
     LOCALES,
     TASKS,
     overhead_tokens,
-    process_question,
-    relate_question,
-    segment_question,
-    shorten_question,
-    unbounded,
+    process_prompt,
+    relate_prompt,
+    segment_prompt,
+    shorten_prompt,
+    without_bounds,
 )
-from ebbtide.language.served.served import ServedModel
 from ebbtide.language.served.server import server_options
-from ebbtide.language.served.wire import FAILURES, retry_after_s, said_of
 from ebbtide.language.tokens import estimate
 from ebbtide.settings import load_settings
 
@@ -45,7 +45,7 @@ from ebbtide.settings import load_settings
 
 
 class Clock:
-    """Seconds that a test moves."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.s = 100.0
@@ -55,13 +55,13 @@ class Clock:
 
 
 def fail(breaker: Breaker, error: BaseException) -> None:
-    """One call that ends so."""
+    """Make one call that fails with this error."""
     with pytest.raises(type(error)), breaker.passing():
         raise error
 
 
 def test_breaker_follows_its_table() -> None:
-    """Closed, open after so many failures, half open after its time, open twice as long, closed by an answer."""
+    """The breaker opens after the set failures, is half open after its pause, doubles it, and closes on success."""
     clock = Clock()
     breaker = Breaker(BreakerPolicy(failures=2, open_s=10, cap_s=25), clock)
     fail(breaker, ModelUnavailable("refused"))
@@ -86,7 +86,7 @@ def test_breaker_follows_its_table() -> None:
 
 
 def test_bad_reply_is_an_answer_to_the_breaker() -> None:
-    """A server whose replies are useless is there: the breaker stays closed, or closes."""
+    """An unusable reply closes the breaker, or keeps it closed: the server is available."""
     breaker = Breaker(BreakerPolicy(failures=2))
     for _ in range(5):
         fail(breaker, ModelUnavailable("refused"))
@@ -95,7 +95,7 @@ def test_bad_reply_is_an_answer_to_the_breaker() -> None:
 
 
 def test_cancelled_probe_leaves_its_place() -> None:
-    """A probe that is cancelled tells nothing; the next call is the probe."""
+    """After a cancelled probe the next call is the probe."""
     clock = Clock()
     breaker = Breaker(BreakerPolicy(failures=1, open_s=1), clock)
     fail(breaker, ModelUnavailable("refused"))
@@ -110,8 +110,8 @@ def test_cancelled_probe_leaves_its_place() -> None:
 
 
 def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
-    """A way whose first three replies are no JSON is left; the last way is never left."""
-    ladder = Ladder(["a", "b"])
+    """A format whose first three replies are not JSON is given up; the last format never is."""
+    ladder = FormatLadder(["a", "b"])
     for _ in range(2):
         ladder.read("a", is_json=False)
     assert ladder.candidates() == ["a", "b"]
@@ -123,8 +123,8 @@ def test_prose_costs_a_way_its_place_but_never_the_last_one() -> None:
 
 
 def test_a_way_that_has_given_json_keeps_its_place() -> None:
-    """A model that talks nonsense for a while does not cost the server its best way for good."""
-    ladder = Ladder(["a", "b"])
+    """A format that has produced JSON is kept, even if the model later returns prose."""
+    ladder = FormatLadder(["a", "b"])
     ladder.read("a", is_json=True)
     for _ in range(20):
         ladder.read("a", is_json=False)
@@ -140,33 +140,33 @@ def test_a_way_that_has_given_json_keeps_its_place() -> None:
     ],
 )
 def test_a_message_told_in_a_word_is_segmented_by_rule(told: str, is_kept: bool) -> None:
-    """What a model makes of a message stands only when it says a fair part of it; else the rules segment it."""
+    """The model's segments are used only if they contain a fair share of the message."""
     text = "We met Clara in Porto on Sunday and walked down to the sea, where the boats were coming in."
     said = [
         Utterance("user", "", text),
         Utterance("user", "", "The soup was too salty for everyone at the table."),
     ]
-    segments = completed([Segment(told, (0,)), Segment(said[1].text, (1,), 0)], said, 200)
+    segments = completed_by_rule([Segment(told, (0,)), Segment(said[1].text, (1,), 0)], said, 200)
     assert (segments[0].text == told) is is_kept
     assert any("Clara" in segment.text for segment in segments)
     assert segments[-1].text == said[1].text
 
 
-# --- portions ----------------------------------------------------------------------------------------
+# --- chunks ----------------------------------------------------------------------------------------
 
 TEXTS = st.text(st.sampled_from("ab 我们走。.，\n👍🏽é3"), max_size=600)
 
 
 @given(st.lists(TEXTS, max_size=8), st.integers(80, 400))
 def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int) -> None:
-    """Every character that says something is in exactly one portion, at its place, and portions fit."""
+    """Every visible character is in exactly one chunk, in order, and chunks fit."""
     messages = [Utterance("user", "", text) for text in texts]
-    portions = portions_of(messages, most)
+    chunks = chunks_of(messages, most)
     covered = [[False] * len(text) for text in texts]
-    for portion in portions:
-        assert len(portion) == 1 or sum(piece.tokens for piece in portion) <= most
-        for piece in portion:
-            text = piece.said.text
+    for chunk in chunks:
+        assert len(chunk) == 1 or sum(piece.tokens for piece in chunk) <= most
+        for piece in chunk:
+            text = piece.utterance.text
             assert texts[piece.message][piece.start : piece.start + len(text)] == text
             for at in range(piece.start, piece.start + len(text)):
                 assert not covered[piece.message][at]
@@ -177,27 +177,27 @@ def test_portions_hold_everything_once_and_in_order(texts: list[str], most: int)
 
 @given(TEXTS)
 def test_halves_and_parts_lose_nothing(text: str) -> None:
-    """A piece in halves, a text in parts: every letter and digit is still there."""
+    """Splitting a chunk or a text loses no letter or digit."""
     letters = [c for c in text if c.isalnum()]
-    assert [c for part in parts_of(text, 60) for c in part if c.isalnum()] == letters
-    for portion in portions_of([Utterance("user", "", text)], 10_000):
-        halves = halves_of(portion)
-        found = [c for half in halves for piece in half for c in piece.said.text if c.isalnum()]
+    assert [c for part in split_text(text, 60) for c in part if c.isalnum()] == letters
+    for chunk in chunks_of([Utterance("user", "", text)], 10_000):
+        halves = split_chunk(chunk)
+        found = [c for half in halves for piece in half for c in piece.utterance.text if c.isalnum()]
         assert not halves or found == letters
 
 
 def test_segments_of_a_portion_are_placed_in_the_conversation() -> None:
-    """Numbers and offsets of a portion become those of the conversation; a wrong number stays wrong."""
+    """Indices and offsets of a chunk are mapped to the conversation; an invalid index stays invalid."""
     messages = [Utterance("user", "", "🎉"), Utterance("user", "", "One thing. " * 40)]
-    second = portions_of(messages, 120)[1]
+    second = chunks_of(messages, 120)[1]
     assert second[0].message == 1
-    mapped = placed([Segment("One thing.", (0,), 11), Segment("x", (5,)), Segment("y", (0, 0))], second)
+    mapped = mapped_back([Segment("One thing.", (0,), 11), Segment("x", (5,)), Segment("y", (0, 0))], second)
     assert mapped == [
         Segment("One thing.", (1,), second[0].start + 11),
         Segment("x", (-1,)),
         Segment("y", (1,)),
     ]
-    assert completed([], [Utterance("user", "", "🎉")], 200) == []
+    assert completed_by_rule([], [Utterance("user", "", "🎉")], 200) == []
 
 
 # --- prompts -----------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_segments_of_a_portion_are_placed_in_the_conversation() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_prompts_are_short_files_in_two_languages(task: str) -> None:
-    """Each prompt exists in Chinese and English, under 1 000 tokens even by our high guess."""
+    """Each prompt exists in Chinese and English, with fewer than 1000 estimated tokens."""
     for locale in LOCALES:
         path = resources.files("ebbtide.language") / "prompts" / f"{task}.{locale}.txt"
         text = path.read_text(encoding="utf-8")
@@ -215,21 +215,21 @@ def test_prompts_are_short_files_in_two_languages(task: str) -> None:
 
 
 def test_questions_ask_for_what_they_take() -> None:
-    """Each question's schema requires the member that is looked for, and fits what is asked for."""
+    """Each prompt's schema requires the member that is read, and allows the expected content."""
     said = [Utterance("user", "", "我五月搬到了青岛。")]
     for question in (
-        segment_question(said, 200),
-        process_question("text"),
-        shorten_question("text", 20),
-        relate_question("text", ["other"] * 3),
+        segment_prompt(said, 200),
+        process_prompt("text"),
+        shorten_prompt("text", 20),
+        relate_prompt("text", ["other"] * 3),
     ):
         assert question.key in question.schema["required"]
-        assert "maxLength" not in json.dumps(unbounded(question.schema))
+        assert "maxLength" not in json.dumps(without_bounds(question.schema))
         assert 0 < question.reply_tokens < 1000
         assert question.prompt_tokens < 1000
-    assert "20" in shorten_question("a text to shorten", 20).user.splitlines()[-1]
-    assert shorten_question("text", 20).schema["properties"]["content"]["maxLength"] == 25
-    assert list(relate_question("x", ["y"] * 3).schema["properties"]["names"]["properties"]) == [
+    assert "20" in shorten_prompt("a text to shorten", 20).user.splitlines()[-1]
+    assert shorten_prompt("text", 20).schema["properties"]["content"]["maxLength"] == 25
+    assert list(relate_prompt("x", ["y"] * 3).schema["properties"]["names"]["properties"]) == [
         "0",
         "1",
         "2",
@@ -237,8 +237,8 @@ def test_questions_ask_for_what_they_take() -> None:
 
 
 def test_dollar_signs_in_a_conversation_are_text() -> None:
-    """What was said is not a template."""
-    assert "$limit ${mark} $$" in process_question("$limit ${mark} $$").user
+    """Dollar signs in a conversation are not template variables."""
+    assert "$limit ${mark} $$" in process_prompt("$limit ${mark} $$").user
 
 
 # --- replies -----------------------------------------------------------------------------------------
@@ -246,19 +246,19 @@ def test_dollar_signs_in_a_conversation_are_text() -> None:
 
 @given(st.text(max_size=300))
 def test_whatever_a_model_writes_is_an_object_or_a_bad_reply(text: str) -> None:
-    """No reply, however odd, ends in anything but an object with the member asked for, or BadReply."""
+    """Any reply yields an object with the expected member, or BadReply."""
     for reply in (text, "{" + text, '{"a": ' + text + "}", "<think>" + text):
         with contextlib.suppress(BadReply):
             assert "a" in object_of(reply, "a")
 
 
 def test_texts_are_cleaned() -> None:
-    """Half a surrogate pair and control characters do not reach the store; line breaks do."""
+    """Lone surrogates and control characters are removed; line breaks stay."""
     assert cleaned("a\ud800b\x00\x1bc\nd ") == "a?b  c\nd"
 
 
 def test_names_come_as_list_or_by_number() -> None:
-    """Both forms are taken; a number that was not asked for, or anything but texts, is not."""
+    """Names are accepted as a list or by index; unknown indices and other types are rejected."""
     assert names_in({"names": {"1": "b"}}, 2) == ["", "b"]
     assert names_in({"names": ["a", "b"]}, 2) == ["a", "b"]
     for wrong in ({"2": "c"}, [1], "ab", None, {"0": 1}):
@@ -273,7 +273,7 @@ def test_names_come_as_list_or_by_number() -> None:
 
 
 def test_every_error_of_httpx_has_its_sentence() -> None:
-    """Whatever httpx and httpcore raise says something about the server; a release that raises more fails here."""
+    """Every error of httpx and httpcore has a text; a release with a new error fails here."""
     everything = [*vars(httpx).values(), *vars(httpcore).values()]
     kinds = [kind for kind in everything if isinstance(kind, type) and issubclass(kind, Exception)]
     # The last one never leaves httpcore.
@@ -281,13 +281,13 @@ def test_every_error_of_httpx_has_its_sentence() -> None:
     foreign = [kind for kind in kinds if not issubclass(kind, inner)]
     assert len(foreign) > 25
     for kind in foreign:
-        assert any(parent in FAILURES for parent in kind.__mro__), kind
-    assert said_of(httpcore.ReadTimeout("x")) == "did not answer in time"
-    assert said_of(ConnectionResetError()) == "cannot be reached"
+        assert any(parent in FAILURE_TEXTS for parent in kind.__mro__), kind
+    assert failure_text(httpcore.ReadTimeout("x")) == "did not answer in time"
+    assert failure_text(ConnectionResetError()) == "cannot be reached"
 
 
 def test_pauses_a_server_asks_for() -> None:
-    """Seconds and dates are understood, nonsense is ignored, and no server can ask for a day."""
+    """Retry-After is read as seconds or a date, ignored if invalid, and limited."""
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     assert retry_after_s("7") == 7.0
     assert 25 < (retry_after_s(soon) or 0) <= 30
@@ -300,7 +300,7 @@ def test_pauses_a_server_asks_for() -> None:
 
 
 def test_settings_choose_the_client() -> None:
-    """Kind, address and name come from the settings; /v1 in an address is not doubled."""
+    """Kind, URL and name come from the settings; /v1 in a URL is not doubled."""
     for kind, client, url, base in (
         ("ollama", OllamaChat, "", "http://127.0.0.1:11434"),
         ("ollama", OllamaChat, "http://gpu:11434/", "http://gpu:11434"),
@@ -330,13 +330,13 @@ def test_settings_choose_the_client() -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused(name: str, value: object) -> None:
-    """An address without a kind or with a password in it, an empty name, an odd duration: refused by name."""
+    """A URL without a scheme or with a password, an empty name and an invalid duration are rejected by name."""
     with pytest.raises(ValidationError, match=rf"language\.{name}"):
         load_settings({"language": {name: value}})
 
 
 def test_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings in force can be logged: the key is stars."""
+    """The API key is masked when the settings are logged."""
     monkeypatch.setenv("EBBTIDE_LANGUAGE__API_KEY", "sk-very-secret")
     settings = load_settings()
     shown = (

@@ -1,4 +1,4 @@
-"""Spans: what is found where, what stands in its place, and what a hostile text costs."""
+"""Spans: the data that is found, its replacement, and the cost of hostile texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINES = read_sample()
 
 
 def said(text: str) -> list[tuple[str, str]]:
-    """(kind, text) of what is found."""
+    """Return the kind and the text of each span."""
     return [(span.kind, text[span.begin : span.end]) for span in find(text)]
 
 
@@ -27,7 +27,7 @@ def said(text: str) -> list[tuple[str, str]]:
 
 
 def test_the_sample_is_large_and_half_of_it_is_hard() -> None:
-    """At least 300 lines in both languages, and at least four in ten with nothing to find."""
+    """The sample has at least 300 lines in both languages, at least 40 % of them with nothing to find."""
     assert len(LINES) >= 300
     for language in ("en", "zh"):
         own = [line for line in LINES if line.language == language]
@@ -36,7 +36,7 @@ def test_the_sample_is_large_and_half_of_it_is_hard() -> None:
 
 
 def test_the_labels_of_the_sample_are_in_their_texts() -> None:
-    """A span lies within its line, holds something, and none overlaps another."""
+    """Spans lie within their lines, are not empty, and do not overlap."""
     for line in LINES:
         end = 0
         for span in line.spans:
@@ -47,7 +47,7 @@ def test_the_labels_of_the_sample_are_in_their_texts() -> None:
 
 @pytest.mark.parametrize("key", sorted(scores(LINES)))
 def test_every_kind_keeps_its_floor(key: tuple[str, str]) -> None:
-    """Nine in ten are found in each language, and nine in ten of what is found are right."""
+    """Precision and recall are at least 90 % for each kind in each language."""
     score = scores(LINES)[key]
     assert score.recall >= 0.9
     assert score.precision >= 0.9
@@ -56,10 +56,10 @@ def test_every_kind_keeps_its_floor(key: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.spans], ids=lambda line: line.text[:20])
 def test_what_is_redacted_leaves_nothing_behind(line: Line) -> None:
-    """Nothing of a labelled piece stays in the text, and nothing else goes."""
+    """Redaction removes all labelled data and nothing else."""
     text, spans = line.text, line.spans
     if find(text) != list(spans):
-        pytest.skip("told in the table as a fault")
+        pytest.skip("the table counts it as a fault")
     without = redacted(text)
     for span in spans:
         assert text[span.begin : span.end] not in without
@@ -69,7 +69,7 @@ def test_what_is_redacted_leaves_nothing_behind(line: Line) -> None:
     assert all(part in without for part in around)
 
 
-# --- places --------------------------------------------------------------------------------------------------
+# --- bounds --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,33 @@ def test_what_is_redacted_leaves_nothing_behind(line: Line) -> None:
         ("build 138.0013", []),
         ("array[192.0.2.1]", [("ip", "192.0.2.1")]),
         ("a13800138000b5", []),
+        ("Tel: 138:0013:8000", [("phone", "138:0013:8000")]),
+        ("415,555,0132", [("phone", "415,555,0132")]),
+        ("1,380,013,800", []),
+        ("my phone: 020 7946 0958 12", [("phone", "020 7946 0958")]),
+        ("call 01632 960123", [("phone", "01632 960123")]),
+        ("01632 960123", []),
+        ("order 415-555-2671", []),
+        ("订单号：13800138000", []),
+        ("订单13800138000，电话13900001234", [("phone", "13900001234")]),
+        ("password, hunter2!Q", [("secret", "hunter2!Q")]),
+        ("password, 2026-edition", []),
+        ("+1 234 567 points", []),
         ("0.4111111111111111", []),
         ("", []),
     ],
 )
 def test_what_is_found_and_where(text: str, expected: list[tuple[str, str]]) -> None:
-    """Beside Chinese characters, in full width, with unseen characters; the larger of two that meet; not in a hash."""
+    """Data is found next to Chinese characters, in full width, and with invisible characters, but not within a hash.
+
+    Of two overlapping matches the larger is found.
+    """
     assert said(text) == expected
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=80))
 def test_spans_ascend_and_stay_within_any_text(text: str) -> None:
-    """Whatever stands in a text, spans hold something, follow each other and end within it."""
+    """For any text, spans are not empty, are ascending, and end within the text."""
     end = 0
     for span in find(text):
         assert end <= span.begin < span.end <= len(text)
@@ -129,19 +144,19 @@ def test_spans_ascend_and_stay_within_any_text(text: str) -> None:
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_folding_finds_its_way_back(before: str, after: str) -> None:
-    """A place in the folded text leads back to the characters that it came from."""
+    """Bounds in the folded text map back to the original characters."""
     text = f"{before}ｄ\u200bｅ㎏{after}"
     read = folded(text)
-    place = read.text.index("dekg", len(folded(before).text))
-    begin, end = read.original(place, place + 4)
+    index = read.text.index("dekg", len(folded(before).text))
+    begin, end = read.original(index, index + 4)
     assert text[begin:end] == "ｄ\u200bｅ㎏"
 
 
 # --- keyed ---------------------------------------------------------------------------------------------------
 
 
-def test_ids_stay_apart_without_telling_whose() -> None:
-    """The same id gives the same form, another one another, another key others; the rest of it stays."""
+def test_keyed_ids_stay_distinct() -> None:
+    """Equal ids give equal forms; another id or key gives another form; the rest of the id stays."""
     ann, bob = keyed("chat-ann@example.com", b"1"), keyed("chat-bob@example.com", b"1")
     assert ann == keyed("chat-ann@example.com", b"1")
     assert ann.startswith("[email:")
@@ -150,7 +165,7 @@ def test_ids_stay_apart_without_telling_whose() -> None:
     assert keyed("conversation 7", b"1") == "conversation 7"
 
 
-# --- what it costs -------------------------------------------------------------------------------------------
+# --- cost -------------------------------------------------------------------------------------------
 
 HOSTILE = (
     *(
@@ -203,7 +218,7 @@ HOSTILE = (
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Other threads take no turns meanwhile: what is compared is work, not luck."""
+    """Prevent thread switches during a measurement."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(10)
     try:
@@ -213,7 +228,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def cost(text: str) -> float:
-    """Processor time of one look through a text; the least of three."""
+    """Return the processor time of one search through a text, the least of three."""
     taken = []
     for _ in range(3):
         begun = process_time()
@@ -224,7 +239,7 @@ def cost(text: str) -> float:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
-    """Sixteen times the text takes about sixteen times the work: quadratic work would be two hundred and fifty."""
+    """A text 16 times as long takes about 16 times the work; quadratic work would take 256 times."""
     with uninterrupted():
         short, long = (cost((piece * (size // len(piece) + 1))[:size]) for size in (4 << 10, 64 << 10))
     assert long <= 80 * short + 0.005
@@ -232,6 +247,6 @@ def test_a_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
 
 @pytest.mark.parametrize("piece", ["a", "1-", "eyJ", "a@a."])
 def test_a_line_of_a_megabyte_is_read_to_its_end(piece: str) -> None:
-    """However long a line is, what stands at its end is found."""
+    """Data at the end of a very long line is found."""
     text = (piece * ((1 << 20) // len(piece))) + " ann@example.com"
     assert find(text)[-1] == Span("email", len(text) - 15, 15)

@@ -1,10 +1,10 @@
-"""Analysis: texts and queries meet in the same terms, whatever their language, case, form or script."""
+"""Texts and queries have the same terms, whatever their language, case, form or script."""
 
 from __future__ import annotations
 
 import pytest
 
-from ebbtide.retrieval.analysis import MOST_CHARACTERS, analysed, normalised, term_of, words_of
+from ebbtide.retrieval.analysis import MAX_CHARACTERS, analysed, normalised, term_of, words_of
 
 
 @pytest.mark.parametrize(
@@ -26,38 +26,38 @@ from ebbtide.retrieval.analysis import MOST_CHARACTERS, analysed, normalised, te
     ],
 )
 def test_every_word_of_the_query_is_found_in_the_text(text: str, query: str) -> None:
-    """What a user types finds what was said, though it was said a little differently."""
+    """The words of a query match the text despite small differences."""
     looked_for = set(words_of(query))
     assert looked_for
     assert looked_for <= set(words_of(text))
 
 
 def test_words_that_say_nothing_are_left_out() -> None:
-    """Stop words are no terms, in either language; a text of nothing else has none."""
+    """Stop words are no terms, in either language."""
     assert list(words_of("what is it that you are to be")) == []
     assert "的是" not in set(words_of("我的是红的"))
 
 
 def test_a_code_is_one_term_and_so_are_its_parts() -> None:
-    """Whoever asks for the whole finds it first; whoever remembers a part finds it too."""
+    """A code is found as a whole and by its parts."""
     assert list(words_of("user@example.org")) == ["user@example.org", "user", "exampl", "org"]
 
 
 def test_two_characters_match_however_the_segmenter_cuts() -> None:
-    """Every pair of neighbouring characters is a term, unless both say nothing by themselves."""
+    """Every pair of adjacent characters is a term, unless both are stop characters."""
     words = set(words_of("北京大学生前来应聘"))
     assert {"北京", "京大", "大学", "学生", "生前", "前来", "来应", "应聘"} <= words
 
 
 def test_a_word_of_one_character_is_a_term_however_the_segmenter_cuts() -> None:
-    """Every character that says something by itself is a term: a dictionary may make one word of it and the next."""
+    """Every character that is not a stop character is a term."""
     for text in ("我有一只狗叫旺财。", "谁养狗？", "狗"):
         assert "狗" in set(words_of(text))
     assert not {"的", "了"} & set(words_of("我买了一本新的书"))
 
 
 def test_terms_are_ascending_once_each_and_counted() -> None:
-    """What is kept of a text: each term once, how often it occurs, and how many there are in all."""
+    """Terms are unique, ascending and counted."""
     terms, counts, word_count = analysed("tea and tea and more tea, 茶")
     assert terms.tolist() == sorted({term_of(word) for word in ("tea", "more", "茶")})
     assert dict(zip(terms.tolist(), counts.tolist(), strict=True))[term_of("tea")] == 3
@@ -67,8 +67,8 @@ def test_terms_are_ascending_once_each_and_counted() -> None:
 
 
 def test_hostile_texts_are_read_to_a_bound() -> None:
-    """Lone surrogates, controls and endless words are terms like others, and reading ends."""
+    """Lone surrogates, controls and endless words are handled, and reading is bounded."""
     assert analysed("\ud800 \x00 \u202e")[2] <= 2
-    assert analysed("x" * (2 * MOST_CHARACTERS))[2] == 1
-    assert analysed("a-" * MOST_CHARACTERS)[2] < MOST_CHARACTERS
+    assert analysed("x" * (2 * MAX_CHARACTERS))[2] == 1
+    assert analysed("a-" * MAX_CHARACTERS)[2] < MAX_CHARACTERS
     assert normalised("ẞ") == "ss"

@@ -1,4 +1,4 @@
-"""Dates of questions: what is said becomes days, seen from the reference where it must be."""
+"""Dates of queries become ranges of days, resolved with the reference time where necessary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.retrieval.dates import DAY_MS, MOST_RANGES, date_ranges
+from ebbtide.retrieval.dates import DAY_MS, MAX_RANGES, date_ranges
 
 EPOCH = date(1970, 1, 1)
 REFERENCE_MS = int(datetime(2023, 6, 14, 15, 30, tzinfo=UTC).timestamp() * 1000)
@@ -17,7 +17,7 @@ REFERENCE_MS = int(datetime(2023, 6, 14, 15, 30, tzinfo=UTC).timestamp() * 1000)
 
 
 def said(text: str, reference_ms: int = REFERENCE_MS) -> list[str]:
-    """The ranges of a text as first and last day, one where they are the same."""
+    """Return the ranges of a text as first and last day, or one day if they are equal."""
     told = []
     for found in date_ranges(text, reference_ms):
         assert found.begin_ms % DAY_MS == 0 and found.end_ms % DAY_MS == 0
@@ -51,7 +51,7 @@ def said(text: str, reference_ms: int = REFERENCE_MS) -> list[str]:
     ],
 )
 def test_whole_dates_need_no_reference(text: str, expected: str) -> None:
-    """A date with its year means the same from every reference, and says that it does."""
+    """A date with its year does not depend on the reference and is not marked as relative."""
     assert said(text) == [expected]
     assert said(text, REFERENCE_MS - 9_000 * DAY_MS) == [expected]
     assert not date_ranges(text, REFERENCE_MS)[0].is_relative
@@ -107,7 +107,7 @@ def test_whole_dates_need_no_reference(text: str, expected: str) -> None:
     ],
 )
 def test_the_reference_tells_the_rest(text: str, expected: str) -> None:
-    """What does not say its year, month or week is seen from the reference, and says that it is."""
+    """A date without year, month or week is resolved with the reference and marked as relative."""
     assert said(text) == [expected]
     assert date_ranges(text, REFERENCE_MS)[0].is_relative
 
@@ -131,19 +131,19 @@ def test_the_reference_tells_the_rest(text: str, expected: str) -> None:
     ],
 )
 def test_what_is_no_date_gives_none(text: str) -> None:
-    """Words and numbers that only look like dates give nothing, nor do days that do not exist."""
+    """Words and numbers that look like dates, and days that do not exist, yield nothing."""
     assert said(text) == []
 
 
 def test_a_month_and_a_season_of_the_present_have_begun() -> None:
-    """The month of the reference is that of this year, also on its first day."""
+    """The current month is that of this year, also on its first day."""
     first_of_may = int(datetime(2023, 5, 1, tzinfo=UTC).timestamp() * 1000)
     assert said("in May", first_of_may) == ["2023-05-01..2023-05-31"]
     assert said("in May", first_of_may - 1) == ["2022-05-01..2022-05-31"]
 
 
 def test_several_dates_come_in_order_each_once() -> None:
-    """Two dates give two ranges with their own words; said twice, one."""
+    """Two dates yield two ranges in order; repetitions count once."""
     found = date_ranges("From 7 May 2023 to yesterday, 2023-05-07", REFERENCE_MS)
     assert [one.text for one in found] == ["7 May 2023", "yesterday"]
 
@@ -167,11 +167,11 @@ def test_several_dates_come_in_order_each_once() -> None:
     ],
 )
 def test_hostile_texts_are_read_fast(piece: str) -> None:
-    """No text takes long, and none gives more than so many ranges: four times the text, no more than that."""
+    """Reading takes linear time, and the number of ranges is limited."""
     started = perf_counter()
     found = date_ranges(piece * 10_000, REFERENCE_MS)
     assert perf_counter() - started < 5
-    assert len(found) <= MOST_RANGES
+    assert len(found) <= MAX_RANGES
 
 
 WORDS = (
@@ -184,7 +184,7 @@ PIECES = st.sampled_from(WORDS.split())
 @settings(max_examples=60, deadline=None)
 @given(st.lists(PIECES, max_size=14), st.sampled_from(["", " "]), st.integers(-(10**13), 10**14))
 def test_any_words_from_any_reference(pieces: list[str], joint: str, reference_ms: int) -> None:
-    """Whatever is said from wherever, ranges are whole days with an end after their begin, and words of the text."""
+    """For any text and reference, ranges are whole days, not empty, with words of the text."""
     text = joint.join(pieces)
     for found in date_ranges(text, reference_ms):
         assert found.begin_ms < found.end_ms
@@ -195,6 +195,6 @@ def test_any_words_from_any_reference(pieces: list[str], joint: str, reference_m
 @settings(max_examples=60, deadline=None)
 @given(st.dates(date(1900, 1, 1), date(2100, 12, 31)))
 def test_every_day_is_read_as_itself(day: date) -> None:
-    """The calendar is that of the standard library, in both languages."""
+    """The calendar equals that of the standard library, in both languages."""
     assert said(day.isoformat()) == [str(day)]
     assert said(f"{day.year}年{day.month}月{day.day}日") == [str(day)]

@@ -1,12 +1,12 @@
-"""The archive is needed when a query holds a code, little is found, or nothing stands out."""
+"""The archive is needed if a query contains a code, few memories are found, or none stands out."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ebbtide.retrieval.fallback import CLEAR, FEWEST_RESULTS, concentration, why_needed
-from ebbtide.retrieval.question import understand
+from ebbtide.retrieval.fallback import CLEAR, MIN_RESULTS, concentration, why_needed
+from ebbtide.retrieval.query import parse_query
 
 CLEAR_TOP = [1.5, 1.0, 0.6, *[0.4] * 9]
 
@@ -16,7 +16,7 @@ CLEAR_TOP = [1.5, 1.0, 0.6, *[0.4] * 9]
     [([], 0.0), ([0.0] * 4, 0.0), ([1.0] * 10, 0.3), ([1.0] * 40, 0.3), ([2.0], 1.0), ([3, 2, 1, 0, 0], 1.0)],
 )
 def test_concentration_is_the_share_of_the_best_three(scores: list[float], expected: float) -> None:
-    """Of the squares of the best ten: 0.3 where all are alike, 1 where nothing comes after, 0 without scores."""
+    """The concentration is 0.3 for equal scores, 1 if nothing follows the third, and 0 without scores."""
     assert concentration(np.array(scores, dtype=float)) == pytest.approx(expected)
 
 
@@ -27,13 +27,13 @@ def test_concentration_is_the_share_of_the_best_three(scores: list[float], expec
         ("What was ERR-4711?", CLEAR_TOP, "code in the query"),
         ("谁的工单号是 20240117？", CLEAR_TOP, "code in the query"),
         ("What is in /etc/fstab and why?", CLEAR_TOP, "code in the query"),
-        ("Where is Ann?", CLEAR_TOP[: FEWEST_RESULTS - 1], "few results"),
+        ("Where is Ann?", CLEAR_TOP[: MIN_RESULTS - 1], "few results"),
         ("Where is Ann?", [], "few results"),
         ("Where is Ann?", [1.0] * 12, "no clear top"),
     ],
 )
 def test_each_sign_is_told(query: str, scores: list[float], why: str) -> None:
-    """Which sign it was, the query's first; with a clear top among enough results there is none."""
-    question = understand(query, speakers=[], reference_ms=0)
+    """The reason is the first sign; there is none with a clear top among enough results."""
+    question = parse_query(query, speakers=[], reference_ms=0)
     assert concentration(np.array(CLEAR_TOP)) >= CLEAR
     assert why_needed(question, np.array(scores)) == why

@@ -1,4 +1,4 @@
-"""The learned signal: features are what they say, and the learnt order changes nothing but the order."""
+"""The learned signal: its features, and that it changes only the order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from ebbtide.retrieval import learned
 from ebbtide.retrieval.analysis import term_of, words_of
-from ebbtide.retrieval.features import FEATURES, MOST, features
+from ebbtide.retrieval.features import FEATURES, MAX_REORDERED, features
 from ebbtide.retrieval.lexical import K1, B, WordScores
-from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
+from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
 from ebbtide.retrieval.ranking import Ranking, fuse, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
 
@@ -30,12 +30,14 @@ QUERY = "blue boat harbour lantern"
 
 
 @pytest.fixture
-def shelf() -> PassageIndex:
-    """Six turns of two speakers, on six days, in two conversations."""
+def index() -> PassageIndex:
+    """An index with six turns of two speakers, on six days, in two conversations."""
     made = PassageIndex()
     for number, (speaker, text) in enumerate(SAID):
         entries = entries_of(text, speaker)
-        made.add(Shelved(number, entry, number * DAY_MS, speaker, f"s{number // 4}") for entry in entries)
+        made.add(
+            IndexedPassage(number, entry, number * DAY_MS, speaker, f"s{number // 4}") for entry in entries
+        )
     return made
 
 
@@ -44,9 +46,9 @@ def asked(**fields: Any) -> RankingRequest:
     return RankingRequest(**{**given, **fields})
 
 
-def told(shelf: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
-    """The features of each candidate, by passage and name."""
-    fused, _ = fuse(shelf, WordScores(shelf), asked(**fields))
+def told(index: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
+    """Return the features of each candidate, by passage and name."""
+    fused, _ = fuse(index, WordScores(index), asked(**fields))
     rows = features(fused).tolist()
     return {
         passage: dict(zip(FEATURES, row, strict=True))
@@ -54,14 +56,14 @@ def told(shelf: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
     }
 
 
-def test_what_is_said_is_counted_by_rarity(shelf: PassageIndex) -> None:
-    """Shares of the question said by a passage and by those beside it, recomputed with plain loops."""
+def test_what_is_said_is_counted_by_rarity(index: PassageIndex) -> None:
+    """The shares of the query in a passage and its neighbours equal those of plain loops."""
     terms = list(dict.fromkeys(words_of(QUERY)))
     said = [list(words_of(f"{speaker}: {text}")) for speaker, text in SAID]
     holding = [sum(term in words for words in said) for term in terms]
     rarity = [log1p((len(SAID) - count + 0.5) / (count + 0.5)) for count in holding]
     average = sum(map(len, said)) / len(said)
-    found = told(shelf)
+    found = told(index)
     assert set(found) >= {1, 2, 3, 4}
 
     def gain(passage: int) -> float:
@@ -71,9 +73,9 @@ def test_what_is_said_is_counted_by_rarity(shelf: PassageIndex) -> None:
 
     best = max(gain(passage) for passage in found)
     for passage, row in found.items():
-        beside = [one for one in (passage - 1, passage + 1) if one // 4 == passage // 4 and 0 <= one < 6]
+        neighbours = [one for one in (passage - 1, passage + 1) if one // 4 == passage // 4 and 0 <= one < 6]
         own = [term in said[passage] for term in terms]
-        near = [any(term in said[one] for one in beside) for term in terms]
+        near = [any(term in said[one] for one in neighbours) for term in terms]
         own_share = sum(r for r, says in zip(rarity, own, strict=True) if says) / sum(rarity)
         near_share = sum(r for r, says in zip(rarity, near, strict=True) if says) / sum(rarity)
         assert row["says"] == pytest.approx(own_share)
@@ -86,102 +88,102 @@ def test_what_is_said_is_counted_by_rarity(shelf: PassageIndex) -> None:
         assert row["asked"] == 4
 
 
-def test_texts_leave_their_marks(shelf: PassageIndex) -> None:
-    """A question, a number, a name, an exclamation mark, and that the turn before asked; without texts none."""
-    found = told(shelf)
+def test_texts_leave_their_marks(index: PassageIndex) -> None:
+    """Question, number, name, exclamation mark and a preceding question are features; without texts they are 0."""
+    found = told(index)
     marks = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
     assert [found[1][name] for name in marks] == [1, 1, 0, 0, 0, 0]
     assert [found[2][name] for name in marks] == [0, 0, 1, 1, 1, 1]
-    without = told(shelf, texts=None)
+    without = told(index, texts=None)
     assert not any(row[name] for row in without.values() for name in marks)
 
 
-def test_who_and_when_are_told(shelf: PassageIndex) -> None:
-    """Named, somebody else, nobody asked for; inside the days asked for, or so many away."""
-    found = told(shelf, speakers=[shelf.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
+def test_who_and_when_are_told(index: PassageIndex) -> None:
+    """The features say whether a speaker is named, and how far a passage is from the requested days."""
+    found = told(index, speakers=[index.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
     assert (found[2]["speaker"], found[1]["speaker"]) == (1, -1)
     assert (found[2]["date"], found[4]["date"]) == (1, 0)
     assert found[4]["days away"] == pytest.approx(log(1 + 1 + 1 / DAY_MS), abs=1e-6)
-    plain = told(shelf)
+    plain = told(index)
     assert plain[2]["speaker"] == 0 and plain[2]["date"] == -1
 
 
-def test_what_an_answer_is_asked_for_is_a_feature(shelf: PassageIndex) -> None:
-    """The kind of question is told to every candidate, one kind at a time."""
-    rows = told(shelf, asks_for="when").values()
+def test_what_an_answer_is_asked_for_is_a_feature(index: PassageIndex) -> None:
+    """The kind of query is a feature of every candidate, one kind at a time."""
+    rows = told(index, asks_for="when").values()
     assert {row["asks for when"] for row in rows} == {1.0}
     assert {row["asks for who"] for row in rows} == {0.0}
 
 
-def test_no_vector_is_missing_not_an_error(shelf: PassageIndex) -> None:
-    """Without vectors, or with them switched off, meaning is NaN; with them it is a number, and all are ranked."""
+def test_no_vector_is_missing_not_an_error(index: PassageIndex) -> None:
+    """Without vectors the semantic features are NaN, and ranking still works."""
     near = np.linspace(0, 1, 6)
-    assert all(np.isnan(row["semantic"]) and np.isnan(row["window place"]) for row in told(shelf).values())
-    off = told(shelf, semantic=near, without=["semantic"])
+    assert all(np.isnan(row["semantic"]) and np.isnan(row["window place"]) for row in told(index).values())
+    off = told(index, semantic=near, without=["semantic"])
     assert all(np.isnan(row["semantic place"]) for row in off.values())
-    with_vectors = told(shelf, semantic=near, window=near)
+    with_vectors = told(index, semantic=near, window=near)
     assert not any(np.isnan(list(row.values())).any() for row in with_vectors.values())
-    assert len(ranked(shelf).passages) and len(ranked(shelf, semantic=near, window=near).passages) == 6
+    assert len(ranked(index).passages) and len(ranked(index, semantic=near, window=near).passages) == 6
 
 
-def ranked(shelf: PassageIndex, most: int = 10, **fields: Any) -> Ranking:
-    return rank(shelf, WordScores(shelf), asked(**fields), most)
+def ranked(index: PassageIndex, most: int = 10, **fields: Any) -> Ranking:
+    return rank(index, WordScores(index), asked(**fields), most)
 
 
-def test_switched_off_the_other_signals_decide(shelf: PassageIndex) -> None:
-    """Without it the order is the fused one to the last place, and the ranking tells that it was off."""
-    fused, _ = fuse(shelf, WordScores(shelf), asked())
-    found = ranked(shelf, without=["learned"])
+def test_switched_off_the_other_signals_decide(index: PassageIndex) -> None:
+    """Without the learned signal the order is the fused one, and the ranking reports it as off."""
+    fused, _ = fuse(index, WordScores(index), asked())
+    found = ranked(index, without=["learned"])
     assert found.passages.tolist() == fused.order.tolist()
     assert found.scores.tolist() == fused.total[fused.order].tolist()
     assert found.off["learned"] == "switched off" and "learned" not in found.signals
 
 
-def test_places_keep_their_scores(shelf: PassageIndex) -> None:
-    """The learnt order moves passages, finds none and loses none; each place has the score it had, told by signals."""
-    without, found = ranked(shelf, without=["learned"]), ranked(shelf)
+def test_places_keep_their_scores(index: PassageIndex) -> None:
+    """Reordering moves passages, adds and drops none, and each position keeps its score."""
+    without, found = ranked(index, without=["learned"]), ranked(index)
     assert sorted(found.passages.tolist()) == sorted(without.passages.tolist())
     assert found.scores == pytest.approx(without.scores)
     assert sum(found.signals.values()) == pytest.approx(found.scores)
     assert "learned" in found.signals and "learned" not in found.off
 
 
-def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, shelf: PassageIndex) -> None:
-    """Trees that see nothing but questions put the only question first, or last."""
+def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, index: PassageIndex) -> None:
+    """Trees that use only the question feature put the only question first, or last."""
     at = FEATURES.index("asks last")
     kept = {**form(), "feature": [at], "threshold": [0.5], "leaves": [0.0, 100.0]}
     monkeypatch.setattr(learned, "model", lambda: learned.model_of(json.dumps(kept)))
-    assert ranked(shelf).passages[0] == 1
+    assert ranked(index).passages[0] == 1
     monkeypatch.setattr(
         learned, "model", lambda: learned.model_of(json.dumps({**kept, "leaves": [100.0, 0.0]}))
     )
-    assert ranked(shelf).passages[-1] == 1
+    assert ranked(index).passages[-1] == 1
 
 
 def test_only_the_first_candidates_move() -> None:
-    """Beyond those whose order is learnt everything stays as the other signals have it."""
-    shelf = PassageIndex()
-    said = [f"boat {'and so on ' * (number % 7)}{number}" for number in range(MOST + 40)]
+    """Candidates beyond the limit keep their order."""
+    index = PassageIndex()
+    said = [f"boat {'and so on ' * (number % 7)}{number}" for number in range(MAX_REORDERED + 40)]
     for number, text in enumerate(said):
-        shelf.add(Shelved(number, entry, number, "Ann", "s") for entry in entries_of(text, "Ann"))
-    without = ranked(shelf, most=200, without=["learned"], texts=None).passages.tolist()
-    found = ranked(shelf, most=200, texts=None).passages.tolist()
-    assert found[MOST:] == without[MOST:]
-    assert sorted(found[:MOST]) == sorted(without[:MOST])
+        index.add(IndexedPassage(number, entry, number, "Ann", "s") for entry in entries_of(text, "Ann"))
+    without = ranked(index, most=200, without=["learned"], texts=None).passages.tolist()
+    found = ranked(index, most=200, texts=None).passages.tolist()
+    assert found[MAX_REORDERED:] == without[MAX_REORDERED:]
+    assert sorted(found[:MAX_REORDERED]) == sorted(without[:MAX_REORDERED])
 
 
-def test_without_words_nothing_is_learnt(shelf: PassageIndex) -> None:
-    """Trees were grown on questions with words: a question of dates alone is left as it is."""
-    found = ranked(shelf, terms={}, dates=[(0, 3 * DAY_MS)])
+def test_without_words_nothing_is_learnt(index: PassageIndex) -> None:
+    """A query of dates only is not reordered, because the trees were trained on words."""
+    found = ranked(index, terms={}, dates=[(0, 3 * DAY_MS)])
     assert found.off["learned"] == "not available"
     assert (
         found.passages.tolist()
-        == ranked(shelf, terms={}, dates=[(0, 3 * DAY_MS)], without=["learned"]).passages.tolist()
+        == ranked(index, terms={}, dates=[(0, 3 * DAY_MS)], without=["learned"]).passages.tolist()
     )
 
 
 def form() -> dict[str, Any]:
-    """A file of one tree with one node."""
+    """Return a file of one tree with one node."""
     return {
         "version": learned.VERSION,
         "features": list(FEATURES),
@@ -197,7 +199,7 @@ def form() -> dict[str, Any]:
 
 
 def test_the_file_that_ships_fits_the_code() -> None:
-    """Its features are those the code computes, and it is small."""
+    """The features of the packaged file are those of the code, and the file is small."""
     trees = learned.model().trees
     assert int(trees.feature.max()) < len(FEATURES)
     assert 50 <= len(trees.roots) <= 300
@@ -212,6 +214,6 @@ WRONG_FORMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("wrong", WRONG_FORMS)
 def test_a_file_for_other_features_is_refused(wrong: dict[str, Any]) -> None:
-    """What was grown for other features, or written in another form, is not misread."""
+    """A file for other features or of another format is rejected."""
     with pytest.raises(ValueError, match=learned.FILE):
         learned.model_of(json.dumps({**form(), **wrong}))

@@ -1,4 +1,4 @@
-"""The words signal: BM25 as it is written down, worked out again with dictionaries."""
+"""The words signal equals BM25, recomputed with dictionaries."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.lexical import K1, B, WordScores
-from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
+from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
 
 WORDS = ["tea", "boat", "harbour", "north", "cat"]
 
 
 def plainly(said: list[list[str]], query: list[str], neighbours: float) -> list[float]:
-    """BM25 of every text, and of the texts beside it as a second field, in plain Python."""
-    beside = [
+    """Return the BM25 scores of the texts, with the neighbouring texts as a second field, in plain Python."""
+    adjacent = [
         (said[i - 1] if i else []) + (said[i + 1] if i + 1 < len(said) else []) for i in range(len(said))
     ]
     total = [0.0] * len(said)
-    for texts, weight in ((said, 1.0), (beside, neighbours)):
+    for texts, weight in ((said, 1.0), (adjacent, neighbours)):
         average = max(sum(map(len, texts)) / len(texts), 1.0)
         for word in set(query):
             holding = sum(word in text for text in said)
@@ -43,13 +43,13 @@ def plainly(said: list[list[str]], query: list[str], neighbours: float) -> list[
     neighbours=st.sampled_from([0.0, 0.5, 1.0]),
 )
 def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: float) -> None:
-    """Whatever is said and asked, both fields score as in plain Python."""
-    shelf = PassageIndex()
+    """For any texts and query, both fields score as in plain Python."""
+    index = PassageIndex()
     for number, words in enumerate(said):
         # Two speakers without a name of letters: nothing is added to what they say.
         entries = entries_of(" ".join(words), "")
-        shelf.add(Shelved(number, entry, 0, ("!", "?")[number % 2], "s1") for entry in entries)
-    scores = WordScores(shelf)
+        index.add(IndexedPassage(number, entry, 0, ("!", "?")[number % 2], "s1") for entry in entries)
+    scores = WordScores(index)
     terms = {term_of(word): 1.0 for word in query}
     expected = pytest.approx(plainly(said, query, neighbours), rel=1e-9, abs=1e-12)
     assert scores.scores(terms, neighbours).tolist() == expected
@@ -57,10 +57,10 @@ def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: fl
 
 
 def test_a_weight_counts_and_an_unknown_word_does_not() -> None:
-    """Twice the weight is twice the score; a word that nobody said scores nothing."""
-    shelf = PassageIndex()
-    shelf.add(Shelved(0, entry, 0, "", "") for entry in entries_of("tea for two", ""))
-    scores = WordScores(shelf)
+    """Twice the weight gives twice the score; an unknown word scores 0."""
+    index = PassageIndex()
+    index.add(IndexedPassage(0, entry, 0, "", "") for entry in entries_of("tea for two", ""))
+    scores = WordScores(index)
     once = scores.scores({term_of("tea"): 1.0}, 0.5)
     assert once[0] > 0
     assert scores.scores({term_of("tea"): 2.0, term_of("never"): 9.0}, 0.5).tolist() == [2 * once[0]]

@@ -1,4 +1,4 @@
-"""The index over vectors: what it finds, step by step, and what it is left for."""
+"""The vector index: its results, incremental building, and removal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT, DIMENSION, SMALL = 6000, 32, 400
 
 @cache
 def texts(count: int = COUNT, seed: int = 3) -> np.ndarray:
-    """Vectors in clumps with something in common, as those of texts are."""
+    """Return vectors in clusters with a common component, like those of texts."""
     dice = np.random.default_rng(seed)
     clumps = dice.normal(size=(60, DIMENSION))[dice.integers(0, 60, count)]
     drawn = 0.6 * clumps + dice.normal(size=(count, DIMENSION)) + np.eye(DIMENSION)[0] * 3
@@ -28,7 +28,7 @@ def texts(count: int = COUNT, seed: int = 3) -> np.ndarray:
 
 
 def filled(count: int, exact_up_to: int = 100) -> Vectors:
-    """Vectors of so many passages."""
+    """Return vectors of so many passages."""
     vectors = Vectors("model", DIMENSION, exact_up_to=exact_up_to)
     vectors.put(np.arange(count), texts()[:count])
     return vectors
@@ -36,14 +36,14 @@ def filled(count: int, exact_up_to: int = 100) -> Vectors:
 
 @cache
 def image_of_all() -> bytes:
-    """An index over all of them, built once."""
+    """The image of an index over all vectors, built once."""
     vectors = filled(COUNT)
     assert not vectors.build_some(lambda: False)
     return vectors.index_image()
 
 
 def indexed(count: int) -> Vectors:
-    """The same with a complete index."""
+    """The same vectors with a complete index."""
     vectors = filled(count)
     if count == COUNT:
         assert vectors.take_index(image_of_all())
@@ -54,18 +54,18 @@ def indexed(count: int) -> Vectors:
 
 
 def first(scores: np.ndarray, count: int) -> set[int]:
-    """The passages with the highest scores."""
+    """Return the passages with the highest scores."""
     return set(np.argsort(-scores)[:count].tolist())
 
 
-def beside(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbours in conversations of ten."""
+def neighbours(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the neighbours in conversations of ten."""
     numbers = np.arange(count)
     return np.where(numbers % 10 == 0, -1, numbers - 1), np.where(numbers % 10 == 9, -1, numbers + 1)
 
 
 def test_nearly_all_of_the_nearest_are_found() -> None:
-    """At least 95 of the true first hundred, for passages and for windows, with the same scores."""
+    """At least 95 of the true first 100 are found, for passages and windows, with the same scores."""
     vectors, exact = indexed(COUNT), filled(COUNT)
     passages, windows = [], []
     for query in texts(20, seed=4):
@@ -73,8 +73,8 @@ def test_nearly_all_of_the_nearest_are_found() -> None:
         passages.append(len(first(found, 100) & first(expected, 100)))
         chosen = found > found.min()
         assert chosen.sum() == NEAREST - 1 and np.allclose(found[chosen], expected[chosen], atol=1e-6)
-        found = vectors.window_scores(query, COUNT, *beside(COUNT))
-        expected = exact.window_scores(query, COUNT, *beside(COUNT))
+        found = vectors.window_scores(query, COUNT, *neighbours(COUNT))
+        expected = exact.window_scores(query, COUNT, *neighbours(COUNT))
         windows.append(len(first(found, 100) & first(expected, 100)))
         chosen = found > found.min()
         assert chosen.sum() >= NEAREST - 1 and np.allclose(found[chosen], expected[chosen], atol=1e-6)
@@ -82,7 +82,7 @@ def test_nearly_all_of_the_nearest_are_found() -> None:
 
 
 def test_an_index_is_built_in_steps() -> None:
-    """Each call adds one step at least and stops when the time is up; until the last one all are compared."""
+    """Each call adds at least one step and stops when the time is up; until then all vectors are compared."""
     vectors, exact = filled(SMALL), filled(SMALL, exact_up_to=SMALL)
     calls = 1
     while vectors.build_some(lambda: True):
@@ -94,7 +94,7 @@ def test_an_index_is_built_in_steps() -> None:
 
 
 def test_few_vectors_get_no_index() -> None:
-    """Up to the bound there is nothing to build, and an index is given up when so many are left."""
+    """Up to the bound there is no index, and an index is dropped when few vectors are left."""
     vectors = filled(100)
     assert not vectors.build_some(lambda: True) and not vectors.is_indexed and vectors.index_image() is None
     vectors = indexed(SMALL)
@@ -103,7 +103,7 @@ def test_few_vectors_get_no_index() -> None:
 
 
 def test_what_is_dropped_is_not_found() -> None:
-    """From the next answer on, though the index goes on answering."""
+    """A dropped vector is absent from the next result."""
     vectors = indexed(COUNT)
     query = texts()[17]
     gone = first(vectors.scores(query, COUNT), 20)
@@ -114,7 +114,7 @@ def test_what_is_dropped_is_not_found() -> None:
 
 
 def test_what_is_new_or_replaced_is_found_at_once() -> None:
-    """All are compared until the index holds it, and then it is found by the index."""
+    """All vectors are compared until the index is complete again."""
     vectors = indexed(SMALL)
     vectors.put(np.array([5, SMALL]), texts()[[SMALL + 1, SMALL + 2]])
     for complete in (False, True):
@@ -125,7 +125,7 @@ def test_what_is_new_or_replaced_is_found_at_once() -> None:
 
 
 def test_a_mean_that_went_elsewhere_needs_a_new_index() -> None:
-    """What was built around another mean is not asked any more, and building begins anew."""
+    """If the mean has moved, the index is not used and is rebuilt."""
     vectors = indexed(SMALL)
     others = -texts()[:SMALL]
     vectors.put(np.arange(SMALL, 2 * SMALL), others)
@@ -135,14 +135,14 @@ def test_a_mean_that_went_elsewhere_needs_a_new_index() -> None:
 
 
 def test_filters_by_number_never_leave_nothing_to_compare() -> None:
-    """Where none of the nearest is among the passages asked about, those are compared."""
+    """If none of the nearest is among the requested passages, those are compared."""
     vectors = indexed(COUNT)
     query = texts()[COUNT - 1]
     assert np.allclose(vectors.scores(query, 3), filled(COUNT).scores(query, 3))
 
 
 def test_without_the_library_all_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are; building says that nothing is to do."""
+    """Without usearch all vectors are compared, and building has nothing to do."""
     monkeypatch.setitem(sys.modules, "usearch", None)
     vectors = filled(SMALL)
     assert not vectors.build_some(lambda: False) and not vectors.is_indexed
@@ -151,21 +151,21 @@ def test_without_the_library_all_are_compared(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_building_twice_gives_the_same_answers() -> None:
-    """Nothing in it is left to chance."""
+    """Building is deterministic."""
     one, other = indexed(SMALL), indexed(SMALL)
     assert one.index_image() == other.index_image()
     assert np.array_equal(one.scores(texts()[2], SMALL), other.scores(texts()[2], SMALL))
 
 
 def test_an_index_of_other_passages_is_not_taken() -> None:
-    """An image with a passage that has no vector says of itself that it is of other content."""
+    """An image with a passage without a vector is rejected."""
     vectors = indexed(SMALL)
     fewer = filled(SMALL - 1)
     assert not fewer.take_index(vectors.index_image()) and not fewer.is_indexed
 
 
 def test_no_image_holds_a_vector_that_was_dropped(tmp_path: Path) -> None:
-    """usearch keeps the numbers of a dropped vector; so the index is not kept, and the file of the one before goes."""
+    """An index that dropped a vector has no image, because usearch keeps the numbers."""
     vectors, path = indexed(SMALL), tmp_path / "index"
     save_index(path, "now", vectors)
     assert path.exists()
@@ -176,12 +176,12 @@ def test_no_image_holds_a_vector_that_was_dropped(tmp_path: Path) -> None:
 
 
 def test_the_bytes_of_the_index_count() -> None:
-    """Who bounds the memory of agents is told of it."""
+    """The memory of the index is part of the reported memory."""
     assert indexed(SMALL).nbytes > filled(SMALL).nbytes + SMALL * 2 * DIMENSION
 
 
 def test_an_index_comes_back_from_its_file(tmp_path: Path) -> None:
-    """Complete or half built: it answers the same, goes on being built, and forgets what is dropped."""
+    """A restored index, complete or not, gives the same results, can be continued, and forgets dropped vectors."""
     query = texts()[2]
     for is_complete in (True, False):
         vectors = filled(SMALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.retrieval.normalisation import MAX_MARKS, nfkc, stream_safe
@@ -13,6 +13,7 @@ from ebbtide.retrieval.normalisation import MAX_MARKS, nfkc, stream_safe
 MARKS = "\u0301\u0323\u0327"
 
 
+@settings(deadline=None)  # the first text compiles a pattern
 @given(st.text(max_size=200))
 def test_ordinary_text_is_normalised_as_ever(text: str) -> None:
     """Without a long run of marks the result is that of the standard library."""

@@ -1,4 +1,4 @@
-"""Parts: several questions in one are told apart, and what asks for one thing stays whole."""
+"""Queries with several parts are split, others are not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import perf_counter
 
 import pytest
 
-from ebbtide.retrieval.parts import MOST_PARTS, parts_of
+from ebbtide.retrieval.query import MAX_PARTS, parts_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from ebbtide.retrieval.parts import MOST_PARTS, parts_of
     ],
 )
 def test_each_part_asks(query: str, parts: tuple[str, ...]) -> None:
-    """A part is what was asked, word for word, without the mark that ended it or the word that joined it."""
+    """A part is verbatim, without its final mark and the joining word."""
     assert parts_of(query) == parts
 
 
@@ -46,19 +46,19 @@ def test_each_part_asks(query: str, parts: tuple[str, ...]) -> None:
     ],
 )
 def test_what_asks_for_one_thing_has_no_parts(query: str) -> None:
-    """Lists, names, clauses and what merely is told beside a question do not make it several."""
+    """Lists, names, clauses and statements next to a question are no parts."""
     assert parts_of(query) == ()
 
 
 def test_no_more_parts_than_a_question_may_have() -> None:
-    """Whoever asks a hundred things is answered by the words of all, and parts stay few; twice the same is one."""
-    assert len(parts_of(" ".join(f"Who is number {place}?" for place in range(100)))) == MOST_PARTS
+    """The number of parts is limited, and repetitions count once."""
+    assert len(parts_of(" ".join(f"Who is number {place}?" for place in range(100)))) == MAX_PARTS
     assert parts_of("Who won? Who won? Where?") == ("Who won", "Where")
 
 
 @pytest.mark.parametrize("piece", ["? ", " and ", "，另外", "，", ", and also ", "？」”", "who ", "; "])
 def test_a_long_query_is_read_in_linear_time(piece: str) -> None:
-    """Ten thousand characters of what cuts take no more than a moment."""
+    """Ten thousand characters of separators are split quickly."""
     begun = perf_counter()
     parts_of(piece * (10_000 // len(piece)))
     assert perf_counter() - begun < 5.0

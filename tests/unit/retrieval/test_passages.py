@@ -1,4 +1,4 @@
-"""Passages: long messages are cut, and the shelf holds the same however it was filled."""
+"""Long messages are split, and the index does not depend on how it was filled."""
 
 from __future__ import annotations
 
@@ -9,30 +9,40 @@ from hypothesis import strategies as st
 
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
-from ebbtide.retrieval.passages import LONGEST, STRETCH, PassageIndex, Shelved, cut, entries_of
+from ebbtide.retrieval.passages import (
+    MAX_PASSAGE_CHARS,
+    SPLIT_CHARS,
+    IndexedPassage,
+    PassageIndex,
+    cut,
+    entries_of,
+)
 
 WORDS = ["tea", "boat", "harbour", "茶叶", "north", "cat"]
 
 
-def shelved(message: int, text: str, speaker: str = "Ann", conversation: str = "s1") -> list[Shelved]:
+def passages_to_add(
+    message: int, text: str, speaker: str = "Ann", conversation: str = "s1"
+) -> list[IndexedPassage]:
     return [
-        Shelved(message, entry, 5 * message, speaker, conversation) for entry in entries_of(text, speaker)
+        IndexedPassage(message, entry, 5 * message, speaker, conversation)
+        for entry in entries_of(text, speaker)
     ]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(st.sampled_from("ab .。\n"), max_size=3 * LONGEST))
+@given(st.text(st.sampled_from("ab .。\n"), max_size=3 * MAX_PASSAGE_CHARS))
 def test_passages_cover_a_message_end_to_end(text: str) -> None:
-    """Nothing is left out and nothing comes twice; none is longer than it may be, and none is empty."""
+    """Passages cover the message without overlap, and none is too long or empty."""
     spans = cut(text)
     assert spans[0][0] == 0 and spans[-1][1] == len(text)
     assert all(one[1] == other[0] for one, other in pairwise(spans))
-    assert all(begin < end <= begin + LONGEST for begin, end in spans) or not text
-    assert len(spans) == 1 or all(end - begin <= STRETCH for begin, end in spans[:-1])
+    assert all(begin < end <= begin + MAX_PASSAGE_CHARS for begin, end in spans) or not text
+    assert len(spans) == 1 or all(end - begin <= SPLIT_CHARS for begin, end in spans[:-1])
 
 
 def test_a_long_message_is_cut_where_a_sentence_ends() -> None:
-    """A reader of one passage does not begin in the middle of a sentence, where there is any end of one."""
+    """A long message is split at sentence ends where there are any."""
     text = "The boats come home late. " * 100
     assert all(text[:end].endswith(". ") for _, end in cut(text))
     assert len(cut("word " * 2000)) > 1
@@ -50,15 +60,15 @@ def test_a_long_message_is_cut_where_a_sentence_ends() -> None:
     ),
     stops=st.lists(st.integers(0, 30), max_size=4),
 )
-def test_a_shelf_filled_bit_by_bit_is_one_filled_at_once(said: list, stops: list) -> None:
-    """Postings, neighbours and columns do not depend on when passages came, or when postings were merged."""
-    shipped, passages.FEWEST_MERGED = passages.FEWEST_MERGED, 3
+def test_an_index_does_not_depend_on_how_it_was_filled(said: list, stops: list) -> None:
+    """Postings, neighbours and columns do not depend on the order of additions and merges."""
+    shipped, passages.MIN_MERGED = passages.MIN_MERGED, 3
     try:
         whole, bit_by_bit = PassageIndex(), PassageIndex()
         everything = [
             one
             for number, (words, speaker, conversation) in enumerate(said)
-            for one in shelved(number, " ".join(words), speaker, conversation)
+            for one in passages_to_add(number, " ".join(words), speaker, conversation)
         ]
         whole.add(everything)
         bounds = sorted({0, *(stop for stop in stops if stop < len(everything)), len(everything)})
@@ -74,34 +84,34 @@ def test_a_shelf_filled_bit_by_bit_is_one_filled_at_once(said: list, stops: list
                 for place, (words, speaker, _) in enumerate(said)
                 if words and word in [*words, speaker.lower()]  # a blank one is found by nothing
             ]
-            for shelf in (whole, bit_by_bit):
-                found, counts = shelf.postings(term_of(word))
+            for index in (whole, bit_by_bit):
+                found, counts = index.postings(term_of(word))
                 assert list(zip(found.tolist(), counts.tolist(), strict=True)) == expected
     finally:
-        passages.FEWEST_MERGED = shipped
+        passages.MIN_MERGED = shipped
 
 
 def test_neighbours_are_those_of_the_same_conversation() -> None:
-    """Two conversations that interleave are two rows of neighbours."""
-    shelf = PassageIndex()
+    """Two interleaved conversations have separate neighbours."""
+    index = PassageIndex()
     for number, conversation in enumerate(["s1", "s2", "s1", "s2"]):
-        shelf.add(shelved(number, "tea", "Ann" if number < 2 else "Bob", conversation))
-    assert shelf.column("previous").tolist() == [-1, -1, 0, 1]
-    assert shelf.column("next").tolist() == [2, 3, -1, -1]
+        index.add(passages_to_add(number, "tea", "Ann" if number < 2 else "Bob", conversation))
+    assert index.column("previous").tolist() == [-1, -1, 0, 1]
+    assert index.column("next").tolist() == [2, 3, -1, -1]
 
 
 def test_only_a_dialogue_has_context_beside_a_message() -> None:
-    """Where nobody takes turns, what came before says nothing about what comes after; parts of a message do."""
+    """Messages have neighbours only in a dialogue; passages of one message always do."""
     turns, notes = PassageIndex(), PassageIndex()
     for number in range(4):
-        turns.add(shelved(number, "tea", ("Ann", "Bob")[number % 2]))
-        notes.add(shelved(number, "tea", "Ann"))
-    assert turns.beside("next").tolist() == [1, 2, 3, -1]
-    assert notes.beside("next").tolist() == [-1, -1, -1, -1]
+        turns.add(passages_to_add(number, "tea", ("Ann", "Bob")[number % 2]))
+        notes.add(passages_to_add(number, "tea", "Ann"))
+    assert turns.neighbours("next").tolist() == [1, 2, 3, -1]
+    assert notes.neighbours("next").tolist() == [-1, -1, -1, -1]
     documents = PassageIndex()
     for number in range(4):
-        documents.add(shelved(number, "tea", f"Title {number}"))
-    assert documents.beside("next").tolist() == [-1, -1, -1, -1]
+        documents.add(passages_to_add(number, "tea", f"Title {number}"))
+    assert documents.neighbours("next").tolist() == [-1, -1, -1, -1]
     long = PassageIndex()
-    long.add(shelved(0, "The boats come home late. " * 100))
-    assert long.beside("next").tolist() == [*range(1, len(long)), -1]
+    long.add(passages_to_add(0, "The boats come home late. " * 100))
+    assert long.neighbours("next").tolist() == [*range(1, len(long)), -1]

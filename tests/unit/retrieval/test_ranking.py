@@ -1,4 +1,4 @@
-"""Ranking: signals are fused by weight, each may be missing, and filters let nothing else through."""
+"""Signals are fused by weight, each may be missing, and filters always apply."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import PassageIndex, Shelved, entries_of
+from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
 from ebbtide.retrieval.ranking import SIGNALS, Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
 
@@ -24,70 +24,72 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def shelf() -> PassageIndex:
-    """Four turns of two speakers on four days."""
+def index() -> PassageIndex:
+    """An index with four turns of two speakers on four days."""
     made = PassageIndex()
     for number, (speaker, text) in enumerate(SAID):
         entries = entries_of(text, speaker)
-        made.add(Shelved(number, entry, number * DAY_MS, speaker, f"s{number // 2}") for entry in entries)
+        made.add(
+            IndexedPassage(number, entry, number * DAY_MS, speaker, f"s{number // 2}") for entry in entries
+        )
     return made
 
 
-def ranked(shelf: PassageIndex, *words: str, most: int = 10, **fields: Any) -> Ranking:
+def ranked(index: PassageIndex, *words: str, most: int = 10, **fields: Any) -> Ranking:
     asked = RankingRequest(terms={term_of(word): 1.0 for word in words}, **fields)
-    return rank(shelf, WordScores(shelf), asked, most)
+    return rank(index, WordScores(index), asked, most)
 
 
-def test_words_alone_rank_what_says_them(shelf: PassageIndex) -> None:
-    """Without any other signal the words still answer, and the ranking tells what was off."""
-    found = ranked(shelf, "tea", without=["conversation", "neighbours"])
+def test_words_alone_rank_what_says_them(index: PassageIndex) -> None:
+    """The words signal alone ranks, and the ranking reports which signals were off."""
+    found = ranked(index, "tea", without=["conversation", "neighbours"])
     assert set(found.passages.tolist()) == {0, 2}
     assert {"semantic", "window", "graph", "conversation", "neighbours"} <= set(found.off)
     assert (np.diff(found.scores) <= 0).all()
 
 
-def test_nothing_asked_finds_nothing(shelf: PassageIndex) -> None:
-    """No word that is known, no vector: there is no answer, not everything."""
-    assert ranked(shelf).passages.tolist() == []
-    assert ranked(shelf, "never").passages.tolist() == []
+def test_nothing_asked_finds_nothing(index: PassageIndex) -> None:
+    """Without a known word and without a vector nothing is found."""
+    assert ranked(index).passages.tolist() == []
+    assert ranked(index, "never").passages.tolist() == []
 
 
-def test_who_is_named_lifts_what_she_said_and_finds_nothing_else(shelf: PassageIndex) -> None:
-    """A name is a boost: Bob's cat comes first when Bob is named, and what is not found stays so."""
+def test_who_is_named_lifts_what_she_said_and_finds_nothing_else(index: PassageIndex) -> None:
+    """A named speaker is boosted, and nothing else is found."""
     plain = {"without": ["conversation", "neighbours"]}
-    assert ranked(shelf, "cat", speakers=[shelf.speaker_numbers["Bob"]], **plain).passages.tolist() == [3, 2]
-    assert ranked(shelf, "cat", speakers=[shelf.speaker_numbers["Ann"]], **plain).passages.tolist() == [2, 3]
+    assert ranked(index, "cat", speakers=[index.speaker_numbers["Bob"]], **plain).passages.tolist() == [3, 2]
+    assert ranked(index, "cat", speakers=[index.speaker_numbers["Ann"]], **plain).passages.tolist() == [2, 3]
 
 
-def test_a_time_that_is_named_finds_what_was_said_then(shelf: PassageIndex) -> None:
-    """ "What happened on the second day" has no word in common with what was said that day."""
-    assert ranked(shelf, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
+def test_a_time_that_is_named_finds_what_was_said_then(index: PassageIndex) -> None:
+    """A named time finds passages without a common word."""
+    assert ranked(index, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
 
 
-def test_a_vector_finds_what_no_word_does(shelf: PassageIndex) -> None:
-    """Scores of meaning are brought to one and weighed; what is nearest comes first."""
-    found = ranked(shelf, semantic=np.array([0.1, 0.9, 0.2, 0.1]), without=["conversation"])
+def test_a_vector_finds_what_no_word_does(index: PassageIndex) -> None:
+    """Semantic scores are scaled and weighted; the nearest passage comes first."""
+    found = ranked(index, semantic=np.array([0.1, 0.9, 0.2, 0.1]), without=["conversation"])
     assert found.passages[0] == 1
     assert "semantic" not in found.off
 
 
-def test_filters_hold_whatever_the_signals_say(shelf: PassageIndex) -> None:
-    """What a filter keeps out is not in the answer, however well it fits."""
+def test_filters_hold_whatever_the_signals_say(index: PassageIndex) -> None:
+    """A filtered passage is never in the result."""
     allowed = np.array([False, True, True, True])
-    found = ranked(shelf, "tea", semantic=np.array([1.0, 0, 0, 0]), allowed=allowed)
+    found = ranked(index, "tea", semantic=np.array([1.0, 0, 0, 0]), allowed=allowed)
     assert 0 not in found.passages
 
 
-def test_every_signal_can_be_switched_off(shelf: PassageIndex) -> None:
-    """With everything off nothing is found, and each signal that was named is told."""
-    found = ranked(shelf, "tea", semantic=np.ones(4), dates=[(0, DAY_MS)], speakers=[0], without=SIGNALS)
+def test_every_signal_can_be_switched_off(index: PassageIndex) -> None:
+    """With all signals off nothing is found, and each is reported."""
+    found = ranked(index, "tea", semantic=np.ones(4), dates=[(0, DAY_MS)], speakers=[0], without=SIGNALS)
     assert found.passages.tolist() == []
     assert set(found.off) == set(SIGNALS)
 
 
-def test_at_most_so_many_and_equal_ones_newest_first(shelf: PassageIndex) -> None:
-    """The best are kept; of equal scores the later passage comes first."""
-    found = ranked(shelf, dates=[(0, 4 * DAY_MS)], most=3, without=["conversation"])
+def test_at_most_so_many_and_equal_ones_newest_first(index: PassageIndex) -> None:
+    """The best are kept; of equal scores the newer passage comes first."""
+    found = ranked(index, dates=[(0, 4 * DAY_MS)], most=3, without=["conversation"])
     assert found.passages.tolist() == [3, 2, 1]
 
 
@@ -102,51 +104,51 @@ PAGES = [
 def pages() -> PassageIndex:
     made = PassageIndex()
     for number, (title, text) in enumerate(PAGES):
-        made.add(Shelved(number, entry, 0, title, "") for entry in entries_of(text, title))
+        made.add(IndexedPassage(number, entry, 0, title, "") for entry in entries_of(text, title))
     return made
 
 
 def test_what_is_found_leads_to_what_it_names() -> None:
-    """Where the singer of a song was born stands on a page with no word of the question; its title is named."""
-    shelf = pages()
+    """A passage whose title a top passage names is found without a word of the query."""
+    index = pages()
     terms = [frozenset(map(term_of, words_of(f"{title}: {text}"))) for title, text in PAGES]
 
     def names(passage: int) -> Iterable[tuple[int, int]]:
-        return shelf.named_by(terms[passage], int(shelf.column("speaker")[passage]))
+        return index.passages_named_by(terms[passage], int(index.column("speaker")[passage]))
 
     assert [passage for passage, _ in names(0)] == [1]
     assert [passage for passage, _ in names(1)] == [3]
-    plain = ranked(shelf, "lisbon", "tram", "song", without=["naming"], names=names)
+    plain = ranked(index, "lisbon", "tram", "song", without=["naming"], names=names)
     assert plain.passages.tolist() == [0]
     assert plain.off["naming"] == "switched off"
-    followed = ranked(shelf, "lisbon", "tram", "song", names=names)
+    followed = ranked(index, "lisbon", "tram", "song", names=names)
     assert followed.passages.tolist() == [0, 1]
     assert followed.signals["naming"].tolist() == [0.0, followed.scores[1]]
 
 
-def test_partners_of_a_dialogue_are_no_titles(shelf: PassageIndex) -> None:
-    """Ann and Bob say each other's name all the time; that leads nowhere."""
+def test_partners_of_a_dialogue_are_no_titles(index: PassageIndex) -> None:
+    """Names of dialogue partners are not followed."""
     for number in range(4, 12):
-        shelf.add(Shelved(number, entry, 0, "Ann", "s9") for entry in entries_of("Bob, look!", "Ann"))
-        shelf.add(Shelved(number, entry, 0, "Bob", "s9") for entry in entries_of("Yes, Ann.", "Bob"))
-    assert list(shelf.named_by(frozenset({term_of("bob"), term_of("ann")}), 0)) == []
+        index.add(IndexedPassage(number, entry, 0, "Ann", "s9") for entry in entries_of("Bob, look!", "Ann"))
+        index.add(IndexedPassage(number, entry, 0, "Bob", "s9") for entry in entries_of("Yes, Ann.", "Bob"))
+    assert list(index.passages_named_by(frozenset({term_of("bob"), term_of("ann")}), 0)) == []
 
 
-def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(shelf: PassageIndex) -> None:
-    """The graph is a boost: it decides between two that match, and answers no question by itself."""
+def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(index: PassageIndex) -> None:
+    """The graph signal reorders matches and finds nothing itself."""
     plain = {"without": ["conversation", "neighbours"]}
     near = np.array([0.0, 1.0, 0.0, 1.0])
-    assert ranked(shelf, "never", graph=near, **plain).passages.tolist() == []
+    assert ranked(index, "never", graph=near, **plain).passages.tolist() == []
     apart = (
-        ranked(shelf, "cat", graph=near, **plain).scores
-        - ranked(shelf, "cat", graph=1 - near, **plain).scores
+        ranked(index, "cat", graph=near, **plain).scores
+        - ranked(index, "cat", graph=1 - near, **plain).scores
     )
-    assert ranked(shelf, "cat", graph=near, **plain).passages[0] == 3
+    assert ranked(index, "cat", graph=near, **plain).passages[0] == 3
     assert apart[0] > 0
 
 
-def test_links_from_what_is_found_first_lift_and_find_nothing(shelf: PassageIndex) -> None:
-    """What is linked to the first hits gains among what was found; nothing else comes in, and scores say from where."""
+def test_links_from_what_is_found_first_lift_and_find_nothing(index: PassageIndex) -> None:
+    """Links from top results boost found passages only, and the scores show it."""
     plain = {"without": ["conversation", "neighbours"]}
     begun: list[tuple[list[int], list[float]]] = []
 
@@ -154,24 +156,24 @@ def test_links_from_what_is_found_first_lift_and_find_nothing(shelf: PassageInde
         begun.append((first.tolist(), scores.tolist()))
         return np.array([0.0, 1.0, 0.5, 0.0])
 
-    without = ranked(shelf, "cat", **plain)
-    found = ranked(shelf, "cat", linked=linked, **plain)
+    without = ranked(index, "cat", **plain)
+    found = ranked(index, "cat", linked=linked, **plain)
     assert begun == [(without.passages.tolist(), without.scores.tolist())]
     assert sorted(found.passages.tolist()) == sorted(without.passages.tolist()) == [2, 3]
     gained = dict(zip(found.passages.tolist(), found.signals["pagerank"].tolist(), strict=True))
     assert gained[2] > 0 == gained[3]
     assert without.off["pagerank"] == "not available"
-    off = ranked(shelf, "cat", linked=linked, without=["pagerank", "conversation", "neighbours"])
+    off = ranked(index, "cat", linked=linked, without=["pagerank", "conversation", "neighbours"])
     assert off.off["pagerank"] == "switched off" and len(begun) == 1
     assert off.scores.tolist() == without.scores.tolist()
 
 
 def test_who_answers_one_part_is_not_held_against_the_other() -> None:
-    """Asked for two things, what says all of one stands before what says a little of both."""
+    """A passage that answers one part fully ranks above one with a little of both."""
     made = PassageIndex()
     said = ["red boat yellow", "blue kite hill", "red stone kite wall pond", "a lamp", "grass"]
     for number, text in enumerate(said):
-        made.add(Shelved(number, entry, 0, "", f"s{number}") for entry in entries_of(text, ""))
+        made.add(IndexedPassage(number, entry, 0, "", f"s{number}") for entry in entries_of(text, ""))
     words = ("red", "boat", "yellow", "blue", "kite", "hill")
     parts = [{term_of(word): 1.0 for word in some} for some in (words[:3], words[3:])]
     plain = {"without": ["conversation", "neighbours", "learned"]}

@@ -1,4 +1,4 @@
-"""Key sentences: what a question is about is left, in order, marked where something is missing, and always fits."""
+"""Key sentences are those that match the query, in order, with marks for gaps, and always fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def weights(*words: str) -> dict[int, float]:
     ],
 )
 def test_sentences_end_where_they_end(text: str, count: int) -> None:
-    """In English and Chinese, quotes included, at line ends; never within a number; together they are the text."""
+    """Sentences end correctly in English and Chinese, and together are the text."""
     found = sentences_of(text)
     assert len(found) == count
     assert "".join(found) == text
@@ -59,12 +59,12 @@ def test_sentences_end_where_they_end(text: str, count: int) -> None:
     ],
 )
 def test_what_tells_most_is_told(text: str, words: tuple[str, ...], most: int, expected: str) -> None:
-    """The sentences with the heaviest terms go in as far as they fit, in their order, gaps marked; else nothing."""
+    """The sentences with the highest weight are kept as far as they fit."""
     assert key_sentences(text, weights(*words), lambda told: len(told) <= most, "Ann: ") == expected
 
 
 def test_saying_it_again_brings_nothing() -> None:
-    """A term counts once: the second sentence with it is left out though there is room."""
+    """A term counts once: a second sentence with it is omitted even if it fits."""
     text = "The boat is red. The boat is red, red, red. Tea is ready."
     assert key_sentences(text, weights("boat", "red"), lambda _: True) == "The boat is red. …"
 
@@ -75,7 +75,7 @@ def test_saying_it_again_brings_nothing() -> None:
     st.integers(0, 60),
 )
 def test_it_fits_and_invents_nothing(parts: list[str], words: set[str], most: int) -> None:
-    """Whatever the text: never longer than fits, every piece is of the text, in its order."""
+    """For any text the result fits, and every piece is from the text, in order."""
     text = "".join(parts)
     told = key_sentences(text, weights(*words), lambda shorter: len(shorter) <= most)
     assert len(told) <= most

@@ -39,14 +39,14 @@ def test_each_counts_what_its_name_says(tokenizer: str, counts: tuple[int, int, 
 
 
 def test_words_are_those_of_a_reader() -> None:
-    """Shortened words are one word, numbers are words, Latin words in Chinese stand by themselves."""
+    """Contractions are one word, numbers are words, and Latin words in Chinese are separate."""
     assert count_tokens("Don't call O’Brien at 5", "words") == 5
     assert count_tokens("我用Python写", "words") == 4
 
 
 @pytest.mark.parametrize("tokenizer", ["", "Estimate", "cl100k"])
 def test_unknown_names_are_refused_with_the_known_ones(tokenizer: str) -> None:
-    """Nobody has to look up which tokenizers there are."""
+    """The error for an unknown tokenizer lists the known ones."""
     with pytest.raises(ValueError, match="estimate, characters, words, utf8_bytes"):
         count_tokens("text", tokenizer)
 

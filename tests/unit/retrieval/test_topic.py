@@ -1,4 +1,4 @@
-"""A topic is found where a text names all of it, and takes the sentences that do."""
+"""A topic is found in the texts that name it, as whole sentences."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_text_names_a_topic_or_not(words: str, text: str, is_named: bool) -> N
 
 
 def test_stretches_are_whole_sentences_in_bytes() -> None:
-    """Each sentence that names it, neighbours as one, at its place in the UTF-8 of the text."""
+    """Each sentence that names the topic is returned in UTF-8 bytes, adjacent ones merged."""
     text = "Ann sails. 小雯说她喜欢茶。Clara builds boats! 小雯也来了。小雯走了。The end."
     raw = text.encode()
     found = [raw[begin:end].decode() for begin, end in Topic("小雯").stretches(text)]
@@ -80,7 +80,7 @@ def test_stretches_are_whole_sentences_in_bytes() -> None:
 
 
 def test_stretches_are_in_the_bytes_of_the_very_text() -> None:
-    """However a text is composed, and whatever is not seen in it, what is found is its own sentence, whole."""
+    """Bounds refer to the original bytes, whatever its composition and invisible characters."""
     for named in ("Cafe\u0301 Nero is ne\u200bw. ", unicodedata.normalize("NFD", "카페는 café Nero다. ")):
         text = f"A\u0301nna\u200b sails. {named}ﬁnis, she said."
         raw = text.encode()
@@ -89,7 +89,7 @@ def test_stretches_are_in_the_bytes_of_the_very_text() -> None:
 
 
 def test_a_topic_has_words() -> None:
-    """White space alone names nothing."""
+    """A topic of white space is rejected."""
     for nothing in (" \t", "\u200b", " \u200b\u00ad "):
         with pytest.raises(ValueError, match="words"):
             Topic(nothing)

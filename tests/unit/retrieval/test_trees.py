@@ -1,4 +1,4 @@
-"""Trees: many trees for many rows at once say what walking down each by hand says."""
+"""Evaluating all rows at once equals walking down each tree."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ TWO_TREES: dict[str, Any] = {
 
 
 def test_rows_go_down_every_tree() -> None:
-    """A number equal to the threshold goes left, a larger one right, and what the leaves say is summed."""
+    """A value up to the threshold goes left, a larger one right, and the leaves are summed."""
     rows = np.array([[0.5, 0.0], [0.6, 2.0], [0.6, 2.1], [0.0, -1.0]])
     assert Trees.of(TWO_TREES).sums(rows).tolist() == [10.5, 20.5, 30.5, 10.25]
 
 
 def test_what_is_missing_goes_where_the_tree_says() -> None:
-    """A missing number is no error: each node has a way for it."""
+    """A missing value goes where the node says."""
     rows = np.array([[np.nan, 0.0], [1.0, np.nan]])
     assert Trees.of(TWO_TREES).sums(rows).tolist() == [10.5, 30.25]
 
 
 def test_no_rows_have_no_sums() -> None:
-    """Nothing found is nothing to judge."""
+    """No rows yield no sums."""
     assert Trees.of(TWO_TREES).sums(np.zeros((0, 2))).tolist() == []
 
 
 def walked(kept: dict[str, Any], row: list[float]) -> float:
-    """The same sum, one step after the other."""
+    """Compute the same sum one step at a time."""
     total = 0.0
     for root in kept["roots"]:
         at = root
@@ -52,7 +52,7 @@ def walked(kept: dict[str, Any], row: list[float]) -> float:
 
 
 def test_random_forests_say_what_walking_says() -> None:
-    """Whatever the shape of the trees, all rows together give what each gives by itself."""
+    """For random trees the sums equal those of a walk."""
     dice = np.random.default_rng(5)
     for _ in range(20):
         kept: dict[str, Any] = {key: [] for key in TWO_TREES}
@@ -65,7 +65,7 @@ def test_random_forests_say_what_walking_says() -> None:
 
 
 def grow(kept: dict[str, Any], dice: np.random.Generator, depth: int) -> int:
-    """A tree of random shape; the number of its root."""
+    """Create a random tree and return the index of its root."""
     at = len(kept["feature"])
     kept["feature"].append(int(dice.integers(3)))
     kept["threshold"].append(float(dice.normal()))
@@ -85,6 +85,6 @@ def grow(kept: dict[str, Any], dice: np.random.Generator, depth: int) -> int:
     "wrong", [{"left": [0, -2, -4]}, {"right": [1, -9, -5]}, {"right": [7, -3, -5]}, {"left": [-1]}]
 )
 def test_trees_that_lead_astray_are_refused(wrong: dict[str, Any]) -> None:
-    """A file whose way down never ends, or leads out of it, is refused when it is read."""
+    """A file with a cycle or a missing node is rejected."""
     with pytest.raises(ValueError, match="tree"):
         Trees.of({**TWO_TREES, **wrong})

@@ -1,37 +1,37 @@
-"""Vectors of passages: what is held, what is refused, what is near."""
+"""Vectors of passages: storage, validation, similarity."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ebbtide.retrieval.halves import products, widened
+from ebbtide.retrieval.half_precision import products, to_single
 from ebbtide.retrieval.vectors import Vectors
 
 
 def drawn(count: int, dimension: int = 16, seed: int = 7) -> np.ndarray:
-    """Vectors of length 1 in all directions."""
+    """Return random unit vectors."""
     vectors = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def test_every_half_is_widened_to_the_last_bit() -> None:
-    """All finite numbers of half precision, with subnormals and both zeros, are those of numpy's conversion."""
-    halves = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(np.float16)
-    halves = halves[np.isfinite(halves)]
-    expected = halves.astype(np.float32)
-    assert np.array_equal(widened(halves).view(np.uint32), expected.view(np.uint32))
+    """The conversion of every finite half equals that of numpy."""
+    half_array = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(np.float16)
+    half_array = half_array[np.isfinite(half_array)]
+    expected = half_array.astype(np.float32)
+    assert np.array_equal(to_single(half_array).view(np.uint32), expected.view(np.uint32))
 
 
 @pytest.mark.parametrize("count", [0, 1, 4095, 4096, 4097, 9000])
 def test_products_are_those_of_singles(count: int) -> None:
-    """However many strides it takes, rows times a vector are what plain numpy makes of them."""
+    """Products equal those of plain numpy, for any number of strides."""
     rows, factors = drawn(count).astype(np.float16), drawn(1)[0]
     assert np.allclose(products(rows, factors), rows.astype(np.float32) @ factors, atol=1e-6)
 
 
 def test_a_vector_is_given_back_as_it_is_held() -> None:
-    """To half precision; a passage without one, or out of range, has none."""
+    """A vector is returned in half precision; unknown passages have none."""
     vectors = Vectors("model", 16)
     vectors.put(np.array([3, 400_000]), drawn(2))
     assert np.array_equal(vectors.of(400_000), drawn(2)[1].astype(np.float16).astype(np.float32))
@@ -39,7 +39,7 @@ def test_a_vector_is_given_back_as_it_is_held() -> None:
 
 
 def test_a_passage_given_twice_has_the_later_vector() -> None:
-    """In one go or in two, what comes later replaces what was there."""
+    """A later vector of a passage replaces the earlier one."""
     vectors = Vectors("model", 16)
     vectors.put(np.array([5, 5, 6]), drawn(3))
     assert len(vectors) == 2 and np.allclose(vectors.of(5), drawn(3)[1], atol=1e-3)
@@ -49,7 +49,7 @@ def test_a_passage_given_twice_has_the_later_vector() -> None:
 
 @pytest.mark.parametrize("wrong", [0.0, 2.0, np.nan, np.inf, 1e6])
 def test_a_vector_of_another_length_is_refused_whole(wrong: float) -> None:
-    """Nothing of the call is held, and what was held still answers."""
+    """An invalid vector rejects the whole call and changes nothing."""
     vectors = Vectors("model", 16)
     vectors.put(np.array([0]), drawn(1))
     bad = drawn(2)
@@ -61,7 +61,7 @@ def test_a_vector_of_another_length_is_refused_whole(wrong: float) -> None:
 
 
 def test_what_is_dropped_is_gone_from_the_next_answer() -> None:
-    """Its score is that of a passage never seen; dropping what is not there changes nothing."""
+    """A dropped passage scores like an unknown one; dropping an unknown one changes nothing."""
     vectors = Vectors("model", 16)
     vectors.put(np.arange(10), drawn(10))
     query = drawn(10)[4]
@@ -74,7 +74,7 @@ def test_what_is_dropped_is_gone_from_the_next_answer() -> None:
 
 
 def test_nothing_to_compare_is_none_not_zeros() -> None:
-    """No vectors, none among the passages asked about, or a question that points nowhere."""
+    """The result is None without vectors, without requested passages, or for a query without direction."""
     vectors = Vectors("model", 16)
     assert vectors.scores(drawn(1)[0], 5) is None
     vectors.put(np.array([9]), drawn(1))
@@ -87,7 +87,7 @@ def test_nothing_to_compare_is_none_not_zeros() -> None:
 
 
 def test_what_all_have_in_common_does_not_count() -> None:
-    """A question near the mean of all is nearest to what differs in its own way, not to what is most ordinary."""
+    """A query near the mean is nearest to the text that differs most, not to the most ordinary one."""
     common = np.zeros(16, dtype=np.float32)
     common[0] = 4.0
     texts = drawn(200) + common
@@ -100,7 +100,7 @@ def test_what_all_have_in_common_does_not_count() -> None:
 
 
 def test_equal_vectors_are_equally_near() -> None:
-    """Where every passage says the same, no noise of rounding puts one before the other."""
+    """Equal vectors have equal scores."""
     vectors = Vectors("model", 16)
     vectors.put(np.arange(40), np.repeat(drawn(1), 40, axis=0))
     scores = vectors.scores(drawn(2)[1], 40)
@@ -108,7 +108,7 @@ def test_equal_vectors_are_equally_near() -> None:
 
 
 def test_bytes_grow_with_what_is_held() -> None:
-    """A thousand vectors of 256 take half a megabyte and their room to grow, not an object each."""
+    """The memory of a thousand vectors of 256 is about half a megabyte."""
     vectors = Vectors("model", 256)
     vectors.put(np.arange(1000), drawn(1000, 256))
     assert 1000 * 512 <= vectors.nbytes <= 2 * 1000 * (512 + 64)

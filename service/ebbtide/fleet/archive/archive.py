@@ -22,7 +22,7 @@ from ebbtide.ids import NodeId
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import Entry, PassageIndex, Shelved, cut, entries_of, entry_of
+from ebbtide.retrieval.passages import Entry, IndexedPassage, PassageIndex, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
@@ -104,12 +104,12 @@ def conversation_key(conversation_id: str) -> str:
     return f"c{conversation_id}"
 
 
-def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Shelved]:
+def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[IndexedPassage]:
     """Return the passages of a message as index entries. Without a conversation id the batch is the conversation."""
     named = record.conversation_id
     conversation = conversation_key(named) if named else f"b{record.batch}"
     passages = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
-    return [Shelved(record.number, _entry(one), *passages) for one in kept]
+    return [IndexedPassage(record.number, _entry(one), *passages) for one in kept]
 
 
 @dataclass(slots=True)
@@ -208,7 +208,7 @@ class Archive:
         archive.follow(txn.meta.embedding, txn.vectors.all())
         return archive
 
-    def _loaded(self, txn: ReadTransaction) -> Iterator[Shelved]:
+    def _loaded(self, txn: ReadTransaction) -> Iterator[IndexedPassage]:
         for record, kept in txn.passages.by_message():
             entries = self._rebuilt(txn, record) if kept is None else kept
             # A message stored without a metadata key has the metadata of its batch.
@@ -274,7 +274,7 @@ class Archive:
         self, passages_by_message: Mapping[int, Sequence[PassageEntry]], *, is_withdrawn: bool
     ) -> None:
         entries = {message: [_entry(one) for one in kept] for message, kept in passages_by_message.items()}
-        self.index.retell(entries, is_withdrawn=is_withdrawn)
+        self.index.replace_entries(entries, is_withdrawn=is_withdrawn)
         self._words = None
         if self.vectors is not None:
             self.vectors.drop(

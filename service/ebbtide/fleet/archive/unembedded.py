@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ebbtide.fleet.archive.archive import content_of
 from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
-from ebbtide.retrieval.passages import cut, spoken
+from ebbtide.retrieval.passages import cut, with_speaker
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 Vector = NDArray[np.float32]
@@ -122,11 +122,11 @@ def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry
     if text is None:
         for entry in kept or ():
             said = content_of(living_nodes(txn, entry.told_by))
-            yield spoken(said, record.speaker) if said else ""
+            yield with_speaker(said, record.speaker) if said else ""
         return
     spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]
     for begin, end in spans:
-        yield spoken(text[begin:end], record.speaker)
+        yield with_speaker(text[begin:end], record.speaker)
 
 
 def keep_vectors(

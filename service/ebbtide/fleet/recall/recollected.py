@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
 from ebbtide.records import MessageRecord, Node
-from ebbtide.retrieval.question import Question
+from ebbtide.retrieval.query import ParsedQuery
 from ebbtide.retrieval.ranking import Ranking
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
@@ -97,7 +97,7 @@ class Recollected:
     memories: tuple[Hit, ...] = ()
     dropped: tuple[tuple[Hit, str], ...] = ()
     ranking: Ranking | None = None
-    question: Question | None = None
+    question: ParsedQuery | None = None
     archive: str = ""
     """Whether the archive was searched, and why."""
 

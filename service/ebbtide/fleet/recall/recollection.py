@@ -43,7 +43,7 @@ from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, pack
-from ebbtide.retrieval.question import Question, understand
+from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.sentences import key_sentences
@@ -139,10 +139,10 @@ class QueryRunner:
             archive,
         )
 
-    def _understood(self, query: str) -> Question:
+    def _understood(self, query: str) -> ParsedQuery:
         index = self.archive.index
-        known = index.speakers_saying(map(term_of, words_of(query)))
-        read = partial(understand, speakers=known, reference_ms=self._reference_ms())
+        known = index.speakers_named_by(map(term_of, words_of(query)))
+        read = partial(parse_query, speakers=known, reference_ms=self._reference_ms())
         question = self.texts.call(len(query), read, query)
         named = tuple(name for name in known if name.casefold() in question.speakers)
         return replace(question, speakers=named)
@@ -154,7 +154,7 @@ class QueryRunner:
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
         index = self.archive.index
-        return index.named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
+        return index.passages_named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
     def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
         """Return the similarity of passages to the query, alone and with neighbours, or why it is unknown.
@@ -189,7 +189,7 @@ class QueryRunner:
         if "semantic" not in wanted.without:
             near = vectors.scores(wanted.vector, len(index))
         if "window" not in wanted.without:
-            beside = index.beside("previous"), index.beside("next")
+            beside = index.neighbours("previous"), index.neighbours("next")
             window = vectors.window_scores(wanted.vector, len(index), *beside)
         return near, window, "no vectors yet"
 
@@ -387,7 +387,7 @@ def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
     return not any(character.isalnum() for character in left.decode(errors="replace"))
 
 
-def weighted_terms(question: Question, query: str) -> dict[int, float]:
+def weighted_terms(question: ParsedQuery, query: str) -> dict[int, float]:
     """Return the query terms with their weights. If nothing else is left, use the whole query."""
     texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
     words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))

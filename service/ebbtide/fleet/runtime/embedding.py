@@ -21,7 +21,7 @@ from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import PROBE, Embedder
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.gate import Priority
+from ebbtide.language.served.limiter import Priority
 from ebbtide.telemetry import span
 
 GATHERING_S = 0.3

@@ -9,7 +9,7 @@ from ebbtide.clock import Clock
 from ebbtide.fleet.state.event_builder import EVENTS_KEEP
 from ebbtide.language.embedding import Embedder
 from ebbtide.language.port import LanguageModel
-from ebbtide.language.served.gate import PriorityLimiter
+from ebbtide.language.served.limiter import PriorityLimiter
 from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers

@@ -22,7 +22,7 @@ from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed
-from ebbtide.language.served.gate import Priority
+from ebbtide.language.served.limiter import Priority
 
 MIN_MODEL_TIME_S = 5.0
 """A model call gets at least this much time, even at the end of a slice."""

@@ -1,7 +1,7 @@
 """The built-in model behind the language port.
 
-Plain functions on the daemon's own threads, or in a worker process where a text is long. The model needs no server and
-fails only for a text that takes too long to process. It does not resolve pronouns, rephrase, or know about the world.
+The rules run on the daemon's threads, or in a worker process if a text is long. The model needs no server and fails
+only if a text takes too long to process. It does not resolve pronouns or rephrase.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ebbtide.offload.pool import INLINE, MAX_INLINE_CHARS, TextWorkers
 
 T = TypeVar("T")
 
-CHARS_AT_ONCE = 3000
-"""Characters of the texts answered in one go: about ten milliseconds of work, after which others have their turn."""
+BATCH_CHARS = 3000
+"""Characters processed in one batch, about ten milliseconds of work. Other tasks run between batches."""
 
 
 class BuiltinModel:
-    """Segments, shortens and relates by rules, in Chinese and English."""
+    """Segment, shorten and relate texts by rules, in Chinese and English."""
 
     name = "builtin"
 
@@ -51,65 +51,68 @@ class BuiltinModel:
         self.texts = texts
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
-        """Sentences, or a few short ones, of one message."""
+        """Return segments of one message each: a sentence, or a few short ones."""
         found: list[Segment] = []
-        place = 0
-        # No segment spans two messages, so a long one can be processed by itself.
+        offset = 0
+        # No segment spans two messages, so a long message can be processed separately.
         for is_long, group in groupby(messages, lambda message: len(message.text) > MAX_INLINE_CHARS):
-            some = list(group)
+            group_messages = list(group)
             if is_long:
-                parts = [await self._offloaded(len(one.text), segment, [one], max_chars) for one in some]
-                segments = [_moved(one, at) for at, part in enumerate(parts) for one in part]
+                parts = [
+                    await self._offload(len(message.text), segment, [message], max_chars)
+                    for message in group_messages
+                ]
+                segments = [_shifted(piece, index) for index, part in enumerate(parts) for piece in part]
             else:
-                segments = await self._run(partial(segment, self._politely(some), max_chars))
-            found += [_moved(one, place) for one in segments]
-            place += len(some)
+                segments = await self._run(partial(segment, self._yielding(group_messages), max_chars))
+            found += [_shifted(piece, offset) for piece in segments]
+            offset += len(group_messages)
         return found
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
-        """The text as it stands, or its most telling clauses."""
+        """Return the text as a memory, reduced to its most informative clauses if a target length is given."""
         if len(text) > MAX_INLINE_CHARS:
-            return await self._offloaded(len(text), process, text, prefix, target_length)
+            return await self._offload(len(text), process, text, prefix, target_length)
         return await self._run(partial(process, text, prefix, target_length))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
-        """What two texts both speak of, or nothing."""
+        """Return a noun that two texts share, for each focus, or an empty string."""
         if (longest := max(map(len, (node, *focuses)))) > MAX_INLINE_CHARS:
-            return await self._offloaded(longest, relate, node, focuses)
+            return await self._offload(longest, relate, node, focuses)
         return await self._run(partial(relate, node, focuses))
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
-        """What `process` answers to the first of the texts."""
-        first = texts[: _at_once(text for text, _, _ in texts)]
+        """Process the first texts, as many as make a batch."""
+        first = texts[: _batch_size(text for text, _, _ in texts)]
         if len(first[0][0]) > MAX_INLINE_CHARS:
             text, prefix, target_length = first[0]
             return [await self.process(text, prefix=prefix, target_length=target_length)]
-        return await self._run(lambda: [process(*asked) for asked in self._politely(first)])
+        return await self._run(lambda: [process(*arguments) for arguments in self._yielding(first)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-        """What `relate` answers to the first of the questions, each a node with its focuses."""
-        first = questions[: _at_once(node for node, _ in questions)]
+        """Relate the first nodes, as many as make a batch, each to its focuses."""
+        first = questions[: _batch_size(node for node, _ in questions)]
         longest = max(len(text) for node, focuses in first for text in (node, *focuses))
         if longest > MAX_INLINE_CHARS:
-            return await self._offloaded(longest, relate_many, first)
-        return await self._run(lambda: relate_many(self._politely(first)))
+            return await self._offload(longest, relate_many, first)
+        return await self._run(lambda: relate_many(self._yielding(first)))
 
     async def state(self) -> ModelState:
-        """Always there."""
+        """Return that the model is available."""
         return ModelState("builtin", self.name, True)
 
     async def close(self) -> None:
-        """Nothing to let go of: the pool is the daemon's."""
+        """Do nothing: the daemon owns the pool."""
 
-    def _politely(self, pieces: Sequence[T]) -> Iterator[T]:
-        for piece in pieces:
+    def _yielding(self, items: Sequence[T]) -> Iterator[T]:
+        for item in items:
             self.yield_to_requests()
-            yield piece
+            yield item
 
     async def _run(self, fn: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.pool, fn)
 
-    async def _offloaded(self, size: int, function: Callable[..., T], *arguments: object) -> T:
+    async def _offload(self, size: int, function: Callable[..., T], *arguments: object) -> T:
         try:
             return await self.texts.run(size, function, *arguments)
         except InvalidRequest as error:
@@ -118,12 +121,13 @@ class BuiltinModel:
             raise BadReply(f"{error.reason}: {error.message}") from None
 
 
-def _moved(one: Segment, by: int) -> Segment:
-    """A segment whose messages are counted from further ahead."""
-    return Segment(one.text, tuple(index + by for index in one.messages), one.start) if by else one
+def _shifted(piece: Segment, offset: int) -> Segment:
+    """Return a segment with its message indices increased."""
+    indices = tuple(index + offset for index in piece.messages)
+    return Segment(piece.text, indices, piece.start) if offset else piece
 
 
-def _at_once(texts: Iterable[str]) -> int:
-    """How many of the first texts are answered in one go: at least one, however long."""
-    fitting = takewhile(lambda chars: chars <= CHARS_AT_ONCE, accumulate(map(len, texts)))
+def _batch_size(texts: Iterable[str]) -> int:
+    """Return how many of the first texts make a batch: at least one."""
+    fitting = takewhile(lambda chars: chars <= BATCH_CHARS, accumulate(map(len, texts)))
     return max(1, sum(1 for _ in fitting))

@@ -1,11 +1,7 @@
-"""Candidates: the nouns and noun phrases of a text, each with a weight that says how telling it
-is.
+"""Find the nouns and noun phrases of a text, weighted by how informative they are.
 
-The rule guarded here: a candidate is an exact slice of the text, and the same text always gives
-the same candidates in the same order. Keywords, phrases, shortenings and relation names all draw
-on this one list, so that they agree about what a text is about.
-
-Deliberately not here: how many to keep (keywords.py) and what two texts share (relations.py).
+A candidate is an exact slice of the text, and the result is deterministic. Keywords, phrases, shortening and relation
+names all use these candidates, so that they agree on what a text is about.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from ebbtide.language.builtin.chinese_nouns import chinese_candidates
 from ebbtide.language.builtin.english_nouns import english_candidates
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 
-# Reading further than this adds no keyword a person would choose and would make a huge text slow.
+# Characters that are read. More would not add useful keywords.
 READ_MAX = 4000
 
 
@@ -27,7 +23,7 @@ def _cached(text: str) -> tuple[Candidate, ...]:
 
 
 def candidates(text: str) -> tuple[Candidate, ...]:
-    """Return the candidates of a text in the order of the text."""
+    """Return the candidates of a text in order."""
     return _cached(text[:READ_MAX])
 
 
@@ -47,9 +43,7 @@ def _quoted(match: re.Match[str]) -> Candidate:
 
 
 def _without_contained(found: list[Candidate]) -> list[Candidate]:
-    """Drop what lies inside a longer candidate, so that no cut is ever offered in the middle of a
-    name.
-    """
+    """Drop candidates inside a longer one, so that no cut is offered within a name."""
     kept: list[Candidate] = []
     last: Candidate | None = None
     for candidate in found:
@@ -61,8 +55,7 @@ def _without_contained(found: list[Candidate]) -> list[Candidate]:
     return kept
 
 
-# A title in quotation marks: English with every word of weight capitalised, or a few Han
-# characters.
+# A title in quotation marks: English with capitalised words, or a few Han characters.
 _QUOTED = re.compile(
     r"[\"“](?!(?:That|This|The|A|An|I|It|You|Yes|No|Hi|Oh|What|How)[\"”])[A-Z][\w'’-]{1,20}"
     r"(?:\s(?:[A-Z0-9][\w'’-]{0,20}|of|the|and|in|to|a|for|on|at|with|from)){0,6}[!?]?[\"”]"

@@ -1,10 +1,7 @@
-"""Chinese nouns: from part-of-speech tags to the noun phrases a reader would underline.
+"""Find Chinese noun phrases from part-of-speech tags.
 
-The rule guarded here: neighbouring nouns become one phrase only while it stays short and is one
-thing (新品发布会, 湿地公园), and what merely points (这个, 东西, 今天) is never a candidate. Kana
-and Hangul words pass through here too, by length alone.
-
-Deliberately not here: Latin words (english_nouns.py), except as parts of a Chinese compound.
+Neighbouring nouns become one phrase while it is short and names one thing (新品发布会, 湿地公园). Words that only refer
+(这个, 东西, 今天) are never candidates. Kana and Hangul words are accepted by length alone.
 """
 
 from __future__ import annotations
@@ -12,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ebbtide.language.builtin.chinese_names import dates_and_amounts, organisations
+from ebbtide.language.builtin.chinese_names import organisations
 from ebbtide.language.builtin.scripts import HAN, has_han, is_han, is_japanese
+from ebbtide.language.builtin.small_talk import CHINESE_WORDS as SOCIAL
 from ebbtide.language.builtin.tokens import GREEDY, Candidate, Token
-from ebbtide.language.builtin.word_lists import ordered, words
+from ebbtide.language.builtin.word_lists import ordered_list, words
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
     ATTRIBUTIVE_VERBS,
@@ -28,32 +26,30 @@ from ebbtide.language.builtin.words_chinese import (
     SURNAMES,
     WEAK_NOUNS,
 )
-from ebbtide.language.builtin.words_social import CHINESE as SOCIAL
 
 _NAME_TAGS = words("nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw")
 _PLACE_TAGS = words("ns nsf nt s")
-# Words before a name that only calls somebody.
+# Words before a name that is only addressed.
 _CALLS = words(
     "你好 您好 早上好 晚上好 下午好 上午好 谢谢 谢谢你 感谢 嗨 嘿 再见 好的 是的 不用谢 不客气 亲爱的 哈喽"
 )
-# The dictionary holds scraps of speech (我会, 找我聊) that no noun contains.
+# The dictionary contains fragments (我会, 找我聊) with characters that no noun contains.
 _POINTING = frozenset("我你您他她它")
-# In Japanese a noun is a run of Kanji and Katakana; Hiragana is grammar.
+# A Japanese noun is a run of Kanji and Katakana; Hiragana marks grammar.
 _JAPANESE = re.compile(f"[{HAN}\u30a1-\u30fa\u30fc]{{2,30}}")
-_PARTICLES = ordered("에서 으로 에게 한테 까지 부터 은 는 이 가 을 를 에 의 와 과 로 도 만")
-# Longer compounds are rarely one thing; a name may be.
+_PARTICLES = ordered_list("korean_particles")
+# Longer compounds rarely name one thing.
 _COMPOUND_MAX = 8
 _LOCATIVES = words("在 从 到 去 来 于 往 向 回 离 对 给 为 跟 和 与")
 
 
 def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
-    """Return noun phrases, names, dates and numbers of the Han, Kana and Hangul parts of a text."""
+    """Return the noun phrases, names and numbers of the Han, Kana and Hangul parts of a text."""
     if is_japanese(text):
         return [_plain(m.group(), m.start()) for m in _JAPANESE.finditer(text)]
     if not has_han(text):
         return [candidate for token in tokens for candidate in _single(token)]
     found = organisations(text, tokens)
-    found += dates_and_amounts(text, tokens)
     tokens = _with_derived(tokens)
     run: list[Token] = []
     before = ""
@@ -73,9 +69,7 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 
 
 def _with_derived(tokens: Sequence[Token]) -> list[Token]:
-    """Join a word with the ending that makes a noun of it, and let attributive verbs pass for
-    nouns.
-    """
+    """Join words with endings that form a noun, and tag attributive verbs before a noun as nouns."""
     derived: list[Token] = []
     for token in tokens:
         last = derived[-1] if derived else None
@@ -94,7 +88,7 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _is_full_name(last: Token, token: Token) -> bool:
-    """Tell whether two words are one name: 小 + 李, 郭 + 志强."""
+    """Return whether two words are one name: 小 + 李, 郭 + 志强."""
     if not token.tag.startswith("nr"):
         return False
     return (last.text in ("小", "老", "阿") and len(token.text) == 1) or (
@@ -122,7 +116,7 @@ def _is_noun(token: Token) -> bool:
 
 
 def _continues(run: list[Token], token: Token) -> bool:
-    """Tell whether a noun carries on the compound begun."""
+    """Return whether a noun continues the current compound."""
     if not run or run[-1].end != token.start:
         return False
     last = run[-1]
@@ -138,7 +132,7 @@ def _continues(run: list[Token], token: Token) -> bool:
 
 
 def _phrases(whole: str, run: list[Token], before: str) -> list[Candidate]:
-    """Make one candidate of a run of nouns, leaving off a verb-like tail behind a preposition."""
+    """Return the candidates of a run of nouns. After a preposition, a verb-like tail is separated."""
     if not run:
         return []
     if before in _LOCATIVES:
@@ -155,7 +149,7 @@ def _phrases(whole: str, run: list[Token], before: str) -> list[Candidate]:
 
 
 def _is_called(text: str, start: int, end: int, before: str) -> bool:
-    """Tell whether a name is set off as somebody spoken to: 抱歉，志强。 or 志强，你……"""
+    """Return whether a name is only addressed: 抱歉，志强。 or 志强，你……"""
     after = text[end : end + 1]
     if after and after not in "，,！!。.？?～~":
         return False
@@ -187,7 +181,7 @@ def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:
 
 
 def _single(token: Token) -> list[Candidate]:
-    """Judge a token that is no noun: a date, a number with a unit, or a verb to fall back on."""
+    """Return the candidate of a token that is not a noun: a number with a unit, or a verb as a fallback."""
     text, tag = token.text, token.tag
     if tag == "num" and (len(text) >= 3 or not text[-1].isdigit()):
         return [Candidate(text, token.start, token.end, "number", 1.1 if len(text) >= 6 else 0.7)]
@@ -203,7 +197,7 @@ def _is_filler(text: str) -> bool:
 
 
 def _stem_hangul(word: str) -> str:
-    """Cut the particle off a Korean noun, as long as two syllables are left."""
+    """Remove the particle from a Korean noun if two syllables are left."""
     for particle in _PARTICLES:
         if word.endswith(particle) and len(word) - len(particle) >= 2:
             return word[: -len(particle)]

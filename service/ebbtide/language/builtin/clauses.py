@@ -1,9 +1,7 @@
-"""Clauses: the smallest pieces of a text that can stand or fall together.
+"""Split a text into clauses.
 
-The rule guarded here: clauses are slices in order that cover every word, and a list separated by
-commas (milk, eggs and bread; 、) is not torn: pieces of a word or two stay with their neighbour.
-
-Deliberately not here: which clauses matter (shortening.py, phrasing.py).
+Clauses are slices in order that contain every word. A list (milk, eggs and bread; 、) is not split, because a piece of
+one or two words stays with its neighbour.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ from ebbtide.language.builtin.sentences import sentence_spans
 
 
 class Clause(NamedTuple):
-    """A slice [start, end) with its closing punctuation; `closes` tells that a sentence ends with
-    it.
-    """
+    """A slice [start, end) with its closing punctuation. `closes` is true if a sentence ends with it."""
 
     start: int
     end: int
@@ -26,17 +22,17 @@ class Clause(NamedTuple):
 
 
 _COMMA = re.compile(
-    # The first character is a set of its own, by which a search finds it fast; the rest looks back at it.
+    # The pattern begins with a character set, which the search finds fast; the rest looks back at that character.
     r"[，；：,;:—\s](?:(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]++\s"
     r"|(?<=\s)(?<!\sa\s)(?<!\b[Ee]ven\s)"
     r"(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s))"
 )
-# Narrower pieces than this (two or three English words, five Han characters) are parts of a list.
+# Narrower pieces (two or three English words, five Han characters) are items of a list.
 _CLAUSE_MIN = 13.0
 
 
 def clauses(text: str) -> list[Clause]:
-    """Cut a text into clauses, in order."""
+    """Return the clauses of a text in order."""
     found: list[Clause] = []
     for start, end in sentence_spans(text):
         if not has_word(text[start:end]):

@@ -1,10 +1,7 @@
-"""Composing: set the kept pieces of a text together again.
+"""Join the kept pieces of a text.
 
-The rule guarded here: pieces stand in their original order with the punctuation of the text;
-where something between them is gone the seam is mended, and the whole ends as a sentence does,
-with an ellipsis only where a clause was cut short.
-
-Deliberately not here: which pieces are kept (selection.py).
+Pieces keep their order and the punctuation of the text. Where text between them is missing, the punctuation is
+repaired. The result ends like a sentence, with an ellipsis only if a clause was cut short.
 """
 
 from __future__ import annotations
@@ -12,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ebbtide.language.builtin.edges import trim, trim_end, without_dangling_words, without_opener
 from ebbtide.language.builtin.scripts import is_dense
+from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_opener
 
-# A seam changes only the end of what is composed so far: at most this many characters before it are looked at again.
+# Joining a piece changes only the end of the result: at most this many characters before it are read again.
 _OPEN_CHARS = 2000
 
 
 class Kept(NamedTuple):
-    """A piece of the result: where it stands, its words, and the mark that is due after them."""
+    """A piece of the result: its position, its words, and the mark that follows them."""
 
     start: int
     end: int
@@ -31,9 +28,9 @@ class Kept(NamedTuple):
 
 
 def compose(text: str, kept: list[Kept], target: int) -> str:
-    """Set the kept pieces together, mend the seams and end cleanly."""
+    """Join the kept pieces, repair the punctuation between them, and end cleanly."""
     dense = is_dense(text[:400])
-    settled: list[str] = []
+    record_success: list[str] = []
     result = ""
     previous: Kept | None = None
     for piece in kept:
@@ -41,12 +38,12 @@ def compose(text: str, kept: list[Kept], target: int) -> str:
         if previous is None:
             result = without_opener(words) if piece.start > 0 else words
         else:
-            result = _seam(text, result, words, previous, piece, dense, trim_end if settled else trim)
+            result = _seam(text, result, words, previous, piece, dense, trim_end if record_success else trim)
         previous = piece
         if len(result) > 2 * _OPEN_CHARS:
-            settled.append(result[:-_OPEN_CHARS])
+            record_success.append(result[:-_OPEN_CHARS])
             result = result[-_OPEN_CHARS:]
-    result = without_dangling_words(trim("".join([*settled, result])))
+    result = without_dangling_words(trim("".join([*record_success, result])))
     if previous is not None and result:
         result = _ending(result, previous, target)
     return result
@@ -89,7 +86,7 @@ def _capital(words: str) -> str:
 
 
 def _ending(result: str, last: Kept, target: int) -> str:
-    """Close the result: an ellipsis where a clause was cut inside, else the stop of a sentence."""
+    """End the result with an ellipsis if a clause was cut short, otherwise with a full stop."""
     if len(result) >= target or result[-1] in "。！？.!?…":
         return result
     return result + last.mark

@@ -1,11 +1,8 @@
-"""Condensing: a clause without the words it can spare.
+"""Shorten a clause by dropping dispensable words.
 
-The rule guarded here: only words that do not bear on truth are dropped (intensifiers, particles,
-pointing words, at last articles and the copula between a name and its value), never a negation, a
-modal, a number or a part of a noun phrase. They go one at a time, so that no more is lost than
-the length asks for.
-
-Deliberately not here: cutting a clause short (excerpts.py).
+Only words that do not affect the truth are dropped: intensifiers, particles, demonstratives, and last articles and the
+copula between a name and its value. Negations, modals, numbers and parts of noun phrases stay. Words are dropped one at
+a time until the clause fits.
 """
 
 from __future__ import annotations
@@ -27,9 +24,7 @@ _LEVELS = 3
 
 
 def condense(text: str, tokens: Sequence[Token], found: Sequence[Candidate], chars_max: int) -> str | None:
-    """Return the clause in at most `chars_max` characters, or None where it has too little to
-    spare.
-    """
+    """Return the clause in at most `chars_max` characters, or None if it cannot be shortened that much."""
     size = tokens[-1].end - tokens[0].start if tokens else 0
     if not tokens or size > 3 * chars_max + 20:
         return None
@@ -44,14 +39,14 @@ def condense(text: str, tokens: Sequence[Token], found: Sequence[Candidate], cha
                 continue
             if _spare_level(tokens, index, dropped) == level:
                 dropped.add(index)
-                size -= len(token.text) + _gap(tokens, index)
+                size -= len(token.text) + _gap_before(tokens, index)
     if size > chars_max:
         return None
     words = _joined(text, tokens, dropped)
     return words if len(words) <= chars_max else None
 
 
-def _gap(tokens: Sequence[Token], index: int) -> int:
+def _gap_before(tokens: Sequence[Token], index: int) -> int:
     return tokens[index].start - tokens[index - 1].end if index else 0
 
 
@@ -60,7 +55,7 @@ def _is_part(token: Token, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _spare_level(tokens: Sequence[Token], index: int, dropped: set[int]) -> int:
-    """Say how easily a word is spared: 1 gladly, 2 well, 3 at need, 0 never."""
+    """Return how easily a word can be dropped: 1 first, 2 next, 3 last, 0 never."""
     token = tokens[index]
     if token.tag == "word":
         return _spare_english(tokens, index)
@@ -86,7 +81,7 @@ def _spare_level(tokens: Sequence[Token], index: int, dropped: set[int]) -> int:
 
 
 def _is_own(tokens: Sequence[Token], index: int) -> bool:
-    """Tell whether a word is the 我 or 我的 before what is the speaker's own."""
+    """Return whether a word is the 我 or 我的 before something that belongs to the speaker."""
     text = tokens[index].text
     ahead = tokens[index + 1] if index + 1 < len(tokens) else None
     if ahead is None or index > 1:
@@ -99,9 +94,7 @@ def _is_own(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _may_lose_of(before: Token | None, after: Token) -> bool:
-    """The 的 between two nouns can go; behind a verb or an adjective it holds the clause
-    together.
-    """
+    """Return whether a 的 can be dropped: between two nouns, but not after a verb or an adjective."""
     nouns = ("n", "nr", "ns", "nt", "nz", "word", "code", "r", "vn", "t", "s")
     return before is not None and before.tag in nouns and after.tag in nouns
 

@@ -1,11 +1,8 @@
-"""English nouns: a small tagger by lexicon, ending and neighbours, and the noun phrases it finds.
+"""Find English noun phrases by lexicon, ending and neighbouring words.
 
-The rule guarded here: a word is a noun unless a list, its ending or the word before it says
-otherwise, and a phrase is a run of nouns (payment service, road trip) or of capitals (New York,
-Acme Widget Works). Words of other scripts written with spaces are taken for nouns when long
-enough.
-
-Deliberately not here: sentence structure. Three words of context decide everything.
+A word is a noun unless a list, its ending or the preceding word says otherwise. A phrase is a run of nouns (payment
+service, road trip) or of capitalised words (New York, Acme Widget Works). Long enough words of other scripts with
+spaces count as nouns.
 """
 
 from __future__ import annotations
@@ -20,9 +17,9 @@ from ebbtide.language.builtin.word_lists import words
 _GREETINGS = words("hey hi hello thanks thank wow dear yeah bye ok okay yes sure no congrats oh")
 _TITLES = words("St Mr Mrs Ms Dr Mt Prof Ft")
 _TAILS = words("key keys line lines loss size account course style level range condition number")
-# What a topical verb or adjective weighs: above all else that is weak.
+# Weight of a topical verb or adjective: higher than any other weak candidate.
 TOPICAL_WEIGHT = 0.45
-# Behind the comma that sets a called name off a sentence begins.
+# Words that begin a sentence after an addressed name and its comma.
 _AFTER_CALL = (
     lexicon.PRONOUNS | lexicon.DETERMINERS | lexicon.AUXILIARIES | lexicon.ADVERBS | lexicon.CONJUNCTIONS
 )
@@ -64,13 +61,13 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 
 
 def _owns_name(text: str, tokens: Sequence[Token], index: int) -> bool:
-    """Tell whether a possessive is part of a name: St. Mary's Hospital."""
+    """Return whether a possessive is part of a name: St. Mary's Hospital."""
     after = tokens[index + 1] if index + 1 < len(tokens) else None
     return after is not None and after.text[0].isupper() and text[tokens[index].end : after.start] == " "
 
 
 def _numbers_name(text: str, chunk: list[tuple[Token, str]], token: Token) -> bool:
-    """Tell whether a number belongs to the name before it: Cyberpunk 2077, Python 3."""
+    """Return whether a number belongs to the preceding name: Cyberpunk 2077, Python 3."""
     named = bool(chunk) and chunk[-1][1] in ("name", "code")
     return (
         named and token.text.isdigit() and len(token.text) < 5 and text[chunk[-1][0].end : token.start] == " "
@@ -78,7 +75,7 @@ def _numbers_name(text: str, chunk: list[tuple[Token, str]], token: Token) -> bo
 
 
 def _is_weak(token: Token) -> bool:
-    """Tell whether a verb or adjective may stand in for a word where a text has no noun."""
+    """Return whether a verb or adjective may represent a text without nouns."""
     lower = normal(token.text)
     if lower in lexicon.TOPICAL:
         return True
@@ -86,7 +83,7 @@ def _is_weak(token: Token) -> bool:
 
 
 def _joins(text: str, chunk: list[tuple[Token, str]], token: Token, kind: str) -> bool:
-    """Tell whether a word carries on the phrase begun."""
+    """Return whether a word continues the current phrase."""
     last, last_kind = chunk[-1]
     gap = text[last.end : token.start]
     if kind not in _NOMINAL or not (gap == " " or (gap == ". " and last.text in _TITLES)):
@@ -97,7 +94,7 @@ def _joins(text: str, chunk: list[tuple[Token, str]], token: Token, kind: str) -
 
 
 def _phrase_of(text: str, chunk: list[tuple[Token, str]]) -> list[Candidate]:
-    """Make one candidate of a run of nouns, trimmed of vague words at both ends."""
+    """Return a candidate for a run of nouns, without vague words at its ends."""
     if not chunk:
         return []
     words = list(chunk)
@@ -129,7 +126,7 @@ def _is_vague(item: tuple[Token, str]) -> bool:
 
 
 def _is_tail(words: list[tuple[Token, str]]) -> bool:
-    """Tell whether a vague word ends a compound that is not vague: API key, weight loss."""
+    """Return whether a vague word ends a compound that is not vague: API key, weight loss."""
     return (
         len(words) > 1
         and normal(words[-1][0].text) in _TAILS
@@ -168,7 +165,7 @@ def _weigh(text: str, start: int, end: int, words: list[tuple[Token, str]], name
 
 
 def _opens_by_name(text: str, start: int, end: int) -> bool:
-    """Tell whether a sentence begins by calling a name: `John, that was kind`, but not `Milk, eggs`."""
+    """Return whether a sentence begins by addressing a person: `John, that was kind`, but not `Milk, eggs`."""
     if text[end : end + 2] != ", " or (start and text[start - 2 : start - 1] not in (".", "!", "?")):
         return False
     after = text[end + 2 : end + 14].split(" ")[0].strip(".,!?")
@@ -176,7 +173,7 @@ def _opens_by_name(text: str, start: int, end: int) -> bool:
 
 
 def _is_vocative(text: str, start: int, end: int) -> bool:
-    """Tell whether a name only calls somebody: `Thanks, Ann!`, `Hey Ann,`."""
+    """Return whether a name is only an address: `Thanks, Ann!`, `Hey Ann,`."""
     after = text[end : end + 1]
     if after not in (",", "!", ".", "?", "-", ""):
         return False

@@ -1,9 +1,7 @@
-"""English tags: the part of speech of a word by lexicon, ending and neighbours.
+"""Tag English words by lexicon, ending and neighbouring words.
 
-The rule guarded here: a word is a noun unless a list, its ending or the word before it says
-otherwise. A capital in mid-sentence makes a name; at the start of one it proves nothing.
-
-Deliberately not here: sentence structure. Three words of context decide everything.
+A word is a noun unless a list, its ending or the preceding word says otherwise. A capital letter within a sentence
+marks a name; at its start it proves nothing.
 """
 
 from __future__ import annotations
@@ -24,15 +22,15 @@ _PREDICATED = (*_RELATIONAL, "ant", "ent", "y")
 
 _NOUN_CONTEXT = frozenset(("det", "that", "adj", "prep", "noun", "name", "num", "mod"))
 
-# I have, you would, must have: whatever carries these is no noun.
+# Endings of words that are never nouns: I've, you'd.
 _CLITICS = ("'ve", "'re", "'ll", "'d", "n't")
 # Adjectives that end compounds: API key, traffic light.
 _NOUNS_BEHIND_NOUNS = words("key light total final")
-# Before an adjective or "like" these are verbs.
+# Words that follow a linking verb.
 _DESCRIBING = lexicon.ADJECTIVES | lexicon.ADVERBS | frozenset(("like", "as"))
 _LINKING = words("sound sounds look looks feel feels taste tastes smell smells")
 
-# The classes of the words that have one by themselves; where a word stands in several lists, the later here says.
+# Words with a fixed class. If a word is in several lists, the last one counts.
 _CLOSED: dict[str, str] = (
     dict.fromkeys(lexicon.ADVERBS | lexicon.AUXILIARIES, "adv")
     | dict.fromkeys(lexicon.CONJUNCTIONS, "conj")
@@ -51,14 +49,14 @@ _KNOWN = (
     | lexicon.VAGUE_NOUNS
     | frozenset(_CLOSED)
 )
-# No code: neither figures nor capitals inside.
+# A plain word: no digits and no inner capitals.
 _PLAIN = re.compile(r"[A-Za-z][a-z'’-]*")
 
 _SENTENCE_END = frozenset(".!?…:。！？：;")
 
 
 def context(token: Token, kind: str) -> str:
-    """Say what a word means for the one after it."""
+    """Return the class of a word as context for the next word."""
     if token.tag == "word":
         pointing = kind == "det" and token.text.casefold() in ("that", "this", "what", "which")
         return "that" if pointing else kind
@@ -68,12 +66,12 @@ def context(token: Token, kind: str) -> str:
 
 
 def normal(text: str) -> str:
-    """Fold case and the curly apostrophe, as the word lists have it."""
+    """Fold case and curly apostrophes, as in the word lists."""
     return text.replace("’", "'").casefold()
 
 
 def classify(text: str, tokens: Sequence[Token], index: int, previous: str) -> str:
-    """Name the part of speech of one word."""
+    """Return the part of speech of a word."""
     token = tokens[index]
     word = token.text
     if _PLAIN.fullmatch(word) is None and _is_code(word):
@@ -163,14 +161,14 @@ def _base_of(superlative: str) -> str:
 
 
 def _describes(tokens: Sequence[Token], index: int) -> bool:
-    """Tell whether a word says what something is like."""
+    """Return whether a word can follow a linking verb."""
     if index >= len(tokens) or tokens[index].tag != "word":
         return False
     return normal(tokens[index].text) in _DESCRIBING
 
 
 def _resolve(lower: str, previous: str, after: str) -> str:
-    """Settle a word that is as often a verb as a noun by its neighbours."""
+    """Resolve a word that can be verb or noun by its neighbours."""
     base = lower[:-1] if lower.endswith("s") else lower
     mostly = base in lexicon.MOSTLY_NOUNS or lower in lexicon.MOSTLY_NOUNS
     if previous == "that" and lower.endswith("s"):

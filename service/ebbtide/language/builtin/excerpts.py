@@ -1,10 +1,7 @@
-"""Excerpts: the best run of words in a clause that is too long to keep.
+"""Find the best excerpt of a clause that is too long.
 
-The rule guarded here: an excerpt begins and ends where a phrase may, never inside a word or a
-noun phrase, and never leaves out a negation of its own clause, for "does not ship on Monday" must
-not come back as "ship on Monday".
-
-Deliberately not here: choosing the clause, and the marks around what was cut.
+An excerpt never begins or ends inside a word or noun phrase, and never omits a negation of its clause: "does not ship
+on Monday" must not become "ship on Monday".
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.tokens import Candidate, Token
 from ebbtide.language.builtin.word_lists import words
 
-# A run of English never begins with these: they lean on what stands before.
+# An English excerpt never begins with these, because they depend on the preceding words.
 _NEVER_FIRST = (
     words_english.PREPOSITIONS
     | words_english.CONJUNCTIONS
@@ -24,19 +21,18 @@ _NEVER_FIRST = (
     | frozenset(("me", "him", "us", "them", "to", "what", "which", "who", "whose"))
 )
 _CONDITION_WORDS = words("if unless until 如果 要是 除非 假如 倘若 万一 只要 只有")
-_BEEN = words("is are was were been")
 _NEAR = words("the a an this these those to")
-# Words that begin like a negation and are none.
+# Words that begin like a negation but are not one.
 _POSITIVE = words(
     "不错 不过 不仅 不但 不断 不久 不管 不论 不如 不妨 不禁 不愧 不同 没错 没事 "
     "未来 无论 无数 无比 无线 差不多"
 )
-# More words than this are no clause; reading on would only cost time.
+# A clause is never longer; reading on would only take time.
 _TOKENS_MAX = 160
 
 
 def is_negation(token: Token) -> bool:
-    """Tell whether a word turns its clause round."""
+    """Return whether a word negates its clause."""
     text = token.text.replace("’", "'").casefold()
     if text in words_chinese.NEGATIONS or text in words_english.NEGATIONS:
         return True
@@ -44,30 +40,17 @@ def is_negation(token: Token) -> bool:
 
 
 def holds_negation(tokens: Sequence[Token]) -> bool:
-    """Tell whether any of the words is a negation."""
+    """Return whether any of the words is a negation."""
     return any(is_negation(token) for token in tokens)
 
 
 def is_condition_word(token: Token) -> bool:
-    """Tell whether a word puts what stands around it under a condition."""
+    """Return whether a word introduces a condition."""
     return token.text.casefold() in _CONDITION_WORDS
 
 
-def _passive_ends(tokens: Sequence[Token]) -> set[int]:
-    """Return where a run may stop behind its verb: was delayed | by five hours."""
-    return {
-        token.end
-        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
-        if token.tag == "word"
-        and token.text.endswith("ed")
-        and before.text.casefold() in _BEEN
-        and after.text.casefold() in words_english.PREPOSITIONS
-        and after.text != "to"
-    }
-
-
 def is_verb(token: Token) -> bool:
-    """Tell whether a word can carry a statement."""
+    """Return whether a word can be the verb of a statement."""
     if token.tag == "word":
         lower = token.text.replace("’", "'").casefold()
         return (
@@ -86,23 +69,18 @@ def excerpt(
     whole_start: bool = False,
     strict: bool = True,
 ) -> tuple[int, int] | None:
-    """Return the most telling run of at most so many characters and words as offsets, or None.
+    """Return the bounds of the most informative excerpt within the limits, or None.
 
-    With `whole_start` only a run from the beginning of the clause will do; without `strict` it may
-    stop at a noun that the rest of the clause goes on about. A clause with a condition inside is not
-    cut at all. Where the clause denies something the
-    run goes from before the negation to the end: "never suggest recipes" is more than was said.
+    With `whole_start` the excerpt must begin at the start of the clause. Without `strict` it may end at a noun that is
+    the subject of the following words. A clause with an inner condition is not cut. If the clause contains a negation,
+    the excerpt reaches from before the negation to the end.
     """
     tokens = tokens[:_TOKENS_MAX]
     if not tokens or any(map(is_condition_word, tokens[1:])):
         return None
     inside = [c for c in found if tokens[0].start <= c.start and c.end <= tokens[-1].end]
     bound = _bound_starts(tokens, inside)
-    ends = (
-        {c.end for c in inside if c.kind != "weak" or c.weight <= 0.2}
-        | {tokens[-1].end}
-        | _passive_ends(tokens)
-    )
+    ends = {c.end for c in inside if c.kind != "weak" or c.weight <= 0.2} | {tokens[-1].end}
     negations = [index for index, token in enumerate(tokens) if is_negation(token)]
     best: tuple[float, int, int] | None = None
     for first in range(len(tokens)):
@@ -120,7 +98,7 @@ def excerpt(
 
 
 def _bound_starts(tokens: Sequence[Token], found: Sequence[Candidate]) -> set[int]:
-    """Return the indices of words in the middle of a noun phrase: no cut may stand before them."""
+    """Return the indices of the words inside a noun phrase. No excerpt starts there."""
     spans = [(c.start, c.end) for c in found if c.kind != "weak"]
     bound: set[int] = set()
     at = 0
@@ -191,9 +169,7 @@ def _may_end(token: Token, tokens: Sequence[Token], index: int, first: int, stri
 
 
 def _is_subject_of(tokens: Sequence[Token], index: int, first: int) -> bool:
-    """Tell whether the next word goes on about this one, so that stopping here would leave it
-    hanging.
-    """
+    """Return whether the following words make a statement about this word, so that the excerpt must not end here."""
     token, after = tokens[index], tokens[index + 1]
     lower = after.text.replace("’", "'").casefold()
     if after.tag == "word":

@@ -1,50 +1,40 @@
-"""Keywords: the three to five nouns or noun phrases a person would file a memory under.
+"""Choose three to five keywords of a text.
 
-The rule guarded here: every keyword stands in the text, is at most 30 characters long, and is
-told once: a shorter one inside a longer one is dropped. The weights come from candidates.py; here
-they are only raised by repetition and compared.
-
-Deliberately not here: finding nouns, and the summary itself (phrasing.py), which is re-exported
-because the two are asked for together.
+Every keyword occurs in the text and has at most 30 characters. A keyword that is contained in a longer one is dropped.
+The weights come from candidates.py; repetition increases them.
 """
 
 from __future__ import annotations
 
-import re
-
-from ebbtide.language.builtin import words_social
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
+from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS
 from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
 _KEYWORDS_MAX = 5
 _KEYWORDS_GOOD = 3
 _LENGTH_MAX = 30
-# A fourth or fifth keyword has to earn its place.
+# Minimum score of a fourth or fifth keyword.
 _WORTH = 1.0
-# What tells so little is no keyword beside one that tells more.
+# A lower score is not a keyword if a better one exists.
 _SLIGHT = 0.7
-# Weak candidates: from a slight noun or verb up to, but without, a name that is called.
+# Weak candidates that may fill up: above vague nouns, below addressed names.
 _SLIGHT_NOUN = 0.2
 _CALLED_NAME = 0.35
-_SOCIAL = ADJECTIVES | words_social.ENGLISH | words_social.CHINESE
+_SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
-_REMNANT = re.compile(
-    "[很挺太更最别不没能会想要被把给让][\u4e00-\u9fff]|[\u4e00-\u9fff]{1,30}[到了过着得出来去的吃是]$|[a-z]{1,30}ly$"
-)
 
 
 def keywords(text: str) -> tuple[str, ...]:
-    """Return up to five nouns or noun phrases of a text, the most telling first.
+    """Return up to five nouns or noun phrases of a text, the most informative first.
 
-    Slighter nouns bring them up to three. Adjectives and empty words never do: fewer keywords are better
-    than silly ones.
+    Weaker nouns fill up to three. Adjectives and empty words never do: fewer keywords are better than meaningless ones.
     """
     scored = _score(candidates(text))
     chosen = _telling(scored)
-    # Empty nouns only beside one that is not; alone they say nothing.
+    # Empty nouns are added only next to a keyword that is not empty.
     for empty in (_EMPTY, _SOCIAL) if chosen else (_EMPTY,):
         for _, candidate in scored:
             if len(chosen) >= _KEYWORDS_GOOD:
@@ -55,17 +45,17 @@ def keywords(text: str) -> tuple[str, ...]:
 
 
 def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
-    """Tell whether a weak candidate may stand as a third keyword: a noun that is not empty."""
+    """Return whether a weak candidate may become the second or third keyword."""
     text = candidate.text.casefold()
     if candidate.kind != "weak":
         return True
     if not _SLIGHT_NOUN <= candidate.weight < _CALLED_NAME or candidate.text[:1].isupper():
         return False
-    return len(text) > 1 and text not in empty and _REMNANT.match(text) is None
+    return len(text) > 1 and text not in empty
 
 
 def telling_keywords(text: str) -> tuple[str, ...]:
-    """Return only those keywords that tell enough to stand for the text in its shortest form."""
+    """Return the keywords that are informative enough to represent the text in its shortest form."""
     return tuple(candidate.text for candidate in _telling(_score(candidates(text))))
 
 
@@ -87,7 +77,7 @@ def _telling(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
 
 
 def stem(text: str) -> str:
-    """Fold case and the plural, so that `Cats` and `cat` count as one."""
+    """Fold case and plural, so that `Cats` and `cat` are equal."""
     folded = text.casefold()
     if not folded.endswith("s"):
         return folded
@@ -99,7 +89,7 @@ def stem(text: str) -> str:
 
 
 def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
-    """Order the candidates by weight, raised by repetition and a little by standing early."""
+    """Sort the candidates by weight, increased by repetition, then by position."""
     counts: dict[str, int] = {}
     firsts: dict[str, Candidate] = {}
     for candidate in found:
@@ -117,9 +107,7 @@ def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
 
 
 def _add(chosen: list[Candidate], candidate: Candidate) -> None:
-    """Add a candidate unless a chosen one says it already; a longer one takes the place of its
-    part.
-    """
+    """Add a candidate unless a chosen one contains it. A longer candidate replaces its part."""
     key = candidate.text.casefold()
     for index, other in enumerate(chosen):
         held = other.text.casefold()

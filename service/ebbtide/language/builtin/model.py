@@ -1,10 +1,7 @@
-"""The built-in model's second task: a segment becomes a memory.
+"""Turn a segment into a memory: content, summary and keywords.
 
-The rule guarded here: content never exceeds the target, and the summary and keywords are taken
-from what the content still says, not from what it once said, and never from the speaker's label.
-
-Deliberately not here: the port's asynchronous face, and the other two tasks (segmentation.py,
-relations.py).
+The content never exceeds the target length. The summary and keywords are taken from the shortened content, without the
+speaker's label.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from ebbtide.language.port import Processed
 
 
 def process(text: str, prefix: str, target_length: int | None) -> Processed:
-    """Make a memory of `text`, shortened to `target_length` characters where one is given."""
+    """Return the memory made from `text`, shortened to `target_length` characters if that is given."""
     content = text if target_length is None else shorten(text, prefix, target_length)
     said = content[len(prefix) :] if prefix and content.startswith(prefix) else content
     return Processed(content=content, phrase=phrase(said), keywords=keywords(said))

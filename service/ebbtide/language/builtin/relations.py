@@ -1,10 +1,7 @@
-"""Relations: a short name for what two texts have to do with each other.
+"""Name the relation of two texts by a noun that they share.
 
-The rule guarded here: a name is 2-4 Han characters or 1-2 words that both texts use as a noun,
-the most specific one, and nothing at all where they share only pronouns, numbers, times or
-commonplaces.
-
-Deliberately not here: relations of meaning (cause, contrast), which need a model.
+A name has 2-4 Han characters or 1-2 words and is the most specific noun that both texts use. Texts that share only
+pronouns, numbers, times or commonplaces have no relation.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.keywords import stem
 from ebbtide.language.builtin.scripts import is_han
 from ebbtide.language.builtin.tokens import Candidate, search_words
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list, words
 from ebbtide.language.builtin.words_chinese import KIN, PRONOUNS, TIME_FILLERS, VAGUE_NOUNS
 from ebbtide.language.builtin.words_english import EMPTY_ALONE, WEAK_NOUNS
 from ebbtide.language.builtin.words_english import VAGUE_NOUNS as VAGUE_ENGLISH
@@ -25,20 +22,14 @@ _HAN_MIN, _HAN_MAX = 2, 4
 _WORDS_MAX = 2
 _KINDS = frozenset(("name", "title", "code", "noun", "kin"))
 _STOPPED = PRONOUNS | TIME_FILLERS | VAGUE_NOUNS
-# What weighs less says too little to connect two texts, people and a few plain things apart.
+# Nouns of less weight do not connect two texts, except for persons and a few plain things.
 _SPECIFIC = 1.0
 _TELLING = (KIN - words("朋友 同事 同学")) | words(
     "电影 音乐 孩子 老师 学校 客户 老板 会议 生日 产品 系统 猫 狗 车 书 歌 鱼 茶 酒 花 画 trip kid kids"
 )
-# Anything has a taste, a sound and a colour.
-_ANYTHING_HAS = words(
-    "味道 口感 口味 声音 颜色 香味 天气 风景 景色 美景 景点 技巧 技能 菜 菜品 菜肴 身体 注意力 效率 "
-    "年龄 规模 地点 单位 职位 "
-    "地方 体重 电话号码 邮箱地址 联系电话 持续时间 教育背景 手机号 性别 男性 女性 人物 场景 画面 形象 "
-    "习惯 经验 目标 任务 "
-    "taste flavor flavour sound color colors colour colours price weather date address"
-)
-# A lone letter or two-letter scrap names nothing.
+# Attributes of anything are no relation.
+_ANYTHING_HAS = word_list("common_attributes")
+# A single letter is not a name.
 _LATIN_MIN = 2
 _EMPTY = VAGUE_ENGLISH | EMPTY_ALONE | (WEAK_NOUNS - _TELLING) | _ANYTHING_HAS
 _UNNAMING = _STOPPED | _ANYTHING_HAS
@@ -47,12 +38,12 @@ _Names = dict[str, tuple[float, str]]
 
 
 def relate(node: str, focuses: Sequence[str]) -> list[str]:
-    """Name the relation of `node` to each focus, or "" where they share nothing worth a name."""
+    """Return the relation of `node` to each focus, or "" if they share no specific noun."""
     return relate_many([(node, focuses)])[0]
 
 
 def relate_many(questions: Iterable[tuple[str, Sequence[str]]]) -> list[list[str]]:
-    """Do what `relate` does for each node with its focuses, reading a text that is asked about again but once."""
+    """Relate each node to its focuses. A text that occurs several times is read once."""
     read: dict[str, _Names] = {}
 
     def names(text: str) -> _Names:
@@ -75,7 +66,7 @@ def _best_shared(own: _Names, other: _Names) -> str:
 
 
 def _names(text: str) -> _Names:
-    """Return the possible names in a text by their folded form, in the order of the text."""
+    """Return the possible names in a text by their folded form, in order."""
     names: _Names = {}
     for candidate in candidates(text):
         if candidate.kind not in _KINDS or (candidate.weight < _SPECIFIC and candidate.text not in _TELLING):
@@ -88,9 +79,7 @@ def _names(text: str) -> _Names:
 
 
 def _forms(candidate: Candidate) -> list[tuple[float, str]]:
-    """Give the forms of a noun phrase that are short enough for a name, whole first, then its
-    parts.
-    """
+    """Return the forms of a noun phrase that are short enough for a name: the whole first, then its parts."""
     text = candidate.text.strip("《》")
     if is_han(text):
         forms = [(candidate.weight, text)] if _HAN_MIN <= len(text) <= _HAN_MAX else []

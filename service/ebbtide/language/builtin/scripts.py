@@ -1,11 +1,7 @@
-"""Scripts: which writing system a character or a text belongs to, told from Unicode ranges alone.
+"""Detect writing systems from Unicode ranges.
 
-The rule guarded here: every other module of the built-in model asks this one whether a text is
-written without spaces (Han, Kana), so that one message is never taken for Chinese in one place
-and English in another. Width is the common measure of length: a Han character says about as much
-as two and a half Latin ones.
-
-Deliberately not here: words of any language, and anything that needs a dictionary.
+All modules of the built-in model use these functions, so that a message is never Chinese in one place and English in
+another. Width is the common measure of length: a Han character counts as two and a half Latin ones.
 """
 
 from __future__ import annotations
@@ -17,8 +13,8 @@ HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 
-# One Han character in chat carries about as much as this many Latin ones (characters per word, 5.5
-# with the space, over characters per Chinese word, 1.6, and Chinese uses somewhat more words).
+# Latin characters that carry as much information as one Han character in chat: 5.5 per English word with the
+# space, 1.6 per Chinese word, and Chinese uses somewhat more words.
 DENSE_WIDTH = 2.5
 
 _DENSE = re.compile(f"[{HAN}{KANA}]")
@@ -31,42 +27,41 @@ _ZWJ = "\u200d"
 
 
 def has_word(text: str) -> bool:
-    """Tell whether a text holds any letter, digit or ideograph, that is: anything to remember."""
+    """Return whether a text contains a letter, digit or ideograph."""
     return _WORD.search(text) is not None
 
 
 def dense_count(text: str) -> int:
-    """Count the Han and Kana characters."""
+    """Return the number of Han and Kana characters."""
     return 0 if text.isascii() else len(_DENSE.findall(text))
 
 
 def has_han(text: str) -> bool:
-    """Tell whether a text holds any Han character."""
+    """Return whether a text contains a Han character."""
     return not text.isascii() and _HAN_ONLY.search(text) is not None
 
 
 def is_han(text: str) -> bool:
-    """Tell whether a text consists of Han characters only."""
+    """Return whether a text consists of Han characters only."""
     return not text.isascii() and _HAN_ONLY.fullmatch(text) is not None
 
 
 def width(text: str) -> float:
-    """Measure how much a text says, in Latin characters."""
+    """Return the length of a text in Latin characters, with Han and Kana weighted."""
     return len(text) + (DENSE_WIDTH - 1) * dense_count(text)
 
 
 def is_dense(text: str) -> bool:
-    """Tell whether a text reads as Chinese or Japanese rather than as a language with spaces.
+    """Return whether a text reads as Chinese or Japanese rather than as a language with spaces.
 
-    Chinese speech that names a product or two in Latin letters is still Chinese; four Latin letters
-    to the Han character is the point where the Han words are the guests.
+    Chinese text may contain a few Latin names. With more than four Latin letters per Han character it counts as Latin.
     """
     count = dense_count(text)
     return count > 0 and count * 4 >= len(_LATIN.findall(text))
 
 
 def is_japanese(text: str) -> bool:
-    """Tell whether Kana is frequent enough that Chinese word lists would only do harm."""
+    """Return whether Kana is so frequent that Chinese word lists would do harm."""
     kana = 0 if text.isascii() else len(_KANA.findall(text))
     return kana > 0 and kana * 6 >= dense_count(text)
 
@@ -76,7 +71,7 @@ def _is_regional(char: str) -> bool:
 
 
 def splits_cluster(text: str, index: int) -> bool:
-    """Tell whether cutting before `index` would tear a character a reader sees as one."""
+    """Return whether a cut before `index` would split a grapheme cluster."""
     if not 0 < index < len(text):
         return False
     char, before = text[index], text[index - 1]
@@ -97,10 +92,9 @@ def splits_cluster(text: str, index: int) -> bool:
 
 
 def cluster_cut(text: str, low: int, high: int) -> int:
-    """Return the largest cut in (low, high] that tears no cluster, or `high` where there is none.
+    """Return the last position in (low, high] that splits no grapheme cluster, or `high` if there is none.
 
-    Looks back 40 characters at most: a longer cluster is nothing a person wrote, and the search has
-    to stay linear on a wall of combining marks.
+    The search goes back 40 characters at most, so it stays linear on a run of combining marks.
     """
     for index in range(high, max(low, high - 40), -1):
         if not splits_cluster(text, index):

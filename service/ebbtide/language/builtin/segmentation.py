@@ -1,12 +1,8 @@
-"""Segmentation: a conversation becomes pieces that each hold one thought of one speaker.
+"""Split a conversation into segments of one thought of one speaker.
 
-The rule guarded here: a segment is a slice of one message, word for word, and with its speaker's
-label it fits the limit. Short sentences join their neighbours until a piece can stand alone; long
-ones are cut where a reader would pause: at a clause end, then between words, then wherever no
-visible character tears.
-
-Deliberately not here: what a sentence is (sentences.py), and resolving pronouns, which needs a
-model.
+A segment is an exact slice of one message and fits the limit together with its speaker's label. Short sentences join
+their neighbours until a segment is self-contained. Long ones are cut at a clause end, otherwise between words,
+otherwise between grapheme clusters.
 """
 
 from __future__ import annotations
@@ -19,20 +15,20 @@ from ebbtide.language.builtin.sentences import Span, sentence_spans
 from ebbtide.language.builtin.tokens import chinese_words
 from ebbtide.language.port import Segment, Utterance
 
-# Widths in Latin characters (a Han character counts 2.5). Read off real chat: below 60 (24 Han) a
-# sentence rarely says what it is about; two thoughts begin to mix above 150 (60 Han).
+# Widths in Latin characters (a Han character counts 2.5), measured on real chat: below 60 (24 Han) a sentence is
+# rarely self-contained; above 150 (60 Han) a segment often has two thoughts.
 _SHORT = 60.0
 _COMFORTABLE = 150.0
 _FULL = 200.0
-# More than this many Han characters are more than one memory even where the limit would allow them.
+# More Han characters are more than one memory, even if the limit allows them.
 _DENSE_MAX = 110
-# Room for the text that even a very long speaker's label must leave.
+# Characters that even a very long speaker's label leaves for the text.
 _ROOM_MIN = 20
 
 _LIST_ITEM = re.compile(
     r"(?:[-*•·●○▪◦+–]\s|\d{1,3}[.)、．]|[(（]\d{1,3}[)）]|[(（]?[一二三四五六七八九十]{1,3}[)）、.．]|[①-⑳]|#{1,6}\s|[A-Za-z][.)]\s)"
 )
-# Openers that point back: the sentence is not self-contained without the one before.
+# Openers that refer back: the sentence is not self-contained without the preceding one.
 _POINTS_BACK = re.compile(
     r"(?:It|It's|Its|They|They're|Their|He|She|He's|She's|His|Her|This|That|That's|These|Those|Them|And|But|So|"
     r"Because|Then|Also|Which|Plus|Especially|Even|Not)\b"
@@ -45,7 +41,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def segment(utterances: Iterable[Utterance], max_chars: int) -> list[Segment]:
-    """Cut messages into self-contained segments, in the order of the text."""
+    """Split messages into self-contained segments, in the order of the text."""
     segments: list[Segment] = []
     for index, utterance in enumerate(utterances):
         text = utterance.text
@@ -65,9 +61,7 @@ def _segment_spans(text: str, room: int) -> list[Span]:
 
 
 def _attach_fragments(text: str, pieces: list[Span], room: int) -> list[Span]:
-    """Join pieces without a word (emoji, rules, stray marks) to a neighbour, or drop them for
-    want of room.
-    """
+    """Join pieces without a word (emoji, rules, stray marks) to a neighbour, or drop them if there is no room."""
     kept: list[Span] = []
     waiting: Span | None = None
     for start, end in pieces:
@@ -102,7 +96,7 @@ def _merge(text: str, pieces: list[Span], room: int) -> list[Span]:
 
 
 def _belongs(text: str, group: Span, group_width: float, piece: Span, piece_width: float, room: int) -> bool:
-    """Judge whether the next sentence belongs to the thought begun."""
+    """Return whether the next sentence belongs to the current segment."""
     if piece[1] - group[0] > room:
         return False
     gap = text[group[1] : piece[0]]
@@ -122,9 +116,7 @@ def _belongs(text: str, group: Span, group_width: float, piece: Span, piece_widt
 def _belongs_across_lines(
     text: str, gap: str, group_width: float, piece: Span, piece_width: float, leads_in: bool
 ) -> bool:
-    """Lines are joined more shyly than sentences: a list of words is one thought, its items'
-    prose is not.
-    """
+    """Return whether the next line belongs to the current segment. Lines join less readily than sentences."""
     both = group_width + piece_width
     if leads_in:
         return piece_width < _SHORT or group_width < _SHORT
@@ -136,7 +128,7 @@ def _belongs_across_lines(
 
 
 def _cut_long(text: str, start: int, end: int, room: int) -> Iterator[Span]:
-    """Cut an over-long sentence into pieces of about equal length at the best pauses."""
+    """Yield the pieces of an over-long sentence, of about equal length, cut at the best pauses."""
     limit = room
     if end - start > _DENSE_MAX and room > _DENSE_MAX and is_dense(text[start : start + 400]):
         limit = _DENSE_MAX
@@ -155,9 +147,7 @@ def _cut_long(text: str, start: int, end: int, room: int) -> Iterator[Span]:
 
 
 def _best_cut(text: str, start: int, limit: int, ideal: int) -> int:
-    """Choose the end of the next piece: the pause nearest the ideal length, else a word, else a
-    cluster.
-    """
+    """Return the end of the next piece: the pause nearest to the ideal length, otherwise a word or cluster boundary."""
     window = text[start : start + limit]
     low = max(1, limit * 2 // 5)
     for pattern in (_STRONG_PAUSE, _PAUSE):

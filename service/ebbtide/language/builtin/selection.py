@@ -1,11 +1,6 @@
-"""Selection: which clauses of a text to keep within a number of characters, and how to set them
-together.
+"""Select the clauses of a text to keep within a number of characters.
 
-The rule guarded here: kept clauses stand in their original order with the punctuation of the
-text; where something between them is gone the seam is mended, and the whole ends as a sentence
-does. A clause that only holds together with the next (如果…, if …,) is one unit with it.
-
-Deliberately not here: what to do when nothing fits (shortening.py).
+Clauses keep their order and punctuation. A condition (如果…, if …,) is one unit with the clause that it belongs to.
 """
 
 from __future__ import annotations
@@ -14,20 +9,20 @@ import re
 
 from ebbtide.language.builtin.composing import Kept
 from ebbtide.language.builtin.condensing import condense
-from ebbtide.language.builtin.edges import without_opener
 from ebbtide.language.builtin.excerpts import excerpt, is_verb
 from ebbtide.language.builtin.scripts import is_dense, is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_within
+from ebbtide.language.builtin.trimming import without_opener
 from ebbtide.language.builtin.units import HARD_CONDITION, Unit, is_condition
 
-# A condition goes on to what it conditions behind one of these.
+# Separates a condition from its consequence.
 _COMMA = re.compile("[,，]")
-# A clause that begins otherwise has a pronoun for its subject, or hangs on more than its subject.
+# A clause that begins otherwise has a pronoun as subject, or depends on more than its subject.
 _OPEN = re.compile(r"(?![它他她其这那我你您因所才以从比例包特尤但却不过而并把被使让])")
 
 
 def keep_best(text: str, units: list[Unit], found: tuple[Candidate, ...], target: int) -> list[Kept]:
-    """Choose the units that tell most for their length, then fill the room that is left."""
+    """Select the units with the highest value for their length, then fill the remaining room."""
     by_density = sorted(
         range(len(units)),
         key=lambda i: (-units[i].value / (units[i].end - units[i].start + 20), units[i].start),
@@ -54,8 +49,10 @@ def _worth(units: list[Unit], chosen: set[int]) -> float:
 
 
 def _greedy(units: list[Unit], order: list[int], target: int) -> tuple[set[int], int]:
-    """Take units in order while they fit; hollow ones only to fill up, courtesies only when all
-    else is kept, none that would mislead, and none without the one that brings its subject.
+    """Select units in order while they fit.
+
+    Hollow units only fill up, small talk is kept only after all else. A unit is skipped if it would mislead or if the
+    unit with its subject is missing.
     """
     chosen: set[int] = set()
     room = target
@@ -76,16 +73,14 @@ def _greedy(units: list[Unit], order: list[int], target: int) -> tuple[set[int],
 
 
 def _is_hosted(unit: Unit, chosen: set[int], bound: bool) -> bool:
-    """Tell whether the unit that brings the subject is kept, or nothing at all that could be taken
-    for it.
-    """
+    """Return whether the unit with the subject is selected, or no unit that could be mistaken for it."""
     return unit.host < 0 or unit.host in chosen or (bound and not chosen and not unit.strict)
 
 
 def _better_part(
     text: str, units: list[Unit], chosen: set[int], found: tuple[Candidate, ...], target: int
 ) -> Kept | None:
-    """Return a part of the most telling unit where it tells more than all that is chosen whole."""
+    """Return an excerpt of the best unit if it is more informative than all selected units."""
     if not units:
         return None
     top = max(range(len(units)), key=lambda i: (units[i].value, -i))
@@ -126,7 +121,7 @@ def _with_subject(
 
 
 def _would_mislead(units: list[Unit], index: int, chosen: set[int], room: int) -> bool:
-    """Tell whether keeping a unit would lose the "but" that follows it."""
+    """Return whether selecting a unit would omit the "but" that follows it."""
     after = index + 1
     if after >= len(units) or after in chosen or not units[after].contrast:
         return False
@@ -142,7 +137,7 @@ def _fill(
     target: int,
     room: int,
 ) -> list[Kept]:
-    """Use a generous rest for the best run of words of one more unit."""
+    """Fill the remaining room with an excerpt of one more unit."""
     least = 4 if is_dense(text[:400]) else 14
     if room < least or (kept and room < target * 0.25):
         return kept
@@ -156,8 +151,8 @@ def _fill(
         part = _part(text, unit, found, room - (2 if kept else 0), bool(kept))
         if part is None or len(part.words) < least // 2 or (kept and not part.mark):
             continue
-        told = len(part.words) if part.mark == "…" else unit.end - unit.start
-        worth = unit.value * told / (unit.end - unit.start)
+        used_chars = len(part.words) if part.mark == "…" else unit.end - unit.start
+        worth = unit.value * used_chars / (unit.end - unit.start)
         if best is None or worth > best[0]:
             best = (worth, part)
     if best is None:
@@ -168,9 +163,7 @@ def _fill(
 def _part(
     text: str, unit: Unit, found: tuple[Candidate, ...], room: int, joined: bool = False
 ) -> Kept | None:
-    """Say as much of a unit as there is room for: all of it in fewer words, else its best run of
-    words.
-    """
+    """Return as much of a unit as fits: a condensed form, otherwise its best excerpt."""
     tokens = _tokens(text, unit)
     while tokens and tokens[-1].tag == "punct" and tokens[-1].text not in "》”」)）":
         tokens.pop()

@@ -1,10 +1,7 @@
-"""Sentences: where one ends, in any script, by rules that know what a full stop is not.
+"""Find where sentences end, in any script, in linear time.
 
-The rule guarded here: offsets are exact and the work is linear in the text. Candidates are found
-by one pass of a simple pattern, and each is judged by the characters around it: decimals,
-abbreviations, URLs, file names and quotations shorter than a sentence keep their stops.
-
-Deliberately not here: how long a segment should be (segmentation.py) and clauses (clauses.py).
+One pattern finds candidates, and the characters around each decide. Decimals, abbreviations, URLs, file names and short
+quotations keep their full stops. Offsets are exact.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from ebbtide.language.builtin.scripts import HAN, KANA
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.builtin.words_english import ABBREVIATIONS, CLOSING_ABBREVIATIONS
 
 Span = tuple[int, int]
@@ -22,8 +19,8 @@ Span = tuple[int, int]
 CLOSERS = "”’」』）)】》〉］\\]}\"'»*_`"
 _BOUNDARY = re.compile(rf"[.。．｡!！?？…‽؟۔।॥።။։]+[{CLOSERS}]*|\n")
 
-# One pattern for what must not be cut inside. Every repeat is bounded or guarded by a look-behind,
-# so that a wall of one character is scanned once.
+# Text that must not be split. Every repetition is bounded or guarded by a look-behind, so that a run of one
+# character is scanned once.
 _PROTECTED = re.compile(
     r"(?:https?|ftp)://[^\s<>\"，。！？、；：“”‘’（）《》「」]{1,2000}"
     r"|(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
@@ -31,27 +28,22 @@ _PROTECTED = re.compile(
 )
 _TRAILING = ".,;:!?)]}'*_"
 
-# A bracket longer than this is a passage of its own and may be cut.
+# A longer bracket may be split.
 _QUOTE_MAX = 60
 _PAIRS = {"）": "（", ")": "(", "》": "《", "」": "「", "』": "『", "”": "“", "】": "【", "]": "["}
 _BRACKET = re.compile("[" + re.escape("".join(_PAIRS) + "".join(_PAIRS.values())) + '"\n]')
 
 _DENSE = re.compile(f"[{HAN}{KANA}]")
 _LAST_WORD = re.compile(r"[^\W_][\w.'’-]{0,24}$")
-_STARTERS = words(
-    "The A An It He She We They I This That These Those But And So Then There In On At My Our Your "
-    "If When After Before What How Who Why Where No Yes You"
-)
+_STARTERS = word_list("sentence_starters")
 _NEXT_WORD = re.compile(r"[A-Za-z']++")
 _LINE_MARK = re.compile(r"\s*+(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})$")
-# A line at least this long that ends in no punctuation was wrapped, not ended.
+# A line of at least this length without final punctuation was wrapped.
 _WRAPPED_MIN = 50
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """Return the sentences of a message in order, stripped, as offsets; white space belongs to
-    none.
-    """
+    """Return the bounds of the sentences of a message in order, without surrounding white space."""
     spans: list[Span] = []
     start = 0
     for cut in _cuts(text):
@@ -89,7 +81,7 @@ def _cuts(text: str) -> Iterator[int]:
 
 
 def _protected_spans(text: str) -> list[Span]:
-    """Find URLs, addresses, inline code and short quotations, merged into disjoint spans."""
+    """Return the bounds of URLs, e-mail addresses, inline code and short quotations, merged and disjoint."""
     spans: list[Span] = []
     for match in _PROTECTED.finditer(text) if _may_protect(text) else ():
         found = match.group() if match.group()[0] == "`" else match.group().rstrip(_TRAILING)
@@ -106,14 +98,12 @@ def _protected_spans(text: str) -> list[Span]:
 
 
 def _may_protect(text: str) -> bool:
-    """Tell whether a text holds what every URL, address or piece of code does: the pattern is slow."""
+    """Return whether a text contains a character of every URL, address or inline code. The pattern is slow."""
     return "://" in text or "@" in text or "`" in text
 
 
 def _bracket_spans(text: str) -> Iterator[Span]:
-    """Yield the short bracketed stretches. One stack for each kind, so an unmatched bracket costs
-    nothing.
-    """
+    """Yield the bounds of short brackets. Each kind has its own stack, so an unmatched bracket costs nothing."""
     if _BRACKET.search(text) is None:
         return
     stacks: dict[str, list[int]] = {opener: [] for opener in _PAIRS.values()}
@@ -137,14 +127,14 @@ def _bracket_spans(text: str) -> Iterator[Span]:
 
 
 def _is_wrapped(text: str, line_start: int, newline: int) -> bool:
-    """Tell whether a line break only wraps a paragraph of prose."""
+    """Return whether a line break only wraps a paragraph."""
     if newline - line_start < _WRAPPED_MIN or newline + 1 >= len(text):
         return False
     return text[newline + 1].islower() and (text[newline - 1].isalpha() or text[newline - 1] == ",")
 
 
 def _ends_sentence(text: str, begin: int, end: int, line_start: int) -> bool:
-    """Judge one run of end marks, with the closing quotes after it."""
+    """Return whether a run of end marks with its closing quotes ends a sentence."""
     if end >= len(text):
         return True
     follower = text[end]
@@ -164,14 +154,12 @@ def _ends_sentence(text: str, begin: int, end: int, line_start: int) -> bool:
 
 
 def _next_visible(text: str, index: int) -> str:
-    """Return the first visible character after `index`, looking no further than any person's
-    spacing.
-    """
+    """Return the first visible character after `index`, within 8 characters."""
     return text[index : index + 8].lstrip()[:1]
 
 
 def _after_ellipsis(text: str, end: int) -> bool:
-    """An ellipsis ends a sentence only where the next one visibly begins."""
+    """Return whether an ellipsis ends a sentence: only if a new one visibly begins."""
     follower = text[end]
     if follower == "\n":
         return True
@@ -180,7 +168,7 @@ def _after_ellipsis(text: str, end: int) -> bool:
 
 
 def _ends_without_space(before: str, follower: str, mark: str) -> bool:
-    """Judge a mark with something right behind it: `走了.明天见`, `Wow!That`, but not `3.5` or
+    """Return whether a mark without a following space ends a sentence: `走了.明天见`, `Wow!That`, but not `3.5` or
     `a.py`.
     """
     if _DENSE.match(follower):
@@ -193,7 +181,7 @@ def _ends_without_space(before: str, follower: str, mark: str) -> bool:
 
 
 def _full_stop_ends(text: str, begin: int, end: int, line_start: int, upcoming: str) -> bool:
-    """Judge a full stop with white space behind it."""
+    """Return whether a full stop with a following space ends a sentence."""
     if begin - line_start < 8 and _LINE_MARK.fullmatch(text, line_start, begin):
         return False
     match = _LAST_WORD.search(text, max(line_start, begin - 24), begin)

@@ -1,10 +1,7 @@
-"""Subjects: whether a clause says itself who or what it is about.
+"""Decide whether a clause names its own subject.
 
-The rule guarded here: in Chinese a noun before the first verb is a subject unless a preposition governs it; in
-English a clause that begins with a verb or a relative word has none. Where there is doubt a clause counts as
-having one.
-
-Deliberately not here: whose subject a clause without one borrows (units.py).
+In Chinese, a noun before the first verb is a subject unless a preposition governs it. In English, a clause that begins
+with a verb or a relative word has none. In case of doubt a clause has a subject.
 """
 
 from __future__ import annotations
@@ -17,14 +14,14 @@ from ebbtide.language.builtin.word_lists import words
 
 _SUBJECT_TAGS = words("n nr ns nt nz nw nrt nrfg vn r title an x nrf j l num m word code path")
 _NO_SUBJECT = words("这样 那样 这么 那么 怎么 什么 自己 其中 之后 一起 每逢 一边 一下 一直")
-# English clauses that begin so describe the one before them.
+# English clauses that begin like this describe the preceding clause.
 _RELATIVE = words("which who whose that so including such especially")
-# Prepositions that set a topic and leave the subject open.
+# Prepositions that set a topic without governing the subject.
 _TOPIC = words("除了 至于 关于")
 
 
 def has_subject(tokens: Sequence[Token]) -> bool:
-    """Tell whether a clause names somebody or something before its first verb."""
+    """Return whether a clause names a person or thing before its first verb."""
     if len(tokens) > 1 and tokens[1].text in ("了", "过", "着"):
         return False
     governed = False
@@ -43,7 +40,7 @@ def has_subject(tokens: Sequence[Token]) -> bool:
 
 
 def _is_predicate(tokens: Sequence[Token], index: int) -> bool:
-    """Tell whether a word is the verb of its clause; an activity is one where nothing follows it."""
+    """Return whether a word is the verb of its clause. An activity noun is one if nothing follows it."""
     token = tokens[index]
     if token.tag in ("v", "vd", "ul") or token.text in ("是", "有"):
         return True

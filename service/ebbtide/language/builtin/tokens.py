@@ -1,11 +1,8 @@
-"""Tokens: one pass over mixed text that keeps whole what a reader sees as one thing.
+"""Split mixed text into tokens in one pass.
 
-The rule guarded here: tokens are exact slices in order, and everything that must never be split
-(a URL, a path, an error code, a 《title》, a number with its unit) is one token. Han runs go to
-the segmenter's part-of-speech tagger, which is loaded once, at the first Chinese character, under
-a lock: its dictionary takes 30 MB, and a daemon that hears no Chinese needs none of it.
-
-Deliberately not here: what makes a good keyword.
+Tokens are exact slices in order. A URL, a path, an error code, a 《title》 or a number with its unit is one token. Runs
+of Han characters are segmented and tagged by rjieba. Its dictionary takes 30 MB, so it is loaded with the first Chinese
+text.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJE
 
 
 class Token(NamedTuple):
-    """A slice of the text, with a kind of this module or, for Han, the tagger's part of speech."""
+    """A slice of the text with a tag: a kind of this module or, for Han, the tagger's part of speech."""
 
     text: str
     start: int
@@ -30,8 +27,8 @@ class Token(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A noun or noun phrase: one token or several. `kind` is one of name, title, code, noun, kin,
-    number, time, weak; `weight` says how telling it is.
+    """A noun or noun phrase of one or more tokens. `kind` is one of name, title, code, noun, kin, number, time, weak;
+    `weight` says how informative it is.
     """
 
     text: str
@@ -54,8 +51,8 @@ _LATIN_UNIT = (
     r"|k|K|M|B|hrs?|mins?|secs?|h|s|m|g|L|W|V)(?![\w]))"
 )
 
-# The commonest tokens, told at once: letters up to what ends every word, in no way the beginning of a URL, a
-# path or, having none of their initials, a month. What they would be told to be below is a word as well.
+# The most common tokens: letters up to the end of a word. They cannot begin a URL, a path or a month, and the
+# pattern below would also find a word.
 _PLAIN = r"[BCEGHIKLPQRTUVWXYZa-z][A-Za-z]*+(?:['’][A-Za-z]+)*+(?=[\s,!?;)\"]|\.(?:\s|\Z)|\Z)"
 
 _TOKEN = re.compile(
@@ -85,12 +82,12 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Characters that are hardly ever part of a new word, and that the guesser likes to glue to one.
+# Characters that are rarely part of a new word, but that the tagger's guesses often include.
 GREEDY = re.compile(
     "[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个吧吗呢啊呀嘛啦]"
 )
 
-# Where the dictionary's part of speech is wrong for everyday talk.
+# Words whose part of speech in the dictionary is wrong for everyday conversation.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
 
 _lock = threading.Lock()
@@ -98,10 +95,10 @@ _tagger: Any = None
 
 
 def _jieba() -> Any:
-    """Return the one tagger, loading its dictionary at first use.
+    """Return the tagger. Load its dictionary at first use.
 
-    It is the module itself: importing it makes a tagger, and one of our own would hold a second dictionary.
-    What the dictionary outgrows while it is built goes back to the operating system.
+    The imported module is itself a tagger; a second instance would hold a second dictionary. Memory that building the
+    dictionary used temporarily is returned to the operating system.
     """
     global _tagger
     if _tagger is None:
@@ -117,19 +114,19 @@ def _jieba() -> Any:
 
 
 def chinese_words(text: str) -> list[str]:
-    """Cut a text into words, whose concatenation is the text."""
+    """Split a text into words that concatenate to the text."""
     words: list[str] = _jieba().cut(text)
     return words
 
 
 def search_words(text: str) -> list[str]:
-    """Cut a text into words and the words inside them, for looking up."""
+    """Split a text into words and their sub-words, for search."""
     words: list[str] = _jieba().cut_for_search(text)
     return words
 
 
 def _tagged(text: str) -> list[tuple[str, str]]:
-    """Tag a Han run, taking apart the guessed words that swallowed a function word (课是, 我养)."""
+    """Tag a run of Han characters. Split guessed words that include a function word (课是, 我养)."""
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
     for word, tag in tagger.tag(text):
@@ -138,7 +135,7 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
             pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
         elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
-            # The dictionary holds verb and object as one (吃海鲜); the object is the noun.
+            # The dictionary joins verb and object (吃海鲜); the object is the noun.
             whole = tagger.has_word(word[1:])
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
         else:
@@ -148,7 +145,7 @@ def _tagged(text: str) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=64)
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a text that several readers will ask for."""
+    """Return the tokens of a text from a cache."""
     return tuple(tokenize(text))
 
 
@@ -171,7 +168,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def tokens_within(text: str, start: int, end: int) -> list[Token]:
-    """Return the tokens of a piece of a text by itself, with their places in the whole."""
+    """Tokenize a slice of a text on its own. Positions refer to the whole text."""
     return [
         Token(said, start + begin, start + stop, tag) for said, begin, stop, tag in tokenize(text[start:end])
     ]

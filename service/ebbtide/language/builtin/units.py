@@ -1,12 +1,9 @@
-"""Units: clauses that stand or fall together, and how much each of them tells.
+"""Group clauses into units and weigh them.
 
-The rule guarded here: a clause that only holds together with the next (如果…, if …,) is one unit
-with it, and what a clause is worth follows from what it names: figures and dates most, a clause
-that merely points back ("it was …") least. A clause that brings its own subject outweighs one that
-hangs on it (才…, so that …); courtesies are worth nothing while there is anything else. Clauses
-with a negation or a "but" outweigh their length.
-
-Deliberately not here: which units are kept (selection.py).
+A clause that needs the next one (如果…, if …,) forms one unit with it. The weight of a unit follows from what it names:
+numbers and dates count most, a clause that only refers back ("it was …") least. A clause with its own subject outweighs
+one that depends on it (才…, so that …). Small talk counts only if there is nothing else. A negation or a "but"
+increases the weight.
 """
 
 from __future__ import annotations
@@ -18,19 +15,20 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.clauses import Clause, clauses
-from ebbtide.language.builtin.courtesies import is_courtesy
 from ebbtide.language.builtin.excerpts import holds_negation
 from ebbtide.language.builtin.scripts import width
+from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.subjects import has_subject
 from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
 from ebbtide.language.builtin.word_lists import words
 
 
 class Unit(NamedTuple):
-    """One or two clauses [start, end) that stand or fall together, with what they tell. A hollow one
-    names nothing; an idle one is courtesy, or asks back without naming anything. `host` is the index
-    of the unit with its subject or head, -1 where it has its own; a strict one would be untrue without
-    it, since what it says holds only under the host's condition.
+    """One or two clauses [start, end) that are kept or dropped together.
+
+    A `hollow` unit names nothing. An `idle` one is small talk, or a question that names nothing. `host` is the index of
+    the unit with its subject or head, or -1. A `strict` unit would be untrue without its host, because it holds only
+    under the host's condition.
     """
 
     start: int
@@ -44,13 +42,12 @@ class Unit(NamedTuple):
     strict: bool
 
 
-# What must not be lost when a text gets shorter: figures and dates weigh more here than as
-# keywords.
+# Numbers and dates weigh more in shortening than as keywords.
 _TELLING = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 
 _POINTS = re.compile(r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[它他她其]", re.IGNORECASE)
 
-# What such a clause says is a reason, an example or a description of the clause right before it.
+# Such a clause gives a reason, an example or a description of the preceding clause.
 _LEANS = re.compile(
     r"(?:because|so that|which|who|whose|including|such as|as well as|especially)\b"
     r"|因为|比如|例如|包括|特别是|尤其是|以便|使得|才|从而|以至|所以|因此",
@@ -62,24 +59,24 @@ HARD_CONDITION = re.compile(
     re.IGNORECASE,
 )
 
-# A head of a relative clause is hardly ever longer; a longer clause says something by itself.
+# The head of a relative clause is rarely longer; a longer clause is a statement.
 _HEAD_MAX = 24
 
-# When and where, but not yet what.
+# A clause that only gives a time or place.
 _CIRCUMSTANCE = re.compile(r"(?:的时候|的过程中|之后|以后|之前|以前|期间|^在.{1,20}[中时后前里上下间])[，,]$")
 
-# A condition that comes after what it conditions: the two are never parted.
+# A condition after its consequence. The two are never separated.
 LATE_CONDITION = re.compile(
     r"(?:unless|until|only if|provided|as long as|if)\b|除非|如果|前提|只要", re.IGNORECASE
 )
 
-# A piece that begins so leans on what stands before it.
+# A piece that begins like this depends on the preceding one.
 _NEEDS_HOST = re.compile(
     r"(?:it|they|he|she|such|this|that|these|those|them|its|and|or|to|of|for|with|like|which|as|in|on|at|by|[a-z]{1,40}ing)\b"
     r"|[这那]|比如|例如|像|包括|特别是|尤其|让[我人]|使|令|并|也|就|都|而|才|便|于是|从而|以至|结果|把|被|还|又|再|来",
     re.IGNORECASE,
 )
-# A clause that begins with one of these, or with a noun, says who or what it is about.
+# A clause that begins with one of these, or with a noun, has its own subject.
 _SUBJECTS = words("i we my our 我 我们 我家 咱们")
 _LEADING = (
     words_english.PREPOSITIONS
@@ -95,7 +92,7 @@ _NOUN_STARTS = words("n nr ns nt nz nw nrt nrfg vn s title")
 
 
 def to_units(text: str, found: tuple[Candidate, ...]) -> list[Unit]:
-    """Bind the clauses into units and weigh them."""
+    """Group the clauses into units and weigh them."""
     units: list[Unit] = []
     start = -1
     at = 0
@@ -134,7 +131,7 @@ def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, be
         value *= 1.3
     if asks:
         value *= 0.45
-    idle = (asks and hollow) or is_courtesy(tokens)
+    idle = (asks and hollow) or is_small_talk(tokens)
     if idle:
         value *= 0.1
     host = -1 if leads or idle else _host(piece, tokens, before)
@@ -145,7 +142,7 @@ def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, be
 
 
 def _goes_on(text: str, clause: Clause) -> bool:
-    """Tell whether the next clause only says what the thing just named is or does: , 是…  , who …"""
+    """Return whether the next clause only describes the thing just named: , 是… , who …"""
     short = clause.end - clause.start < _HEAD_MAX
     if _CIRCUMSTANCE.search(text[clause.start : clause.end]):
         return True
@@ -159,7 +156,7 @@ def _start_of(candidate: Candidate) -> int:
 
 
 def _condition_above(text: str, before: list[Unit]) -> int:
-    """Return the unit of the same sentence that opens with a condition, -1 where none does."""
+    """Return the unit of the same sentence that opens with a condition, or -1."""
     last = before[-1]
     if last.strict:
         return last.host
@@ -167,8 +164,9 @@ def _condition_above(text: str, before: list[Unit]) -> int:
 
 
 def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
-    """Return the unit a clause in mid-sentence hangs on: the one right before a reason, else the last
-    with a subject of its own, -1 where it brings one.
+    """Return the unit that a clause within a sentence depends on, or -1 if it has its own subject.
+
+    A reason depends on the preceding unit, other clauses on the last one with a subject.
     """
     last = len(before) - 1
     if _LEANS.match(piece):
@@ -179,9 +177,7 @@ def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
 
 
 def bearing(piece: str, tokens: Sequence[Token], leads: bool) -> float:
-    """Say how well a clause stands alone: one with its own subject does, one that hangs on another
-    does not.
-    """
+    """Return a factor for how well a clause stands alone: high with its own subject, low if it depends on another."""
     if _POINTS.match(piece):
         return 0.45 if leads else 0.8
     if _NEEDS_HOST.match(piece):
@@ -194,7 +190,7 @@ def bearing(piece: str, tokens: Sequence[Token], leads: bool) -> float:
 
 
 def is_condition(opening: str) -> bool:
-    """Tell whether a clause that begins so holds on to the one that follows."""
+    """Return whether a clause that begins like this belongs to the following clause."""
     lower = opening.lstrip("，, ").casefold()
     if lower.startswith(words_chinese.CONDITIONS):
         return True
@@ -209,5 +205,5 @@ def _is_contrast(opening: str) -> bool:
 
 
 def is_conditional(text: str) -> bool:
-    """Tell whether any clause of a text holds only under a condition."""
+    """Return whether any clause of a text holds only under a condition."""
     return any(HARD_CONDITION.match(text, clause.start) for clause in clauses(text[:2000]))

@@ -1,8 +1,8 @@
-"""HTTP as a client needs it that does not trust the server: no more bytes than asked for, and never many at once.
+"""HTTP connections with a bound on the bytes of a response.
 
-httpx bounds neither how many interim responses (1xx) a server sends nor how small its chunks are, and a connection that
-always has bytes never lets go of the event loop. So every response has a bound on its bytes, headers and framing
-included, and bytes are read in small pieces, between which the loop goes round.
+httpx limits neither the number of interim responses (1xx) nor the size of chunks, and a connection with data always
+ready can block the event loop. Here every response has a bound on its bytes, including headers and framing, and bytes
+are read in small pieces between which the event loop runs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import httpcore
 import httpx
 
 READ_BYTES: Final = 8 << 10
-"""Bytes read at once: even as interim responses or chunks of one byte they take about 10 ms."""
+"""Bytes of one read. Even as interim responses or one-byte chunks they take only about 10 ms."""
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
-    """Connections that end when a response takes more than `max_bytes`. Errors are those of httpcore."""
+    """Connections that fail if a response exceeds `max_bytes`. Errors are those of httpcore."""
 
     def __init__(self, *, max_bytes: int, connections: int) -> None:
         self._pool = httpcore.AsyncConnectionPool(
@@ -30,7 +30,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; the response, whose body is read as a stream."""
+        """Send a request and return the response with its body as a stream."""
         url = httpcore.URL(
             scheme=request.url.raw_scheme,
             host=request.url.raw_host,
@@ -91,7 +91,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
 
 
 class _BoundedStream(httpcore.AsyncNetworkStream):
-    """A connection on which so many bytes may come after each write."""
+    """A connection with a bound on the bytes read after each write."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, max_bytes: int) -> None:
         self._stream = stream

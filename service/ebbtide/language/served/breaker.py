@@ -1,12 +1,12 @@
-"""The circuit breaker before a model server: a server that fails again and again is left alone for a while.
+"""The circuit breaker of a model server: after repeated failures it is not called for a while.
 
-    closed ──N failures in a row, or one that says when to come back──▶ open ──its time is up──▶ half open
-      ▲                                                                  ▲                          │
-      └──────────────────the probe is answered───────────────────────────┼──────────────────────────┤
-                                                                         └──the probe fails (twice the pause)
+    closed ──N consecutive failures, or Retry-After──▶ open ──the pause is over──▶ half open
+      ▲                                                 ▲                            │
+      └──────────────────the probe succeeds─────────────┼────────────────────────────┤
+                                                        └──the probe fails (doubled pause)
 
-While it is open nobody waits for the server: calls are refused at once. Half open, exactly one call is let
-through. An answer that cannot be used is an answer: the server is there.
+While it is open, calls are rejected immediately. Half open, exactly one call is admitted. An unusable reply counts as
+success: the server is available.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from ebbtide.language.port import ModelUnavailable
 
-PROBING_S = 1.0
-"""When to come back while somebody else's probe is out."""
+PROBE_RETRY_S = 1.0
+"""Retry delay while another call is the probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When to open, and for how long. Times in seconds."""
+    """When to open, and for how long, in seconds."""
 
     failures: int = 5
     open_s: float = 5.0
@@ -32,7 +32,7 @@ class BreakerPolicy:
 
 
 class Breaker:
-    """Counts failures of one server and lets calls through or not."""
+    """Count the failures of one server, and admit or reject calls."""
 
     def __init__(self, policy: BreakerPolicy, now_s: Callable[[], float] = time.monotonic) -> None:
         self._policy = policy
@@ -46,12 +46,12 @@ class Breaker:
 
     @property
     def is_closed(self) -> bool:
-        """Whether calls go through freely."""
+        """Return whether calls are admitted freely."""
         return self._open_until_s is None
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """One call to the server. ModelUnavailable at once while the breaker is open."""
+        """Make one call to the server. Raise ModelUnavailable immediately while the breaker is open."""
         is_probe = self._admit()
         try:
             yield
@@ -59,13 +59,13 @@ class Breaker:
             self._failed(error, is_probe)
             raise
         except Exception:
-            # Whatever else goes wrong: the server has answered.
+            # Any other error means that the server has answered.
             self._answered()
             raise
         else:
             self._answered()
         finally:
-            # A call that was cancelled has told nothing; the next one may be the probe.
+            # A cancelled call has no result; the next one may be the probe.
             if is_probe:
                 self._is_probing = False
 
@@ -76,7 +76,7 @@ class Breaker:
         if left_s > 0:
             raise ModelUnavailable(self.last_error, retry_after_s=left_s)
         if self._is_probing:
-            raise ModelUnavailable(self.last_error, retry_after_s=PROBING_S)
+            raise ModelUnavailable(self.last_error, retry_after_s=PROBE_RETRY_S)
         self._is_probing = True
         return True
 

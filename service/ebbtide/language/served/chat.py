@@ -1,40 +1,36 @@
-"""What the clients of both kinds of server share: the breaker, the context they count on, how tries differ.
+"""Common code of the chat clients: circuit breaker, context window, retries.
 
-The guess of tokens is corrected upwards by what the server counts. The second try of a question is asked a
-little differently (temperature, seed): at temperature 0 the same question would get the same useless reply.
+The token estimate is corrected upwards by the server's counts. A repeated request uses another temperature and seed,
+because at temperature 0 it would get the same unusable reply.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from ebbtide.errors import InvalidRequest, Unavailable
-from ebbtide.language.port import BadReply, ModelState, ModelUnavailable, attempt
-from ebbtide.language.served.breaker import Breaker, BreakerPolicy
-from ebbtide.language.served.dialects import Ladder
+from ebbtide.language.port import BadReply, attempt
+from ebbtide.language.served.breaker import BreakerPolicy
+from ebbtide.language.served.client import ServerClient
+from ebbtide.language.served.connection import RequestRejected, ServerError
+from ebbtide.language.served.formats import FormatLadder
+from ebbtide.language.served.model import Overflow
 from ebbtide.language.served.parsing import object_of
-from ebbtide.language.served.questions import Question
-from ebbtide.language.served.served import Overflow
-from ebbtide.language.served.wire import Broken, Refused, Wire
+from ebbtide.language.served.prompts import Prompt
 from ebbtide.offload.pool import INLINE, TextWorkers
 
-WARMER = 0.3
-"""Added to the temperature for every further try of a question."""
+TEMPERATURE_STEP = 0.3
+"""Added to the temperature for every repetition of a request."""
 
-LARGEST_CORRECTION = 3.0
-"""However a server counts, a question is not guessed larger than this many times."""
-
-LOOK_TIMEOUT_S = 2.0
-LOOK_KEPT_S = 3.0
-"""A look at the server may take so long, and counts for so long."""
+MAX_CORRECTION = 3.0
+"""Upper limit of the correction of the token estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """What the settings say of a server, apart from its kind."""
+    """Settings of a model server, except its kind."""
 
     base_url: str
     model_name: str
@@ -47,171 +43,143 @@ class ServerOptions:
     connections: int = 8
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
     texts: TextWorkers = field(default=INLINE, repr=False)
-    """Where long replies are parsed."""
+    """Workers that parse long replies."""
 
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens as the server counts them, since the start."""
+    """Tokens as counted by the server since the start."""
 
     prompt_tokens: int = 0
     reply_tokens: int = 0
     requests: int = 0
 
 
-class ServerChat:
-    """One server, asked over HTTP through its breaker."""
+class ServerChat(ServerClient):
+    """A client of one model server, behind a circuit breaker."""
 
-    kind = ""
+    reports_last_error = True
     ways: tuple[str, ...] = ("nothing",)
-    """Ways of asking for JSON, best first."""
+    """Ways of requesting JSON, best first."""
     optional: tuple[str, ...] = ()
-    """Words of a request that a server may refuse; it is then asked without them."""
+    """Request fields that are omitted if the server rejects them."""
 
     def __init__(self, options: ServerOptions) -> None:
-        self.name = options.model_name
-        self.options = options
-        self.usage = Usage()
-        self.breaker = Breaker(options.breaker)
-        self._wire = Wire(
+        super().__init__(
+            options.model_name,
             options.base_url,
+            options.breaker,
             timeout_s=options.timeout_s,
             api_key=options.api_key,
             connections=options.connections,
         )
-        self._ladder: Ladder[str] = Ladder(self.ways)
-        self._left_out: set[str] = set()
+        self.options = options
+        self.usage = Usage()
+        self._ladder: FormatLadder[str] = FormatLadder(self.ways)
+        self._unsupported_fields: set[str] = set()
         self._correction = 1.0
         self._window = options.num_ctx
         self._tries = count(1)
-        self._looked: tuple[float, ModelState] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.options!r})"
 
     async def window(self) -> int:
-        """Tokens of context, in the measure of our own guess."""
+        """Return the context window in tokens of our own estimate."""
         return int(self._window / self._correction)
 
-    async def ask(self, question: Question) -> dict[str, Any]:
-        """The object that the model replied."""
-        self._must_fit(question)
+    async def ask(self, prompt: Prompt) -> dict[str, Any]:
+        """Send the prompt and return the JSON object of the reply."""
+        self._must_fit(prompt)
         with self.breaker.passing():
-            return await self._put(question)
+            return await self._complete(prompt)
 
-    async def state(self) -> ModelState:
-        """Whether the server is there and has the model; a look is good for a few seconds."""
-        if not self.breaker.is_closed:
-            return self._told(False, self.breaker.last_error)
-        if self._looked is not None and time.monotonic() - self._looked[0] < LOOK_KEPT_S:
-            return self._looked[1]
-        try:
-            await self._look()
-        except ModelUnavailable as error:
-            state = self._told(False, str(error))
-        else:
-            state = self._told(True, self.breaker.last_error)
-        self._looked = (time.monotonic(), state)
-        return state
-
-    async def close(self) -> None:
-        """Close all connections. Idempotent."""
-        await self._wire.close()
-
-    # --- what each kind of server does in its own way ------------------------------------------------
+    # --- specific to each kind of server --------------------------------------------------------------
 
     async def _learn_model(self) -> None:
-        """Once: what the server tells of the model, above all its context."""
+        """Once: read the properties of the model, above all its context window."""
         raise NotImplementedError
 
-    async def _chat(self, question: Question, way: str) -> str:
-        """Put the question in this way; what the model wrote. Refused where the server does not take it."""
+    async def _chat(self, prompt: Prompt, json_format: str) -> str:
+        """Send the prompt in this format and return the model's text. Raise RequestRejected for a 4xx response."""
         raise NotImplementedError
 
-    def _consider(self, refusal: Refused) -> None:
-        """Raise what a refusal means, unless it may be the way of asking that was refused."""
+    def _handle_rejection(self, rejection: RequestRejected) -> None:
+        """Raise the error that a rejection means, unless the format may have been rejected."""
         raise NotImplementedError
 
-    async def _look(self) -> None:
-        """ModelUnavailable where the server is not there or has not the model."""
-        raise NotImplementedError
+    # --- common to all kinds of servers ----------------------------------------------------------------
 
-    # --- what all have in common -----------------------------------------------------------------------
-
-    async def _put(self, question: Question) -> dict[str, Any]:
+    async def _complete(self, prompt: Prompt) -> dict[str, Any]:
         await self._learn_model()
-        self._must_fit(question)
-        unproven: list[str] = []
+        self._must_fit(prompt)
+        failed_formats: list[str] = []
         last: Exception | None = None
-        for way in self._ladder.candidates():
+        for json_format in self._ladder.candidates():
             try:
-                reply = await self._chat(question, way)
-            except Refused as refusal:
-                self._consider(refusal)
-                unproven.append(way)
-                last = BadReply(f"the server refused the question (HTTP {refusal.status})")
-            except Broken as error:
-                if self._ladder.is_proven(way):
+                reply = await self._chat(prompt, json_format)
+            except RequestRejected as rejection:
+                self._handle_rejection(rejection)
+                failed_formats.append(json_format)
+                last = BadReply(f"the server rejected the prompt (HTTP {rejection.status})")
+            except ServerError as error:
+                if self._ladder.has_worked(json_format):
                     raise
-                unproven.append(way)
+                failed_formats.append(json_format)
                 last = error
             else:
-                self._ladder.settled(way, unproven, isinstance(last, Broken))
-                return await self._read(way, reply, question)
+                self._ladder.record_success(json_format, failed_formats, isinstance(last, ServerError))
+                return await self._read(json_format, reply, prompt)
         assert last is not None
         raise last
 
-    async def _read(self, way: str, reply: str, question: Question) -> dict[str, Any]:
-        """The object in a reply; note whether this way of asking leads to JSON."""
+    async def _read(self, json_format: str, reply: str, prompt: Prompt) -> dict[str, Any]:
+        """Return the object in a reply, and record whether the format yields JSON."""
         try:
-            found = await self.options.texts.run(len(reply), object_of, reply, question.key)
+            found = await self.options.texts.run(len(reply), object_of, reply, prompt.key)
         except BadReply as error:
-            self._ladder.read(way, is_json="not JSON" not in str(error))
+            self._ladder.read(json_format, is_json="not JSON" not in str(error))
             raise
         except (InvalidRequest, Unavailable) as error:
             raise BadReply(f"the reply cannot be parsed: {error.reason}") from None
-        self._ladder.read(way, is_json=True)
+        self._ladder.read(json_format, is_json=True)
         return found
 
     async def _post(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
-        """POST a request, again without each optional word that the server refuses by name."""
+        """Send a POST request, repeated without each optional field that the server rejects by name."""
         while True:
             try:
-                return await self._wire.post(
-                    path, {word: value for word, value in request.items() if word not in self._left_out}
+                return await self._http.post(
+                    path,
+                    {word: value for word, value in request.items() if word not in self._unsupported_fields},
                 )
-            except Refused as refusal:
-                refused = [w for w in self.optional if w in refusal.body and w not in self._left_out]
-                if refusal.status not in (400, 422) or not refused:
+            except RequestRejected as rejection:
+                refused = [
+                    w for w in self.optional if w in rejection.body and w not in self._unsupported_fields
+                ]
+                if rejection.status not in (400, 422) or not refused:
                     raise
-                self._left_out.add(refused[0])
+                self._unsupported_fields.add(refused[0])
 
-    def _must_fit(self, question: Question) -> None:
-        if self._needed(question) > self._window:
+    def _must_fit(self, prompt: Prompt) -> None:
+        if self._needed(prompt) > self._window:
             raise Overflow
 
-    def _needed(self, question: Question) -> int:
-        return int(question.prompt_tokens * self._correction) + question.reply_tokens
+    def _needed(self, prompt: Prompt) -> int:
+        return int(prompt.prompt_tokens * self._correction) + prompt.reply_tokens
 
     def _sampling(self) -> tuple[float, int]:
-        """Temperature and seed of this try."""
+        """Return the temperature and seed of this attempt."""
         options, again = self.options, attempt.get()
         if again == 0:
             return options.temperature, options.seed
-        return min(1.5, options.temperature + WARMER * again), options.seed + next(self._tries)
+        return min(1.5, options.temperature + TEMPERATURE_STEP * again), options.seed + next(self._tries)
 
-    def _count(self, question: Question, prompt_tokens: Any, reply_tokens: Any) -> None:
+    def _count(self, prompt: Prompt, prompt_tokens: Any, reply_tokens: Any) -> None:
         self.usage.requests += 1
         if isinstance(prompt_tokens, int) and not isinstance(prompt_tokens, bool) and prompt_tokens > 0:
             self.usage.prompt_tokens += prompt_tokens
-            ratio = prompt_tokens / question.prompt_tokens
-            self._correction = min(LARGEST_CORRECTION, max(self._correction, ratio))
+            ratio = prompt_tokens / prompt.prompt_tokens
+            self._correction = min(MAX_CORRECTION, max(self._correction, ratio))
         if isinstance(reply_tokens, int) and not isinstance(reply_tokens, bool) and reply_tokens > 0:
             self.usage.reply_tokens += reply_tokens
-
-    def _told(self, is_available: bool, detail: str) -> ModelState:
-        return ModelState(self.kind, self.name, is_available, detail)
-
-    def _strange(self, what: str) -> ModelUnavailable:
-        """An answer that is none of the protocol: this is not the server we take it for."""
-        return ModelUnavailable(f"the model server {self._wire.base_url} answered without {what}")

@@ -1,12 +1,12 @@
-"""Models served by Ollama, over its own interface.
+"""Chat models served by Ollama, through its own interface.
 
-Not over its OpenAI-compatible one, which ignores the size of the context. What has to be known about Ollama:
+Its OpenAI-compatible interface ignores the context size. Properties of Ollama that matter here:
 
-* `options.num_ctx` belongs to every request. A change of it makes Ollama load the model anew, so it goes up in
-  few fixed steps and never down.
-* A prompt that does not fit loses its front, and the answer is 200 all the same; what Ollama counts, it counts
-  afterwards. So the guess beforehand decides, and what `/api/ps` says the model was really loaded with.
-* `think: false` keeps models from thinking aloud; a server that refuses the word is asked without it.
+* `options.num_ctx` belongs to every request. A change makes Ollama reload the model, so it increases in few fixed
+  steps and never decreases.
+* Ollama drops the front of a prompt that does not fit and still returns 200. So the estimate before the request
+  decides, and the context size with which `/api/ps` says the model was loaded.
+* `think: false` disables reasoning. If a server rejects the field, it is omitted.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from __future__ import annotations
 from typing import Any
 
 from ebbtide.language.port import BadReply, ModelUnavailable
-from ebbtide.language.served.chat import LOOK_TIMEOUT_S, ServerChat, ServerOptions
-from ebbtide.language.served.questions import Question, unbounded
-from ebbtide.language.served.served import Overflow, Overlong
-from ebbtide.language.served.wire import Refused
+from ebbtide.language.served.chat import ServerChat, ServerOptions
+from ebbtide.language.served.client import CHECK_TIMEOUT_S, OllamaClient
+from ebbtide.language.served.connection import RequestRejected
+from ebbtide.language.served.model import Overflow, Overlong
+from ebbtide.language.served.prompts import Prompt, without_bounds
 
 STEPS = (4096, 8192, 16384, 32768, 65536, 131072)
-"""Sizes of context asked for."""
+"""Context sizes that are requested."""
 
 
-class OllamaChat(ServerChat):
-    """Asks one model of one Ollama server."""
+class OllamaChat(ServerChat, OllamaClient):
+    """A client of one model on one Ollama server."""
 
-    kind = "ollama"
     ways = ("schema", "plain schema", "json", "nothing")
     optional = ("think",)
 
@@ -37,45 +37,49 @@ class OllamaChat(ServerChat):
         """The step for which Ollama has been seen to hold the model loaded."""
         self._knows_model = False
 
-    async def _chat(self, question: Question, way: str) -> str:
-        needed = self._needed(question)
+    async def _chat(self, prompt: Prompt, json_format: str) -> str:
+        needed = self._needed(prompt)
         self._num_ctx = self._step_for(needed)
-        answer = await self._post("/api/chat", self._request(question, way))
+        answer = await self._post("/api/chat", self._request(prompt, json_format))
         message = answer.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         if not isinstance(content, str):
-            raise self._strange("a message")
-        prompt, written = answer.get("prompt_eval_count"), answer.get("eval_count")
-        self._count(question, prompt, written)
+            raise self._unexpected_answer("a message")
+        prompt_tokens, reply_tokens = answer.get("prompt_eval_count"), answer.get("eval_count")
+        self._count(prompt, prompt_tokens, reply_tokens)
         await self._check_loaded(needed)
-        is_full = isinstance(prompt, int) and isinstance(written, int) and prompt + written >= self._num_ctx
+        is_full = (
+            isinstance(prompt_tokens, int)
+            and isinstance(reply_tokens, int)
+            and prompt_tokens + reply_tokens >= self._num_ctx
+        )
         if is_full:
             raise Overflow
         if answer.get("done_reason") == "length":
-            raise Overlong("the reply has no end")
+            raise Overlong("the reply was cut off")
         return content
 
-    def _request(self, question: Question, way: str) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, json_format: str) -> dict[str, Any]:
         temperature, seed = self._sampling()
         request: dict[str, Any] = {
             "model": self.name,
             "messages": [
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": question.user},
+                {"role": "system", "content": prompt.system},
+                {"role": "user", "content": prompt.user},
             ],
             "stream": False,
             "think": False,
             "keep_alive": _keep_alive(self.options.keep_alive),
             "options": {
                 "num_ctx": self._num_ctx,
-                "num_predict": question.reply_tokens,
+                "num_predict": prompt.reply_tokens,
                 "temperature": temperature,
                 "seed": seed,
             },
         }
-        forms = {"schema": question.schema, "plain schema": unbounded(question.schema), "json": "json"}
-        if way in forms:
-            request["format"] = forms[way]
+        forms = {"schema": prompt.schema, "plain schema": without_bounds(prompt.schema), "json": "json"}
+        if json_format in forms:
+            request["format"] = forms[json_format]
         return request
 
     def _step_for(self, needed: int) -> int:
@@ -83,37 +87,37 @@ class OllamaChat(ServerChat):
         return min(self._window, max(self._num_ctx, fitting))
 
     async def _learn_model(self) -> None:
-        """Once: is the model there, and how much context was it made for?"""
+        """Once: check that the model exists, and read its context window."""
         if self._knows_model:
             return
         try:
-            answer = await self._wire.post("/api/show", {"model": self.name})
-        except Refused as refusal:
-            if refusal.status == 404 and "not found" in refusal.body and "model" in refusal.body:
+            answer = await self._http.post("/api/show", {"model": self.name})
+        except RequestRejected as rejection:
+            if rejection.status == 404 and "not found" in rejection.body and "model" in rejection.body:
                 raise self._missing() from None
-            # Something that speaks the chat but not this: what it holds will be seen.
+            # A server with the chat interface only. Its context window is found out from responses.
             self._knows_model = True
             return
-        about = answer.get("model_info")
-        if isinstance(about, dict):
-            made_for = about.get(f"{about.get('general.architecture')}.context_length")
+        info = answer.get("model_info")
+        if isinstance(info, dict):
+            made_for = info.get(f"{info.get('general.architecture')}.context_length")
             self._serves(made_for)
         self._knows_model = True
 
     async def _check_loaded(self, needed: int) -> None:
-        """After a change of the context: with how much was the model really loaded?"""
+        """After a change of the context size: check how the model was really loaded."""
         if self._loaded_ctx == self._num_ctx:
             return
         try:
-            models = (await self._wire.get("/api/ps", timeout_s=LOOK_TIMEOUT_S)).get("models")
-        except (ModelUnavailable, Refused, BadReply):
+            models = (await self._http.get("/api/ps", timeout_s=CHECK_TIMEOUT_S)).get("models")
+        except (ModelUnavailable, RequestRejected, BadReply):
             return
         for model in models if isinstance(models, list) else []:
-            if isinstance(model, dict) and _same(model.get("model") or model.get("name"), self.name):
+            if isinstance(model, dict) and self._is_named(model):
                 self._loaded_ctx = self._num_ctx
                 self._serves(model.get("context_length"))
         if needed > self._window:
-            # The prompt may have lost its front: this reply is worth nothing.
+            # The front of the prompt may have been dropped, so the reply is useless.
             raise Overflow
 
     def _serves(self, context: Any) -> None:
@@ -122,39 +126,21 @@ class OllamaChat(ServerChat):
                 self._num_ctx = self._loaded_ctx = context
             self._window = context
 
-    async def _look(self) -> None:
-        try:
-            models = (await self._wire.get("/api/tags", timeout_s=LOOK_TIMEOUT_S)).get("models")
-        except (Refused, BadReply):
-            raise self._strange("a list of models") from None
-        if not isinstance(models, list):
-            raise self._strange("a list of models")
-        names = [m.get("model") or m.get("name") for m in models if isinstance(m, dict)]
-        if not any(_same(name, self.name) for name in names):
-            raise self._missing()
-
     def _missing(self) -> ModelUnavailable:
         self._knows_model = False
-        return ModelUnavailable(
-            f"model {self.name} is not on the server {self._wire.base_url}; "
-            f"pull it with: ollama pull {self.name}"
-        )
+        return super()._missing()
 
-    def _consider(self, refusal: Refused) -> None:
-        if refusal.status == 404:
-            # Without such a sentence it is the address that is wrong.
-            is_ollama = "model" in refusal.body and "not found" in refusal.body
-            raise self._missing() if is_ollama else self._strange("knowing /api/chat; is this Ollama?")
-        if refusal.status not in (400, 422):
-            raise BadReply(f"the server refused the question (HTTP {refusal.status})")
-
-
-def _same(one: Any, other: str) -> bool:
-    return isinstance(one, str) and _tagged(one) == _tagged(other)
-
-
-def _tagged(name: str) -> str:
-    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+    def _handle_rejection(self, rejection: RequestRejected) -> None:
+        if rejection.status == 404:
+            # Without such a message the URL is wrong.
+            is_ollama = "model" in rejection.body and "not found" in rejection.body
+            raise (
+                self._missing()
+                if is_ollama
+                else self._unexpected_answer("/api/chat; check that it is Ollama")
+            )
+        if rejection.status not in (400, 422):
+            raise BadReply(f"the server rejected the prompt (HTTP {rejection.status})")
 
 
 def _keep_alive(value: str) -> str | int:

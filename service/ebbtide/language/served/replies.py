@@ -1,8 +1,7 @@
-"""What a model may answer: replies are data, taken only when they have the asked-for form.
+"""Check the replies of a model before they are used.
 
-Whatever a conversation talks a model into, no reply passes here that names a message which does not exist,
-holds a relation name longer than allowed, or is longer than its target. Anything else is a BadReply, except
-a slightly long content, which is cut at the end of a clause.
+No reply is accepted that refers to a missing message, contains a relation name that is too long, or exceeds its target.
+Invalid replies raise BadReply. Content that is slightly too long is cut at the end of a clause.
 """
 
 from __future__ import annotations
@@ -14,23 +13,23 @@ from collections.abc import Sequence
 from ebbtide.language.builtin.scripts import has_word
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
 
-LONGEST_RELATION = 32
-"""Characters of a relation name; the limit a recall has for relations."""
+MAX_RELATION_CHARS = 32
+"""Characters of a relation name, as limited in recalls."""
 
-LONGEST_PHRASE = 80
-LONGEST_KEYWORD = 60
-MOST_KEYWORDS = 5
-TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Signs that turn the direction of a line: a name must not rearrange what stands beside it."""
+MAX_PHRASE_CHARS = 80
+MAX_KEYWORD_CHARS = 60
+MAX_KEYWORDS = 5
+BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that change the direction of text. A name must not rearrange the surrounding text."""
 
-MOST_GROWTH = 5
-"""Segments may together be this many times as long as what was said: in another language they are longer."""
+MAX_GROWTH = 5
+"""Segments together may be this many times as long as the messages, for example in another language."""
 
-SHORTEST_SEGMENT = 16
-"""A segment counts as at least so long there: each becomes a memory, however short it is."""
+MIN_SEGMENT_CHARS = 16
+"""A shorter segment counts as this long, because each becomes a memory."""
 
 TOLERANCE = 1.25
-"""Contents up to this many times the target are cut, longer ones refused (memory model, section 5)."""
+"""Content up to this many times the target is cut; longer content is rejected (memory model, section 5)."""
 
 _CLAUSE_END = re.compile(r"[。！？；，、!?;,.…](?=\s|[^\x00-\x7f]|$)")
 
@@ -38,23 +37,25 @@ _CLAUSE_END = re.compile(r"[。！？；，、!?;,.…](?=\s|[^\x00-\x7f]|$)")
 def checked_segments(
     reply: Sequence[Segment], messages: Sequence[Utterance], max_chars: int
 ) -> list[Segment]:
-    """Segments with text, at most twice the advised length, of messages that exist, and not far more than was said."""
+    """Return the segments if they are not empty, not too long, and refer to existing messages. Otherwise raise
+    BadReply.
+    """
     if not reply and any(has_word(message.text) for message in messages):
-        raise BadReply("no segment, although something was said")
+        raise BadReply("the reply has no segments")
     for segment in reply:
         if not segment.text.strip() or len(segment.text) > 2 * max_chars:
-            raise BadReply("a segment is empty or far too long")
+            raise BadReply("a segment is empty or much too long")
         if not segment.messages or not all(0 <= i < len(messages) for i in segment.messages):
-            raise BadReply("a segment names a message that does not exist")
-    told = sum(max(len(segment.text), SHORTEST_SEGMENT) for segment in reply)
-    said = sum(max(len(message.text), SHORTEST_SEGMENT) for message in messages)
-    if told > MOST_GROWTH * said + 2 * max_chars:
-        raise BadReply("the segments are much longer than what was said")
+            raise BadReply("a segment refers to a message that does not exist")
+    segment_chars = sum(max(len(segment.text), MIN_SEGMENT_CHARS) for segment in reply)
+    message_chars = sum(max(len(message.text), MIN_SEGMENT_CHARS) for message in messages)
+    if segment_chars > MAX_GROWTH * message_chars + 2 * max_chars:
+        raise BadReply("the segments are much longer than the messages")
     return list(reply)
 
 
 def checked_processed(reply: Processed, text: str, prefix: str, target_length: int | None) -> Processed:
-    """A memory within its target, with a one-line phrase and one-line keywords."""
+    """Return a memory within its target, with a phrase and keywords of one line each."""
     content = reply.content
     if target_length is not None:
         if len(content) > TOLERANCE * target_length:
@@ -69,20 +70,20 @@ def checked_processed(reply: Processed, text: str, prefix: str, target_length: i
     keywords = dict.fromkeys(k for k in (_one_line(k) for k in reply.keywords) if k)
     return Processed(
         content,
-        _one_line(reply.phrase)[:LONGEST_PHRASE],
-        tuple(k[:LONGEST_KEYWORD] for k in keywords)[:MOST_KEYWORDS],
+        _one_line(reply.phrase)[:MAX_PHRASE_CHARS],
+        tuple(k[:MAX_KEYWORD_CHARS] for k in keywords)[:MAX_KEYWORDS],
     )
 
 
 def checked_names(reply: Sequence[str], count: int) -> list[str]:
-    """One relation name for each focus; a name that is none becomes empty."""
+    """Return one relation name for each focus. Names that are too long become empty."""
     if len(reply) != count:
-        raise BadReply("not one name for each focus")
-    return [name if len(name) <= LONGEST_RELATION else "" for name in map(_one_line, reply)]
+        raise BadReply("the number of names differs from the number of focuses")
+    return [name if len(name) <= MAX_RELATION_CHARS else "" for name in map(_one_line, reply)]
 
 
 def cut_at_clause(text: str, target: int) -> str:
-    """At most `target` characters of a text, ending where a clause does, if one ends in the second half."""
+    """Return at most `target` characters, cut at the end of a clause if one ends in the second half."""
     if len(text) <= target:
         return text
     ends = [m.end() for m in _CLAUSE_END.finditer(text, 0, target)]
@@ -92,8 +93,8 @@ def cut_at_clause(text: str, target: int) -> str:
 
 
 def _is_hidden(character: str) -> bool:
-    """Controls, line breaks, and signs that turn a line around; joiners inside emoji stay."""
-    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNING
+    """Return whether a character is a control, a line break, or changes the direction of text."""
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in BIDI_CONTROLS
 
 
 def _one_line(text: str) -> str:

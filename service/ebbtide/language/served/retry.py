@@ -1,19 +1,15 @@
-"""Asking a model with patience: time-outs, retries, back-off, and a count of how its replies parse.
+"""Call a model with timeouts, retries and backoff, and count the outcomes.
 
-Two kinds of failure stay apart (see `port.py`). A *transport* failure is repeated with growing pauses, up to
-`max_retries` for one call, and then surfaces as ModelUnavailable. An unusable *reply* is asked for again at
-once, up to `max_bad_replies`, and then surfaces as BadReply. Background calls (compression) do not repeat
-transport failures at all: a scan never waits for a server.
+The two kinds of failure are treated differently (see `port.py`). A transport failure is retried with growing pauses, up
+to `max_retries`, and then raised as ModelUnavailable. An unusable reply is requested again at once, up to
+`max_bad_replies`, and then raised as BadReply. Background calls (compression) never retry transport failures, so that a
+scan never waits for a server.
 
-A conversation too long for one request of a model is asked about in portions, each with its own patience, so
-that its length neither runs into the time-out nor keeps others waiting. Answered portions are kept a while: an
-outage in the middle does not begin the conversation anew.
+A conversation that is too long for one request is split into chunks with retries of their own. Completed chunks are
+cached, so that an outage does not restart the conversation.
 
-A model that answers many questions in one go (`process_many`, `relate_many`: the answers to the first of them,
-as many as it likes) is asked so, where the caller has many. Each question counts as a call all the same, and
-what such an answer leaves open is asked for one by one, with patience.
-
-No place at the gate is held while pausing.
+A model with `process_many` and `relate_many` answers the first of several requests in one batch. Each counts as a call;
+the remaining ones are sent individually. No slot of the limiter is held during a pause.
 """
 
 from __future__ import annotations
@@ -36,8 +32,8 @@ from ebbtide.language.port import (
     Utterance,
     attempt,
 )
-from ebbtide.language.served.gate import Priority, PriorityLimiter
-from ebbtide.language.served.portions import Portion, placed
+from ebbtide.language.served.chunks import Chunk, mapped_back
+from ebbtide.language.served.limiter import Priority, PriorityLimiter
 from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
 from ebbtide.metrics import Metrics
 from ebbtide.telemetry import span
@@ -45,13 +41,13 @@ from ebbtide.telemetry import span
 T = TypeVar("T")
 Q = TypeVar("Q")
 
-MOST_PORTIONS_KEPT = 256
-"""Answered portions of long conversations that are remembered while their digest goes on."""
+MAX_CACHED_CHUNKS = 256
+"""Completed chunks of long conversations that are cached until the conversation is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long and how often to ask. Times in seconds."""
+    """Timeouts and retries, in seconds."""
 
     timeout_s: float = 300.0
     max_retries: int = 15
@@ -60,13 +56,13 @@ class RetryPolicy:
     cap_s: float = 30.0
 
     def pause_s(self, failures: int) -> float:
-        """The pause after so many failures in a row: doubling, capped."""
+        """Return the pause after so many consecutive failures: doubling, capped."""
         return min(self.cap_s, self.base_s * 2.0 ** min(failures - 1, 32))
 
 
 @dataclass(slots=True)
-class Tally:
-    """What became of the calls of one task."""
+class CallCounts:
+    """The outcomes of the calls of one task."""
 
     calls: int = 0
     parsed: int = 0
@@ -76,37 +72,37 @@ class Tally:
 
 @dataclass(slots=True)
 class ModelClient:
-    """A model behind a gate, asked with patience. Its methods are those of the port, with a priority."""
+    """A model behind a limiter, called with retries. The methods are those of the port, with a priority."""
 
     model: LanguageModel
     gate: PriorityLimiter
     patience: RetryPolicy
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, CallCounts] = field(default_factory=dict)
     under_way: dict[int, float] = field(default_factory=dict)
-    """When each call under way began, by the event loop's clock."""
+    """The start of each running call, by the event loop's clock."""
     troubled: bool = False
-    """Whether the latest call found no server: nobody should wait for the model now."""
+    """Whether the latest call could not reach the server, so that callers should not wait for the model."""
     metrics: Metrics = field(default_factory=Metrics)
-    _answered: OrderedDict[tuple[Portion, int], list[Segment]] = field(default_factory=OrderedDict)
+    _answered: OrderedDict[tuple[Chunk, int], list[Segment]] = field(default_factory=OrderedDict)
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
-        """Cut messages into segments; see the port."""
+        """Split messages into segments; see the port."""
 
-        split = getattr(self.model, "portions", None)
-        portions: list[Portion] = await split(messages) if split is not None else []
-        if len(portions) < 2:
+        split = getattr(self.model, "chunks", None)
+        chunks: list[Chunk] = await split(messages) if split is not None else []
+        if len(chunks) < 2:
             return await self._segment(messages, max_chars)
         segments: list[Segment] = []
-        for portion in portions:
-            answer = self._answered.get((portion, max_chars))
+        for chunk in chunks:
+            answer = self._answered.get((chunk, max_chars))
             if answer is None:
-                answer = await self._segment([piece.said for piece in portion], max_chars)
-                self._answered[portion, max_chars] = answer
-                while len(self._answered) > MOST_PORTIONS_KEPT:
+                answer = await self._segment([piece.utterance for piece in chunk], max_chars)
+                self._answered[chunk, max_chars] = answer
+                while len(self._answered) > MAX_CACHED_CHUNKS:
                     self._answered.popitem(last=False)
-            segments += placed(answer, portion)
-        for portion in portions:
-            self._answered.pop((portion, max_chars), None)
+            segments += mapped_back(answer, chunk)
+        for chunk in chunks:
+            self._answered.pop((chunk, max_chars), None)
         return segments
 
     async def _segment(self, messages: Sequence[Utterance], max_chars: int) -> list[Segment]:
@@ -114,7 +110,7 @@ class ModelClient:
             reply = await self.model.segment(messages, max_chars=max_chars)
             return checked_segments(reply, messages, max_chars)
 
-        return await self._insist("segment", ask, Priority.FOREGROUND)
+        return await self._with_retries("segment", ask, Priority.FOREGROUND)
 
     async def process(
         self,
@@ -130,30 +126,30 @@ class ModelClient:
             reply = await self.model.process(text, prefix=prefix, target_length=target_length)
             return checked_processed(reply, text, prefix, target_length)
 
-        return await self._insist("process", ask, priority)
+        return await self._with_retries("process", ask, priority)
 
     @property
     def takes_many(self) -> bool:
-        """Whether the model makes many memories in one go."""
+        """Return whether the model processes several texts in one batch."""
         return hasattr(self.model, "process_many")
 
     async def process_many(
         self, texts: Sequence[TextToProcess], *, priority: Priority = Priority.FOREGROUND
     ) -> list[Processed]:
-        """Make memories of the first of some texts; none where a model takes them singly."""
+        """Process the first of some texts in one batch. Return nothing if the model takes them individually."""
 
-        def checked(reply: Processed, asked: TextToProcess) -> Processed:
-            return checked_processed(reply, *asked)
+        def checked(reply: Processed, arguments: TextToProcess) -> Processed:
+            return checked_processed(reply, *arguments)
 
-        return await self._first_of("process", texts, checked, priority)
+        return await self._call_many("process", texts, checked, priority)
 
-    async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-        """Name the relations of the first of some nodes to their focuses; none where a model takes them singly."""
+    async def relate_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
+        """Relate the first of some nodes in one batch. Return nothing if the model takes them individually."""
 
-        def checked(reply: list[str], asked: tuple[str, Sequence[str]]) -> list[str]:
-            return checked_names(reply, len(asked[1]))
+        def checked(reply: list[str], arguments: tuple[str, Sequence[str]]) -> list[str]:
+            return checked_names(reply, len(arguments[1]))
 
-        return await self._first_of("relate", questions, checked)
+        return await self._call_many("relate", requests, checked)
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Name relations; see the port."""
@@ -161,30 +157,30 @@ class ModelClient:
         async def ask() -> list[str]:
             return checked_names(await self.model.relate(node, focuses), len(focuses))
 
-        return await self._insist("relate", ask, Priority.FOREGROUND)
+        return await self._with_retries("relate", ask, Priority.FOREGROUND)
 
     @property
     def longest_call_s(self) -> float:
-        """How long the oldest call under way has taken so far; 0 when none is."""
+        """Return the duration of the oldest running call so far, or 0."""
         began_s = min(self.under_way.values(), default=None)
         return 0.0 if began_s is None else asyncio.get_running_loop().time() - began_s
 
     async def state(self) -> ModelState:
-        """Who answers, and whether it does."""
+        """Return whether the model is available."""
         return await self.model.state()
 
     async def close(self) -> None:
-        """Let go of the model."""
+        """Close the model."""
         await self.model.close()
 
-    async def _insist(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
-        tally = self.tallies.setdefault(task, Tally())
+    async def _with_retries(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+        tally = self.tallies.setdefault(task, CallCounts())
         failures = bad_replies = 0
         retries = self.patience.max_retries if priority is Priority.FOREGROUND else 0
         while True:
             try:
                 attempt.set(bad_replies)
-                answer = await self._once(task, tally, ask, priority)
+                answer = await self._call(task, tally, ask, priority)
             except ModelUnavailable as error:
                 self.troubled = True
                 tally.unavailable += 1
@@ -203,25 +199,25 @@ class ModelClient:
                 tally.parsed += 1
                 return answer
 
-    async def _first_of(
+    async def _call_many(
         self,
         task: str,
-        questions: Sequence[Q],
+        requests: Sequence[Q],
         checked: Callable[[T, Q], T],
         priority: Priority = Priority.FOREGROUND,
     ) -> list[T]:
-        """The answers of a model that takes many questions in one go, up to the first one it fails at."""
+        """Return the replies of one batch, up to the first invalid one."""
         many: Callable[[Sequence[Q]], Awaitable[list[T]]] | None = getattr(self.model, f"{task}_many", None)
         if many is None:
             return []
-        tally = self.tallies.setdefault(task, Tally())
+        tally = self.tallies.setdefault(task, CallCounts())
         answers: list[T] = []
         try:
             attempt.set(0)
-            replies = await self._once(task, tally, lambda: many(questions), priority)
-            for number, (reply, asked) in enumerate(zip(replies, questions, strict=False)):
+            replies = await self._call(task, tally, lambda: many(requests), priority)
+            for number, (reply, arguments) in enumerate(zip(replies, requests, strict=False)):
                 tally.calls += number > 0
-                answers.append(checked(reply, asked))
+                answers.append(checked(reply, arguments))
         except ModelUnavailable:
             self.troubled = True
             tally.unavailable += 1
@@ -232,7 +228,9 @@ class ModelClient:
         tally.parsed += len(answers)
         return answers
 
-    async def _once(self, task: str, tally: Tally, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+    async def _call(
+        self, task: str, tally: CallCounts, ask: Callable[[], Awaitable[T]], priority: Priority
+    ) -> T:
         async with self.gate.passing(priority):
             tally.calls += 1
             call, now_s = object(), asyncio.get_running_loop().time()
@@ -249,7 +247,7 @@ class ModelClient:
                 if not limit.expired():
                     raise
                 seconds = self.patience.timeout_s
-                raise ModelUnavailable(f"no answer within {seconds:g} s") from error
+                raise ModelUnavailable(f"no reply within {seconds:g} s") from error
             except (ModelUnavailable, BadReply) as error:
                 outcome = "bad_reply" if isinstance(error, BadReply) else "unavailable"
                 raise

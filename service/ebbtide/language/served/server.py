@@ -1,12 +1,12 @@
-"""From settings to the client of a model server."""
+"""Make the client of a model server from the settings."""
 
 from __future__ import annotations
 
 from ebbtide.language.served.breaker import BreakerPolicy
 from ebbtide.language.served.chat import ServerChat, ServerOptions
+from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
-from ebbtide.language.served.served import ServedModel
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import LanguageSettings
 
@@ -16,7 +16,7 @@ DEFAULT_URLS = {"ollama": "http://127.0.0.1:11434", "openai": "http://127.0.0.1:
 
 
 def server_options(language: LanguageSettings, texts: TextWorkers = INLINE) -> ServerOptions:
-    """What the settings say of a server. A trailing `/v1` (or Ollama's `/api`) belongs to the interface."""
+    """Return the options of a server from the settings. A trailing `/v1` or `/api` is removed from the URL."""
     base_url = (language.base_url or DEFAULT_URLS[language.model]).rstrip("/")
     base_url = base_url.removesuffix("/v1" if language.model == "openai" else "/api")
     return ServerOptions(
@@ -28,7 +28,7 @@ def server_options(language: LanguageSettings, texts: TextWorkers = INLINE) -> S
         temperature=language.temperature,
         seed=language.seed,
         keep_alive=language.keep_alive,
-        # One more, so that a look at the server's state never waits for a call.
+        # One more, so that an availability check never waits for a call.
         connections=language.model_concurrency + 1,
         breaker=BreakerPolicy(
             language.breaker_failures, language.breaker_open_ms / 1000, language.breaker_cap_ms / 1000
@@ -38,5 +38,5 @@ def server_options(language: LanguageSettings, texts: TextWorkers = INLINE) -> S
 
 
 def server_model(language: LanguageSettings, texts: TextWorkers = INLINE) -> ServedModel:
-    """The model that the settings name, on its server. Nothing is asked of the server yet."""
+    """Return the configured model on its server. No request is sent yet."""
     return ServedModel(KINDS[language.model](server_options(language, texts)))

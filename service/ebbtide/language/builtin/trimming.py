@@ -1,0 +1,146 @@
+"""Clean up the ends of a piece taken out of a text.
+
+The result has no dangling comma, no unpaired bracket or quote, and no conjunction whose clause is missing. Only
+punctuation and discourse words are removed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ebbtide.language.builtin import words_chinese, words_english
+
+_MAY_MARK = re.compile(r"[*_~`#•·>\d-]")
+_MARKUP = re.compile(r"\*\*|__|~~|^[^\S\n]*+(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s++|```\w*+", re.MULTILINE)
+# For str.strip, which is much faster than a pattern. No white space lies above U+3000.
+_SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
+_DANGLING_END = _SPACES + ",，、;；:：-–—~～(（[【《「『“‘#*_|/&+=<>"
+_DANGLING_START = _SPACES + ",，、;；:：.。!！?？…·•-–—~～)）]】》」』”’*_|/&+=>"
+_END_MARKS = _SPACES + ".。．!！?？…,，、;；:：~～-–—"
+# A conjunction at the end of a text, without its clause.
+_DANGLING_WORD = re.compile(
+    r"[,;\s](?:but|and|so|or|because|although|while|of course|however|then)\Z", re.IGNORECASE
+)
+_DANGLING_WORD_CHARS = len(", of course")
+_PAIRS = (
+    ("（", "）"),
+    ("(", ")"),
+    ("《", "》"),
+    ("「", "」"),
+    ("『", "』"),
+    ("“", "”"),
+    ("【", "】"),
+    ("[", "]"),
+)
+_PAIRED = re.compile("[" + re.escape("".join(map("".join, _PAIRS))) + '"*`]')
+_ENGLISH_OPENER = re.compile(
+    r"(?:(?:and |so |but )?i (?:think|guess|mean|believe|feel like|must say|have to say|can (?:only )?imagine)"
+    r"(?: that\b)?+(?! (?:in|so|not|of|about|for|to)\b)"
+    r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w{1,40}ing)|which(?: is| was| are| were)?(?! one)|so that"
+    r"|(?:congrats|congratulations) on|thank(?:s| you)(?: so much| a lot| very much)? for"
+    r"|you know"
+    r"|to be honest|by the way|"
+    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w++|as well as|"
+    r"i'm (?:so |really |very )?(?:glad|happy) (?:that |to (?:hear|see|know)(?: that)? )?|"
+    r"sounds good|good point|for example|such as)\b[,\s]*",
+    re.IGNORECASE,
+)
+_ENGLISH_WORD = re.compile(r"([A-Za-z']++)(?:[,!.\s]++|$)")
+
+
+def plain(text: str) -> str:
+    """Remove markup and fold white space to one line."""
+    if _MAY_MARK.search(text):
+        text = _MARKUP.sub("", text)
+    return " ".join(text.split())
+
+
+def trim(text: str) -> str:
+    """Remove dangling punctuation at both ends, and unpaired brackets and quotes."""
+    return trim_end(text.lstrip(_DANGLING_START)).strip()
+
+
+def trim_end(text: str) -> str:
+    """Remove dangling punctuation at the end, and unpaired brackets and quotes."""
+    previous = ""
+    while previous != text:
+        previous = text
+        text = _unpaired(text.rstrip(_DANGLING_END))
+    return text
+
+
+def without_dangling_words(text: str) -> str:
+    """Remove conjunctions from the end."""
+    end = cut = len(text)
+    while True:
+        while end and (text[end - 1].isspace() or text[end - 1] in ",;"):
+            end -= 1
+        if cut < len(text):
+            cut = end
+        word = _DANGLING_WORD.search(text[max(0, end - _DANGLING_WORD_CHARS) : end])
+        if word is None:
+            return text[:cut] or text
+        end = cut = end - len(word[0])
+
+
+def without_end_mark(text: str) -> str:
+    """Remove closing punctuation as well. A closing quote or bracket stays."""
+    return trim(trim(text).rstrip(_END_MARKS))
+
+
+def _unpaired(text: str) -> str:
+    """Remove unpaired brackets and quotes."""
+    if _PAIRED.search(text) is None:
+        return text
+    for opener, closer in _PAIRS:
+        if text.count(opener) != text.count(closer):
+            text = _keep_pairs(text, opener, closer)
+    if text.count('"') % 2:
+        text = text.replace('"', "")
+    for mark in ("**", "`"):
+        if text.count(mark) % 2:
+            text = text.replace(mark, "")
+    return text
+
+
+def _keep_pairs(text: str, opener: str, closer: str) -> str:
+    opened: list[int] = []
+    lost: set[int] = set()
+    for index, char in enumerate(text):
+        if char == opener:
+            opened.append(index)
+        elif char == closer:
+            if opened:
+                opened.pop()
+            else:
+                lost.add(index)
+    lost.update(opened)
+    return "".join(char for index, char in enumerate(text) if index not in lost)
+
+
+def without_opener(text: str) -> str:
+    """Remove discourse words from the beginning (但是, well, I think) unless nothing would be left."""
+    for _ in range(3):
+        shorter = _drop_one(text)
+        if shorter == text or len(shorter) < 3:
+            return text
+        text = shorter
+    return text
+
+
+def _drop_one(text: str) -> str:
+    if text.startswith(words_chinese.OPENERS):
+        for opener in words_chinese.OPENERS:
+            if text.startswith(opener) and (
+                opener in words_chinese.FREE_OPENERS or text[len(opener) : len(opener) + 1] in "，,！!。 ~～"
+            ):
+                return text[len(opener) :].lstrip(_DANGLING_START)
+    if text[0] in "但而那" and text[1:2] in tuple("我你他她它这您"):
+        return text[1:]
+    longer = _ENGLISH_OPENER.match(text)
+    if longer:
+        return text[longer.end() :]
+    word = _ENGLISH_WORD.match(text)
+    if word and word.group(1).casefold() in words_english.OPENERS:
+        return text[word.end() :]
+    return text
