@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
+from tests.support.forks import run_command
 from tests.support.process import Daemon, running_daemon
 from tests.support.small_disk import fill_up, mounted
 from tests.support.waiting import Stopwatch, wait_until
@@ -256,7 +257,7 @@ def test_full_disk_while_an_agent_is_copied_or_compacted(tmp_path: Path, room: i
 
 def started(data_dir: Path) -> subprocess.CompletedProcess[str]:
     daemon = Daemon(data_dir)
-    return subprocess.run(daemon.command, capture_output=True, text=True, timeout=30, env=daemon.environment)
+    return run_command(*daemon.arguments, env=daemon.environment)
 
 
 def assert_one_clear_sentence(done: subprocess.CompletedProcess[str], data_dir: Path) -> None:

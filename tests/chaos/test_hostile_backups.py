@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -18,9 +16,10 @@ from grpc_status import rpc_status
 from ebbtide.v1 import memory_service_pb2_grpc as services
 from ebbtide.v1 import moving_pb2
 from tests.support import hostile_backup as hostile
+from tests.support.forks import run_command
 from tests.support.hostile_backup import FORGED_FILES, backup_of, forged_archives, forged_frames
 from tests.support.onlooker import IS_LONG, looking_on, transfer_bytes
-from tests.support.process import ROOT, Daemon, running_daemon
+from tests.support.process import Daemon, running_daemon
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
@@ -109,16 +108,7 @@ def test_the_command_line_says_what_is_wrong_with_a_bomb(tmp_path: Path) -> None
     good = tmp_path / "good.ebb"
     good.write_bytes(backup_of(hostile.sound_file(node_count=0)))
     data_dir = tmp_path / "data"
-    command = [
-        sys.executable,
-        "-m",
-        "ebbtide",
-        "restore",
-        *map(str, [*bad, good]),
-        "--data-dir",
-        str(data_dir),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    done = run_command("restore", *map(str, [*bad, good]), "--data-dir", str(data_dir), env=os.environ)
     assert done.returncode == 3 and "Traceback" not in done.stderr
     told = " ".join(done.stderr.split())
     assert told.count("[BACKUP_UNREADABLE]") == 2 and "2 of the files could not be restored" in told

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
+from tests.support.forks import run_command
 from tests.support.process import Daemon, running_daemon
 
 pytestmark = pytest.mark.chaos
@@ -17,9 +18,7 @@ pytestmark = pytest.mark.chaos
 def refused(data_dir: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """A start that is expected to end by itself."""
     second = Daemon(data_dir)
-    return subprocess.run(
-        [*second.command, *more], capture_output=True, text=True, timeout=30, env=second.environment
-    )
+    return run_command(*second.arguments, *more, env=second.environment)
 
 
 def test_second_daemon_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:

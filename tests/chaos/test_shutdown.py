@@ -283,7 +283,7 @@ def test_stop_in_the_middle_of_passes_resumes_them(tmp_path: Path) -> None:
 
 def test_signal_right_after_the_start_ends_it(tmp_path: Path) -> None:
     """A stop that comes while the daemon starts is neither lost nor harmful."""
-    with running_daemon(tmp_path / "data") as daemon:
+    with running_daemon(tmp_path / "data", executed=True) as daemon:
         daemon.remember("ann", "The kettle is blue.")
         assert daemon.stop() == 0
         for pause_s in (0.1, 0.3, 0.5, 0.7):

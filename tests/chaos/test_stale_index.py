@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +17,7 @@ import pytest
 
 from ebbtide.store.directory.index_file import INDEX_FILE
 from tests.support.fake_ollama import FakeOllama, vector_of
+from tests.support.forks import run_command
 from tests.support.indexed_daemon import MODULE
 from tests.support.process import Daemon, check_data_directory
 
@@ -185,8 +184,7 @@ def test_an_encrypted_agent_takes_up_no_index(made: Path, model: FakeOllama, tmp
     data_dir = tmp_path / "data"
     shutil.copytree(made, data_dir)
     key = {"EBBTIDE_ENCRYPTION__MASTER_KEY": KEY}
-    command = [sys.executable, "-m", "ebbtide", "encryption", "encrypt", "ann", "--data-dir", str(data_dir)]
-    done = subprocess.run(command, env={**os.environ, **key}, capture_output=True, check=False, text=True)
+    done = run_command("encryption", "encrypt", "ann", "--data-dir", str(data_dir), env={**os.environ, **key})
     assert done.returncode == 0, done.stderr
     assert not index_of(data_dir).exists()
     shutil.copy(index_of(made), index_of(data_dir))

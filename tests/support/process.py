@@ -25,6 +25,7 @@ from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from tests.support.forks import Forked
 
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
@@ -40,12 +41,17 @@ class Daemon:
         settings: Mapping[str, Any] | None = None,
         prefix: tuple[str, ...] = (),
         module: str = "ebbtide",
+        *,
+        executed: bool = False,
     ) -> None:
+        """Describe a daemon that is not started yet. Without `executed` and a prefix it is forked, with its imports
+        done; a test about memory, the command line or the start itself executes one."""
         self.data_dir = data_dir
         self._module = module
+        self._executed = executed or bool(prefix)
         self._settings = dict(settings or {})
         self._prefix = prefix
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self.flags: tuple[str, ...] = ("--log-format", "json")
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
         self.client = httpx.Client()
@@ -53,7 +59,7 @@ class Daemon:
         self.grpc_target = ""
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes] | Forked:
         assert self._process is not None
         return self._process
 
@@ -71,8 +77,13 @@ class Daemon:
     @property
     def command(self) -> list[str]:
         """The command it is started with."""
+        return [*self._prefix, sys.executable, "-m", self._module, *self.arguments]
+
+    @property
+    def arguments(self) -> list[str]:
+        """What follows the module in the command."""
         place = ["--data-dir", str(self.data_dir), "--rest-port", "0", "--grpc-port", "0"]
-        return [*self._prefix, sys.executable, "-m", self._module, "serve", *place, *self.flags]
+        return ["serve", *place, *self.flags]
 
     def start(self) -> Daemon:
         """Start and wait until it listens."""
@@ -84,7 +95,11 @@ class Daemon:
 
     def launch(self) -> int:
         """Start, wait for nothing; the length of the log before."""
-        before = self.log_path.stat().st_size if self.log_path.exists() else 0
+        self.log_path.touch()
+        before = self.log_path.stat().st_size
+        if not self._executed:
+            self._process = Forked(self._module, self.arguments, env=self.environment, stdout=self.log_path)
+            return before
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,
@@ -192,9 +207,11 @@ def running_daemon(
     settings: Mapping[str, Any] | None = None,
     prefix: tuple[str, ...] = (),
     module: str = "ebbtide",
+    *,
+    executed: bool = False,
 ) -> Iterator[Daemon]:
     """A daemon for the length of a block; afterwards ended, and every store it left checked."""
-    daemon = Daemon(data_dir, settings, prefix, module)
+    daemon = Daemon(data_dir, settings, prefix, module, executed=executed)
     try:
         yield daemon.start()
     finally:
