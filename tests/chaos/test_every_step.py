@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import tempfile
@@ -25,11 +24,12 @@ from tests.support.operations import (
     prepare,
     verify,
 )
+from tests.support.tier import amount
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
-EVERY_STEP = bool(os.environ.get("EBBTIDE_EVERY_STEP"))
-"""Whether all steps of all operations are tried, as in `make chaos`."""
+EVERY_STEP = bool(amount("EBBTIDE_EVERY_STEP", 0, 1))
+"""Whether all steps of all operations are tried, as in `make test-all`."""
 
 
 QUICK = [

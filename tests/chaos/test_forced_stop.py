@@ -31,8 +31,8 @@ GRACE_S = 2
 SLACK_S = 1.5
 """What a loaded machine may take on top."""
 
-EACH_WAY = ["backtrack", "nap"] if int(os.environ.get("EBBTIDE_KILL_ROUNDS", "20")) > 100 else ["backtrack"]
-"""Ways to block as process 1 of a container: all of them in `make chaos`."""
+EACH_WAY = ["backtrack", pytest.param("nap", marks=pytest.mark.full)]
+"""Ways to block as process 1 of a container."""
 
 UNSHARE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 

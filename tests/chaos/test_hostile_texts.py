@@ -19,11 +19,12 @@ import httpx
 import pytest
 
 from tests.support.process import Daemon, running_daemon
+from tests.support.tier import IS_ALL
 
 pytestmark = [pytest.mark.chaos, pytest.mark.alone]
 
 QUIET = {"EMBEDDING__MODEL": "off"}
-ALL = bool(os.environ.get("EBBTIDE_HOSTILE_TEXTS"))
+ALL = IS_ALL or "EBBTIDE_HOSTILE_TEXTS" in os.environ
 SLOWEST_S = 1.0
 GROWTH_BYTES = 200 << 20
 

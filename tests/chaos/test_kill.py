@@ -23,11 +23,12 @@ from grpc_status import rpc_status
 
 from tests.support.callers import SERVICE, GrpcCaller, Reply, as_json
 from tests.support.process import Daemon, check_data_directory, running_daemon
+from tests.support.tier import amount
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
 
-ROUNDS = int(os.environ.get("EBBTIDE_KILL_ROUNDS", "20"))
+ROUNDS = amount("EBBTIDE_KILL_ROUNDS", 3, 20)
 SEED = int(os.environ.get("EBBTIDE_KILL_SEED", str(random.SystemRandom().randrange(1 << 32))))
 AGENTS = ("ann", "Böb", "记忆", "dora")
 """Agents with one client each."""

@@ -25,6 +25,7 @@ from tests.support.in_process import service_in, settle, tell
 from tests.support.process import Daemon, check_data_directory, running_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.stubborn_daemon import MODULE, hang_file
+from tests.support.tier import amount
 from tests.support.waiting import Stopwatch, eventually, wait_until
 
 pytestmark = [
@@ -32,7 +33,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are read from /proc"),
 ]
 
-MANY = 10_000
+MANY = amount("EBBTIDE_MANY_AGENTS", 2500, 10_000)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Exports and backups that were tampered with: each is refused with a clear error, or is an agent that works.
 
-`EBBTIDE_MUTATIONS` says how many are tried; 200 by default, the same ones every time. `make chaos` tries 20 000.
+`EBBTIDE_MUTATIONS` says how many are tried, the same ones every time: 60 in `make test`, 200 in `make test-all`, 20 000
+in `make chaos`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from ebbtide.store.integrity.check import check_store
 from tests.support.callers import CALLERS, reason_of
 from tests.support.mutations import mutated_backup, mutated_export
 from tests.support.rich_agents import files
+from tests.support.tier import amount
 from tests.support.using import Broken, used
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(86_400)]
 
-MUTATIONS = int(os.environ.get("EBBTIDE_MUTATIONS", "200"))
+MUTATIONS = amount("EBBTIDE_MUTATIONS", 60, 200)
 FIRST_SEED = int(os.environ.get("EBBTIDE_MUTATIONS_FROM", "0"))
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -14,13 +14,14 @@ import httpx
 import pytest
 
 from tests.support.process import Daemon, running_daemon
+from tests.support.tier import amount
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
 
 QUIET = {"EMBEDDING__MODEL": "off"}
 RUDE = 48
-BURST = int(os.environ.get("EBBTIDE_BURST", "250"))
+BURST = amount("EBBTIDE_BURST", 80, 250)
 CALLERS = 64
 FEW_DESCRIPTORS = 120
 

@@ -18,11 +18,12 @@ import trustme
 from ebbtide.v1 import events_pb2, inspect_pb2
 from tests.support.process import Daemon, running_daemon
 from tests.support.silent import MIB, Cost, HalfCaller, connected, is_closed, many, resident_bytes, watched
+from tests.support.tier import amount
 from tests.support.waiting import Stopwatch, wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.alone, pytest.mark.timeout(600)]
 
-MANY = int(os.environ.get("EBBTIDE_SILENT_CLIENTS", "60"))
+MANY = amount("EBBTIDE_SILENT_CLIENTS", 24, 60)
 HEADER_S = 1
 SEND_S = 2
 PATIENT = {"EMBEDDING__MODEL": "off"}

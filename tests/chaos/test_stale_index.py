@@ -20,12 +20,13 @@ from tests.support.fake_ollama import FakeOllama, vector_of
 from tests.support.forks import run_command
 from tests.support.indexed_daemon import MODULE
 from tests.support.process import Daemon, check_data_directory
+from tests.support.tier import IS_ALL
 
 pytestmark = pytest.mark.chaos
 pytest.importorskip("usearch", reason="an extra")
 
 ROUNDS = int(os.environ.get("EBBTIDE_INDEX_ROUNDS", "1"))
-KILLS = "EBBTIDE_INDEX_ROUNDS" in os.environ
+KILLS = IS_ALL or "EBBTIDE_INDEX_ROUNDS" in os.environ
 KEY = "6d" * 32
 SIZE, COUNT, SECRET = 8, 120, "The violet ledger lies under the stairs."
 MINUTE_MS = 60_000

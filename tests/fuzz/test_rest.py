@@ -72,4 +72,4 @@ def test_sequences_of_requests_end_in_no_fault_of_ours(api: Any) -> None:
         def validate_response(self, response: Any, case: Any, **_: Any) -> None:
             case.validate_response(response, checks=[not_a_server_error])
 
-    Sequence.run(settings=settings(FUZZING, max_examples=EXAMPLES or 15, stateful_step_count=12))
+    Sequence.run(settings=settings(FUZZING, max_examples=EXAMPLES, stateful_step_count=12))
