@@ -24,11 +24,11 @@ from tests.support.operations import (
     prepare,
     verify,
 )
-from tests.support.tier import amount
+from tests.support.tier import IS_ALL
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
-EVERY_STEP = bool(amount("EBBTIDE_EVERY_STEP", 0, 1))
+EVERY_STEP = IS_ALL
 """Whether all steps of all operations are tried, as in `make test-all`."""
 
 

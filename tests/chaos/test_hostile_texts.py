@@ -24,7 +24,7 @@ from tests.support.tier import IS_ALL
 pytestmark = [pytest.mark.chaos, pytest.mark.alone]
 
 QUIET = {"EMBEDDING__MODEL": "off"}
-ALL = IS_ALL or "EBBTIDE_HOSTILE_TEXTS" in os.environ
+ALL = IS_ALL
 SLOWEST_S = 1.0
 GROWTH_BYTES = 200 << 20
 

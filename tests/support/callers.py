@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, unquote
 import grpc
 import grpc.aio
 import httpx
+import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
@@ -466,4 +467,7 @@ Caller = RestCaller | GrpcCaller
 CallerIn = Callable[..., contextlib.AbstractAsyncContextManager[Any]]
 
 CALLERS: dict[str, CallerIn] = {"rest": rest_in, "grpc": grpc_in}
-"""Every transport."""
+"""Every transport. Conversion, errors and streams are tested over each of them."""
+
+MOSTLY_REST = ["rest", pytest.param("grpc", marks=pytest.mark.full)]
+"""The transports for tests of what an operation does, which is the same over both: gRPC only in `make test-all`."""

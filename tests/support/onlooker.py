@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -13,8 +12,9 @@ from pathlib import Path
 import httpx
 
 from tests.support.process import Daemon
+from tests.support.tier import IS_ALL
 
-IS_LONG = "EBBTIDE_HOSTILE" in os.environ
+IS_LONG = IS_ALL
 """Whether the long forms of the tests run."""
 
 LONGEST_RECALL_S = 1.0
