@@ -105,12 +105,19 @@ def costs_nothing(daemon: Daemon, make: Callable[[], socket.socket], timeout_s: 
     "half",
     [
         b"",
-        b"\r\n" * 50,
-        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 100,
+        pytest.param(b"\r\n" * 50, marks=pytest.mark.full),
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 100, marks=pytest.mark.full
+        ),
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"a:\r\n" * 16_000,
-        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 300_000,
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 300_000, marks=pytest.mark.full
+        ),
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHo",
-        b"GET /nowhere HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 900\r\n\r\n{",
+        pytest.param(
+            b"GET /nowhere HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 900\r\n\r\n{",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_half_a_head_is_given_up(daemon: Daemon, half: bytes) -> None:
@@ -135,15 +142,28 @@ def test_a_head_byte_by_byte_has_one_deadline(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     "request_of_much",
     [
-        NODES,
-        NODES * 1000,
-        b"GET /docs/files/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000,
+        pytest.param(NODES, id="listing"),
+        pytest.param(NODES * 1000, id="pipelined listings", marks=pytest.mark.full),
+        pytest.param(
+            b"GET /docs/files/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            id="file",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000,
+            id="pipelined documents",
+            marks=pytest.mark.full,
+        ),
         # Those that are refused for the bounds on streams and transfers go by themselves.
-        b"GET /v1/agents/ann/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-        b"GET /v1/agents/ann/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        pytest.param(
+            b"GET /v1/agents/ann/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", id="events"
+        ),
+        pytest.param(
+            b"GET /v1/agents/ann/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            id="export",
+            marks=pytest.mark.full,
+        ),
     ],
-    ids=["listing", "pipelined listings", "file", "pipelined documents", "events", "export"],
 )
 def test_a_response_that_is_not_read_is_given_up(daemon: Daemon, request_of_much: bytes) -> None:
     """Who reads nothing is closed after the deadline, and holds at most a piece of the response until then."""
@@ -172,7 +192,13 @@ def test_bodies_that_do_not_arrive_are_bounded_together(daemon: Daemon) -> None:
     )
 
 
-@pytest.mark.parametrize("window", [0, (1 << 31) - 1], ids=["no window", "nothing read"])
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param(0, id="no window"),
+        pytest.param((1 << 31) - 1, id="nothing read", marks=pytest.mark.full),
+    ],
+)
 def test_a_grpc_response_that_is_not_read_is_given_up(daemon: Daemon, window: int) -> None:
     """A client of gRPC that grants no window, or does not read its socket, is closed after the deadline."""
     listing = inspect_pb2.ListNodesRequest(agent_id="ann", page_size=1000)
@@ -198,7 +224,14 @@ def test_a_grpc_client_that_answers_pings_is_given_up_too(daemon: Daemon) -> Non
         assert SEND_S - 0.5 < watch.s < SEND_S + 3
 
 
-@pytest.mark.parametrize("start", [b"", b"PRI * HTTP", b"GET / HTTP/1.1\r\n"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(b"", marks=pytest.mark.full),
+        b"PRI * HTTP",
+        pytest.param(b"GET / HTTP/1.1\r\n", marks=pytest.mark.full),
+    ],
+)
 def test_half_a_grpc_connection_is_given_up(daemon: Daemon, start: bytes) -> None:
     """Who connects to the gRPC port and sends no more than a part of the preface is closed after the deadline."""
 
