@@ -90,7 +90,7 @@ class HalfCaller:
 
 
 def resident_bytes(daemon: Daemon) -> int:
-    """Memory that a daemon has in use."""
+    """Return the resident memory of a daemon; 0 after its end."""
     try:
         with open(f"/proc/{daemon.process.pid}/statm") as file:
             return int(file.read().split()[1]) * PAGE_BYTES
@@ -99,7 +99,7 @@ def resident_bytes(daemon: Daemon) -> int:
 
 
 class Cost:
-    """What happened to a daemon and its other callers meanwhile."""
+    """The effect of an attack on a daemon and on its other clients."""
 
     def __init__(self, before_bytes: int) -> None:
         self._before_bytes = before_bytes
@@ -110,13 +110,13 @@ class Cost:
 
     @property
     def growth_bytes(self) -> int:
-        """How much more memory was in use at the worst moment."""
+        """The largest growth of memory that was observed."""
         return self.peak_bytes - self._before_bytes
 
 
 @contextlib.contextmanager
 def watched(daemon: Daemon, agent: str) -> Iterator[Cost]:
-    """Recall something of an agent again and again, and look at the daemon's memory, for the length of a block."""
+    """Recall from an agent repeatedly and observe the memory of the daemon, for the length of a block."""
     cost = Cost(resident_bytes(daemon))
     is_over = threading.Event()
 
@@ -145,7 +145,7 @@ def watched(daemon: Daemon, agent: str) -> Iterator[Cost]:
 
 @contextlib.contextmanager
 def many(number: int, make: Callable[[], socket.socket]) -> Iterator[Sequence[socket.socket]]:
-    """So many connections for the length of a block, with the descriptors that they need."""
+    """Open this many connections for the length of a block, and raise the limit of descriptors if needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = number + 512
     if soft != resource.RLIM_INFINITY and soft < wanted:
