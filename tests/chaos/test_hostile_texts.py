@@ -9,23 +9,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
+from tests.support.onlooker import looking_on
 from tests.support.process import Daemon, running_daemon
 from tests.support.tier import IS_ALL
 
-pytestmark = [pytest.mark.chaos, pytest.mark.alone]
+pytestmark = pytest.mark.chaos
 
 QUIET = {"EMBEDDING__MODEL": "off"}
-ALL = IS_ALL
-SLOWEST_S = 1.0
 GROWTH_BYTES = 200 << 20
 
 FAMILIES: dict[str, Callable[[int], str]] = {
@@ -72,36 +69,8 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "dashes": lambda n: "—" * n,
     "ellipses": lambda n: "…" * n,
 }
-SHORT_FORM = ("dots", "marks", "spaces", "think", "separated digits")
-CHOSEN = list(FAMILIES) if ALL else list(SHORT_FORM)
-
-
-class Neighbour:
-    """Another agent of the daemon, asked again and again; how long its slowest answer took, in seconds."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self.slowest_s = 0.0
-        self.count = 0
-        self._url = daemon.url
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
-
-    def __enter__(self) -> Neighbour:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
-        with httpx.Client(base_url=self._url, timeout=120) as client:
-            while self.count == 0 or not self._over.wait(0.02):
-                begun = time.monotonic()
-                response = client.post("/v1/agents/other/recall", json={"keywords": ["kettle"]})
-                assert response.status_code == 200
-                self.slowest_s = max(self.slowest_s, time.monotonic() - begun)
-                self.count += 1
+SHORT_FORM = ("marks", "think", "separated digits")
+CHOSEN = list(FAMILIES) if IS_ALL else list(SHORT_FORM)
 
 
 @pytest.fixture(scope="module")
@@ -146,12 +115,11 @@ def test_no_text_stalls_another_agent(daemon: Daemon, family: str) -> None:
     before = resident_bytes(daemon)
     daemon.client.put("/v1/agents/ann", json={"pii": "redact"})
     daemon.remember("ann", "The kettle is red.")
-    with Neighbour(daemon) as neighbour:
+    with looking_on(daemon, "other", is_known=True):
         for method, path, body in requests_with(text):
             response = daemon.client.request(method, path, json=body, timeout=120)
             assert response.status_code < 500, (path, response.text)
         daemon.flush("ann", timeout_ms=100_000)
-    assert neighbour.slowest_s < SLOWEST_S, family
     assert resident_bytes(daemon) - before < GROWTH_BYTES
     assert daemon.client.delete("/v1/agents/ann").status_code == 200
 
@@ -172,19 +140,18 @@ BODIES: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", list(BODIES) if ALL else ["empty lists", "small messages"])
+@pytest.mark.parametrize("kind", list(BODIES) if IS_ALL else ["empty lists", "small messages"])
 def test_no_body_stalls_another_agent(daemon: Daemon, kind: str) -> None:
     """Eight megabytes of the smallest values there are, to every route that takes a body: a refusal, in time."""
     body = BODIES[kind]()
     before = resident_bytes(daemon)
     headers = {"Content-Type": "application/json"}
-    with Neighbour(daemon) as neighbour:
+    with looking_on(daemon, "other", is_known=True):
         for path in ("ann/remember", "ann/recall", "other/recall", "other/search", "other/forget"):
             response = daemon.client.post(f"/v1/agents/{path}", content=body, headers=headers, timeout=120)
             assert 400 <= response.status_code < 500, (path, response.text[:300])
         response = daemon.client.put("/v1/agents/ann", content=body, headers=headers, timeout=120)
         assert 400 <= response.status_code < 500
-    assert neighbour.slowest_s < SLOWEST_S, kind
     assert resident_bytes(daemon) - before < GROWTH_BYTES
 
 

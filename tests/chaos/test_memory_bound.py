@@ -17,6 +17,7 @@ from ebbtide.verbs.service import Service
 from tests.support.in_process import ask, service_in, settle, tell
 from tests.support.process import running_daemon
 from tests.support.scripted_model import ScriptedModel
+from tests.support.tier import IS_ALL
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.chaos
@@ -149,7 +150,7 @@ def anonymous_bytes(process_id: int) -> int:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_the_process_stays_as_small_as_it_says(tmp_path: Path) -> None:
     """What the daemon takes from the machine for hundreds of agents stays near the bound, not near their sum."""
-    bound, agents = 4 * MIB, 120
+    bound, agents = (4 * MIB, 120) if IS_ALL else (2 * MIB, 60)
     with running_daemon(tmp_path / "data", {"FLEET__MAX_RESIDENT_BYTES": bound}) as daemon:
         daemon.remember("first", "The kettle is blue.", "外婆住在青岛。")
         daemon.flush("first", vectors=True)

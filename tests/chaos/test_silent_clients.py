@@ -16,12 +16,13 @@ import pytest
 import trustme
 
 from ebbtide.v1 import events_pb2, inspect_pb2
+from tests.support.onlooker import LONGEST_RECALL_S, LONGEST_WAIT_S
 from tests.support.process import Daemon, running_daemon
 from tests.support.silent import MIB, Cost, HalfCaller, connected, is_closed, many, resident_bytes, watched
 from tests.support.tier import amount
 from tests.support.waiting import Stopwatch, wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 
 MANY = amount("EBBTIDE_SILENT_CLIENTS", 24, 60)
 HEADER_S = 1
@@ -96,7 +97,8 @@ def costs_nothing(daemon: Daemon, make: Callable[[], socket.socket], timeout_s: 
         wait_until(lambda: descriptors(daemon) <= before + 4, 60 + MANY / 2)
     assert cost.failures == []
     assert cost.recalls > 0
-    assert cost.slowest_s < 1.0
+    assert cost.most_cpu_s < LONGEST_RECALL_S
+    assert cost.longest_s < LONGEST_WAIT_S
     assert cost.growth_bytes < GROWTH_BYTES
     return cost
 
@@ -184,7 +186,8 @@ def test_bodies_that_do_not_arrive_are_bounded_together(daemon: Daemon) -> None:
     with watched(daemon, "ben") as cost, many(MANY // 3, make):
         time.sleep(1)
     assert cost.failures == []
-    assert cost.slowest_s < 1.0
+    assert cost.most_cpu_s < LONGEST_RECALL_S
+    assert cost.longest_s < LONGEST_WAIT_S
     assert cost.growth_bytes < GROWTH_BYTES
     assert daemon.client.get("/metrics").text.count('transport="rest",cause="bytes"') or (
         'ebbtide_closed_connections_total{cause="bytes",transport="rest"}'

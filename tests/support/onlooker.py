@@ -43,9 +43,14 @@ class Onlooker:
 
     @property
     def cpu_s(self) -> float:
-        """CPU time that the daemon has used, of all its threads."""
-        ticks = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+        """CPU time that the daemon has used."""
+        return cpu_s_of(self.pid)
+
+
+def cpu_s_of(pid: int) -> float:
+    """Return the CPU time of all threads of a process."""
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def status_of(pid: int, name: str) -> int:
