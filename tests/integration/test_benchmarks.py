@@ -30,7 +30,7 @@ from tests.support.tier import IS_ALL
 SEED = 3
 SMALL = SCALES["S"]
 QUICK_TIMEOUT_S = 400
-MEASURED = list(ROWS) if IS_ALL else ["P1", "P4", "P13"]
+MEASURED = list(ROWS) if IS_ALL else ["P4", "P13"]
 """The rows that are measured: with and without a daemon, and one that is drawn."""
 """A minute where nothing else runs."""
 
