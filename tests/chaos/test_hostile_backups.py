@@ -1,4 +1,4 @@
-"""Hostile backups against a running daemon: refused over both transports and offline, while others are served."""
+"""Hostile backups are refused by a running daemon over both transports, and offline, while others are served."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bombs() -> dict[str, bytes]:
 
 
 def over_rest(daemon: Daemon, content: bytes) -> str:
-    """The reason of a refused restore."""
+    """Return the reason of a refused restore over REST."""
     kind = {"content-type": "application/octet-stream"}
     answer = daemon.client.post("/v1/agents/ann/restore", content=content, headers=kind)
     assert answer.status_code >= 400, answer.text
@@ -60,7 +60,7 @@ def over_rest(daemon: Daemon, content: bytes) -> str:
 
 
 def over_grpc(daemon: Daemon, content: bytes) -> str:
-    """The same over gRPC."""
+    """Return the reason of a refused restore over gRPC."""
 
     def messages() -> Iterator[moving_pb2.RestoreAgentRequest]:
         yield moving_pb2.RestoreAgentRequest(agent_id="ann")
@@ -83,7 +83,7 @@ def over_grpc(daemon: Daemon, content: bytes) -> str:
 def test_bombs_in_backups_trouble_no_other_agent(
     tmp_path: Path, restore: Callable[[Daemon, bytes], str]
 ) -> None:
-    """Each is refused; others recall in time; memory and disk stay bounded; nothing is left; the daemon stops."""
+    """Each is refused, others recall in time, memory and disk stay bounded, no file is left, and the daemon stops."""
     with running_daemon(tmp_path / "data", PLAIN) as daemon:
         with looking_on(daemon) as seen:
             before = seen.peak_bytes
@@ -99,7 +99,7 @@ def test_bombs_in_backups_trouble_no_other_agent(
 
 
 def test_the_command_line_says_what_is_wrong_with_a_bomb(tmp_path: Path) -> None:
-    """Offline: one sentence, an exit code, nothing left, and files that follow are restored."""
+    """Offline each is one sentence and an exit code; no file is left, and the next files are restored."""
     kinds = {name: FORGED_FILES[name]() for name in ("branches with one child many times", "2^50 pages")}
     bad = []
     for number, content in enumerate(kinds.values()):

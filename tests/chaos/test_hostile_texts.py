@@ -1,4 +1,4 @@
-"""Texts made to be slow: however a caller writes, other agents are answered within a second and a stop succeeds.
+"""Texts that are slow to process: other agents get responses with less than a second of CPU time, and a stop succeeds.
 
 Each text is sent as a message, a question, a topic, a correction, a parameter and a body. At the same time another
 agent is asked again and again; its slowest response counts. The short form sends some of the texts, `make chaos` all.
@@ -75,7 +75,7 @@ CHOSEN = list(FAMILIES) if IS_ALL else list(SHORT_FORM)
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon with a neighbour that has something to say."""
+    """A daemon with another agent that remembers something."""
     with running_daemon(tmp_path_factory.mktemp("hostile") / "data", QUIET) as made:
         made.remember("other", "The kettle is blue.")
         made.flush("other")
@@ -83,13 +83,13 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def resident_bytes(daemon: Daemon) -> int:
-    """Memory of the daemon itself; its worker processes come and go."""
+    """Return the resident memory of the daemon without its worker processes."""
     pages = int(Path(f"/proc/{daemon.process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def requests_with(text: str) -> Iterator[tuple[str, str, Any]]:
-    """Every request that a text can be part of: method, path, body."""
+    """Yield every request that can contain a text: method, path, body."""
     agent = "/v1/agents/ann"
     yield "POST", f"{agent}/remember", {"messages": [{"role": "user", "content": text}]}
     turns = [{"role": "user", "speaker": "Ann", "content": text[:2000]}] * 50
@@ -110,7 +110,7 @@ def requests_with(text: str) -> Iterator[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize("family", CHOSEN)
 def test_no_text_stalls_another_agent(daemon: Daemon, family: str) -> None:
-    """A hundred thousand characters of each family, everywhere a text can go: others wait less than a second."""
+    """With 100 000 characters of each family in every field for text, other agents wait less than a second."""
     text = FAMILIES[family](100_000)
     before = resident_bytes(daemon)
     daemon.client.put("/v1/agents/ann", json={"pii": "redact"})
@@ -142,7 +142,7 @@ BODIES: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("kind", list(BODIES) if IS_ALL else ["empty lists", "small messages"])
 def test_no_body_stalls_another_agent(daemon: Daemon, kind: str) -> None:
-    """Eight megabytes of the smallest values there are, to every route that takes a body: a refusal, in time."""
+    """Eight megabytes of the smallest values, sent to every route with a body, are refused in time."""
     body = BODIES[kind]()
     before = resident_bytes(daemon)
     headers = {"Content-Type": "application/json"}
@@ -156,7 +156,7 @@ def test_no_body_stalls_another_agent(daemon: Daemon, kind: str) -> None:
 
 
 def test_stop_succeeds_in_the_middle_of_it(tmp_path: Path) -> None:
-    """A SIGTERM while slow texts are being processed ends the daemon in order, within its grace."""
+    """SIGTERM during the processing of slow texts stops the daemon normally, within its grace period."""
     with running_daemon(tmp_path / "data", {**QUIET, "SERVER__SHUTDOWN_GRACE_S": 10}) as daemon:
         daemon.client.put("/v1/agents/ann", json={"pii": "redact"})
         for family in SHORT_FORM:

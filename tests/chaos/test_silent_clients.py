@@ -1,4 +1,4 @@
-"""Clients that say half of it, read nothing, or never stop asking: they are dropped, and cost the others nothing."""
+"""Clients that send half a request, read nothing, or never stop are disconnected, and do not affect other clients."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def fill(daemon: Daemon) -> None:
-    """Give it an agent that is large to list, and a small one."""
+    """Create an agent with a large listing, and a small one."""
     daemon.remember("ben", "The kettle is blue.")
     sentence = " ".join("the kettle stood on the green shelf" for _ in range(12))
     daemon.remember("ann", *(f"Fact {number}: {sentence}" for number in range(1000)))
@@ -66,7 +66,7 @@ def descriptors(daemon: Daemon) -> int:
 
 
 def sender(daemon: Daemon, data: bytes) -> Callable[[], socket.socket]:
-    """What makes clients that send as much of this as is taken at once, and read nothing."""
+    """Return a function that connects a client, sends the data without blocking, and reads nothing."""
 
     def make() -> socket.socket:
         made = connected(daemon.url)
@@ -79,7 +79,7 @@ def sender(daemon: Daemon, data: bytes) -> Callable[[], socket.socket]:
 
 
 def caller(daemon: Daemon, method: str, message: Any, **how: Any) -> Callable[[], socket.socket]:
-    """What makes clients of gRPC that call and take no byte of the answer."""
+    """Return a function that connects a gRPC client, calls a method, and reads no byte of the response."""
 
     def make() -> socket.socket:
         made = HalfCaller(daemon.grpc_target, window=how.get("window", 0))
@@ -90,7 +90,7 @@ def caller(daemon: Daemon, method: str, message: Any, **how: Any) -> Callable[[]
 
 
 def costs_nothing(daemon: Daemon, make: Callable[[], socket.socket], timeout_s: float) -> Cost:
-    """Many such clients are gone after the deadline; meanwhile memory stays flat and another agent is served."""
+    """Assert that such clients are closed after the deadline, memory stays flat, and another agent is served."""
     before = descriptors(daemon)
     with watched(daemon, "ben") as cost, many(MANY, make):
         time.sleep(timeout_s / 2)
@@ -123,12 +123,12 @@ def costs_nothing(daemon: Daemon, make: Callable[[], socket.socket], timeout_s: 
     ],
 )
 def test_half_a_head_is_given_up(daemon: Daemon, half: bytes) -> None:
-    """Nothing at all, half a head, one that is too large, and half of the second one are closed after the deadline."""
+    """Connections with no data, half a head, too large a head, or half a second head are closed after the deadline."""
     costs_nothing(daemon, sender(daemon, half), SEND_S)
 
 
 def test_a_head_byte_by_byte_has_one_deadline(daemon: Daemon) -> None:
-    """Who sends a byte now and then gets no more time for it: the deadline counts from the first byte."""
+    """A client that sends single bytes gets no more time: the deadline counts from the first byte."""
     head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Padding: " + b"x" * 1000
     watch = Stopwatch()
     with connected(daemon.url) as client:
@@ -168,12 +168,12 @@ def test_a_head_byte_by_byte_has_one_deadline(daemon: Daemon) -> None:
     ],
 )
 def test_a_response_that_is_not_read_is_given_up(daemon: Daemon, request_of_much: bytes) -> None:
-    """Who reads nothing is closed after the deadline, and holds at most a piece of the response until then."""
+    """A client that reads nothing is closed after the deadline, with at most one piece of the response in memory."""
     costs_nothing(daemon, sender(daemon, request_of_much), SEND_S)
 
 
 def test_bodies_that_do_not_arrive_are_bounded_together(daemon: Daemon) -> None:
-    """Who sends all of a large body but its end holds no memory that others cannot have."""
+    """Large bodies without their end use bounded memory together."""
     head = "POST /v1/agents/ann/remember HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     data = f"{head}Content-Length: {8 * MIB}\r\n\r\n".encode() + b" " * (8 * MIB - 9)
 
@@ -203,19 +203,19 @@ def test_bodies_that_do_not_arrive_are_bounded_together(daemon: Daemon) -> None:
     ],
 )
 def test_a_grpc_response_that_is_not_read_is_given_up(daemon: Daemon, window: int) -> None:
-    """A client of gRPC that grants no window, or does not read its socket, is closed after the deadline."""
+    """A gRPC client that grants no window, or does not read its socket, is closed after the deadline."""
     listing = inspect_pb2.ListNodesRequest(agent_id="ann", page_size=1000)
     costs_nothing(daemon, caller(daemon, "ListNodes", listing, window=window), SEND_S)
 
 
 def test_a_grpc_stream_that_is_not_read_is_given_up(daemon: Daemon) -> None:
-    """An event stream whose client grants no window is closed after the deadline."""
+    """An event stream to a client that grants no window is closed after the deadline."""
     watching = events_pb2.WatchEventsRequest(agent_id="ann")
     costs_nothing(daemon, caller(daemon, "WatchEvents", watching), SEND_S)
 
 
 def test_a_grpc_client_that_answers_pings_is_given_up_too(daemon: Daemon) -> None:
-    """Being alive is not enough: a response that no window is granted for is dropped with its connection."""
+    """A client that answers pings but grants no window for the response is closed too."""
     half = HalfCaller(daemon.grpc_target)
     request = inspect_pb2.ListNodesRequest(agent_id="ann", page_size=1000)
     half.call(SERVICE + "ListNodes", request.SerializeToString())
@@ -236,7 +236,7 @@ def test_a_grpc_client_that_answers_pings_is_given_up_too(daemon: Daemon) -> Non
     ],
 )
 def test_half_a_grpc_connection_is_given_up(daemon: Daemon, start: bytes) -> None:
-    """Who connects to the gRPC port and sends no more than a part of the preface is closed after the deadline."""
+    """A connection to the gRPC port with only a part of the preface is closed after the deadline."""
 
     def make() -> socket.socket:
         made = connected(daemon.grpc_target)
@@ -247,7 +247,7 @@ def test_half_a_grpc_connection_is_given_up(daemon: Daemon, start: bytes) -> Non
 
 
 def test_half_a_handshake_is_given_up(tmp_path: Path) -> None:
-    """Half a TLS handshake is closed after the deadline, on both ports, and the others get theirs."""
+    """Half a TLS handshake is closed after the deadline on both ports, and other handshakes succeed."""
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
@@ -284,7 +284,7 @@ def test_half_a_handshake_is_given_up(tmp_path: Path) -> None:
 
 
 def test_silent_connections_make_room_for_others(tmp_path: Path) -> None:
-    """At the bound, connections that wait for their clients are closed for new ones; requests in hand are not."""
+    """At the limit, idle connections are closed for new ones; connections with a request in progress are not."""
     limits = {"SERVER__MAX_CONNECTIONS": 20, "SERVER__HEADER_TIMEOUT_MS": 600_000}
     with running_daemon(tmp_path / "data", {**PATIENT, **limits}) as daemon:
         daemon.remember("ben", "The kettle is blue.")
@@ -310,7 +310,7 @@ def test_silent_connections_make_room_for_others(tmp_path: Path) -> None:
 
 
 def test_a_stop_does_not_wait_for_clients_that_read_nothing(tmp_path: Path) -> None:
-    """With a grace of a minute, silent clients over both ports hold a stop for a moment only."""
+    """With a grace period of a minute, silent clients over both ports delay a stop only briefly."""
     with running_daemon(tmp_path / "data", {**PATIENT, "SERVER__SHUTDOWN_GRACE_S": 60}) as daemon:
         fill(daemon)
         listing = inspect_pb2.ListNodesRequest(agent_id="ann", page_size=1000)
@@ -334,7 +334,7 @@ def test_a_stop_does_not_wait_for_clients_that_read_nothing(tmp_path: Path) -> N
 
 
 def test_a_slow_reader_is_served(daemon: Daemon) -> None:
-    """Who reads slowly, but reads, gets all of a large response, longer than the deadline takes."""
+    """A client that reads slowly gets a complete large response, also after the deadline."""
     with connected(daemon.url) as client:
         client.sendall(
             b"GET /docs/files/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -348,7 +348,7 @@ def test_a_slow_reader_is_served(daemon: Daemon) -> None:
 
 
 def test_half_requests_over_grpc_are_bounded(daemon: Daemon) -> None:
-    """Requests that are sent by halves over gRPC hold no more than a few messages; the oldest are dropped."""
+    """Half-sent requests over gRPC use bounded memory; the oldest are dropped."""
     request = inspect_pb2.ListNodesRequest(agent_id="ann").SerializeToString()
     before = resident_bytes(daemon)
 
