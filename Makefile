@@ -21,7 +21,7 @@ test: $(READY_DEV)  ## a little of everything: two at a time, then those that ju
 	$(TESTS) -m "alone and not full"
 
 test-all: export EBBTIDE_TEST_TIER = all
-test-all: $(READY_DEV) model-server  ## everything in full, for an hour: before an issue is called resolved
+test-all: $(READY_DEV) model-server  ## everything in full, an hour or two: before an issue is called resolved
 	$(PARALLEL_TESTS) -m "not alone"
 	$(TESTS) -m alone
 
