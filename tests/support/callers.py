@@ -1,9 +1,9 @@
-"""Clients for every operation over REST and over gRPC, so that one suite of cases runs over both.
+"""Callers: the verbs over REST and over gRPC, so that one suite of cases runs over both.
 
-A case is written as REST: method, path, body. The gRPC client sends the same request in protobuf and returns a reply in
-the form of REST: the message as JSON, and the HTTP status from the table of errors. It checks that the gRPC code is the
-one in that table. It uses the schema, not the daemon's conversion (`rpc/convert.py`). Unsayable is raised for requests
-that protobuf cannot express, such as a text in a field for numbers.
+A case speaks REST: method, path, body. The gRPC caller says the same in protobuf, and its replies look as REST
+would have them: a message as JSON, the status of the error table, after checking that the gRPC code is the one
+the table has. It knows the schema, but nothing of the daemon's own conversion (`rpc/convert.py`). What protobuf
+cannot say (a text where a number belongs) is Unsayable.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from tests.support.keys import bearer
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
 UNSAYABLE = {"WRONG_TYPE", "MISSING_FIELD"}
-"""Reasons of requests that protobuf may be unable to express: a field has one type, and an absent one is empty."""
+"""Reasons of cases that protobuf may be unable to say: fields have one type, and what is absent is empty."""
 
 FIRST_UNKNOWN = 30_000
 """Field numbers for names that the schema does not have."""
 
 
 class Unsayable(Exception):
-    """Protobuf cannot express this request."""
+    """Protobuf has no way to say this."""
 
 
 @contextlib.contextmanager
 def unless_unsayable(reason: str) -> Iterator[None]:
-    """Skip a case that protobuf cannot express, if its reason is one of UNSAYABLE."""
+    """Let a case pass that cannot be said, if its reason is one of those that cannot always be."""
     try:
         yield
     except Unsayable:
@@ -72,7 +72,7 @@ class RestCaller:
         )
 
     def show(self, key: str) -> None:
-        """Use this API key from now on."""
+        """Ask with an API key from now on."""
         self._client.headers.update(bearer(key))
 
     async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
@@ -81,7 +81,7 @@ class RestCaller:
         return await self._client.request(method, path, **options)
 
     async def download(self, path: str) -> bytes:
-        """Download a file; its name and length are in the headers."""
+        """A file, with its name and length told."""
         response = await self._client.get(path)
         assert response.status_code == 200, response.text
         assert int(response.headers["content-length"]) == len(response.content)
@@ -89,7 +89,7 @@ class RestCaller:
         return response.content
 
     async def upload(self, path: str, content: bytes, **params: bool) -> httpx.Response:
-        """Upload a file in pieces."""
+        """Send a file in pieces."""
 
         async def pieces() -> AsyncIterator[bytes]:
             for begin in range(0, len(content), 1 << 16):
@@ -99,12 +99,12 @@ class RestCaller:
         return await self._client.post(path, content=pieces(), params=params, headers=headers)
 
     async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
-        """Return the reason of an error; its body must have the form of every error."""
+        """The reason of a refusal; its body must have the one shape that every error has."""
         return reason_of(await self(method, path, body, **options))
 
 
 def reason_of(response: Any) -> str:
-    """Return the reason of an error of either transport; it must have the form of every error."""
+    """The reason of a refusal, of whichever transport, in the one shape that every error has."""
     error = response.json()["error"]
     assert set(error) - {"field_violations"} == {"code", "status", "message", "reason", "metadata"}
     assert error["code"] == response.status_code
@@ -146,10 +146,10 @@ ROUTES = {
     "GET /v1/model": "GetModel",
     "GET /v1/scheduler": "GetScheduler",
 }
-"""Every operation: its route and its RPC."""
+"""Every verb: its route and its call."""
 
 REQUIRED = {"RememberRequest": {"messages"}, "DeleteNodesRequest": {"node_ids"}, "Message": {"content"}}
-"""Fields that can be absent in JSON and only empty in protobuf."""
+"""Fields that JSON can leave out, where protobuf only has them empty."""
 
 PATTERNS = [
     (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route)), name) for route, name in ROUTES.items()
@@ -157,7 +157,7 @@ PATTERNS = [
 
 
 class Reply:
-    """A response in the form of REST."""
+    """What came back, as REST would have it."""
 
     def __init__(self, status_code: int, body: dict[str, Any], headers: dict[str, str]) -> None:
         self.status_code = status_code
@@ -169,7 +169,7 @@ class Reply:
         return json.dumps(self._body)
 
     def json(self) -> Any:
-        """Return the fields of the response."""
+        """The answer's fields."""
         return self._body
 
 
@@ -467,7 +467,7 @@ Caller = RestCaller | GrpcCaller
 CallerIn = Callable[..., contextlib.AbstractAsyncContextManager[Any]]
 
 CALLERS: dict[str, CallerIn] = {"rest": rest_in, "grpc": grpc_in}
-"""Every transport. Conversion, errors and streams are tested over each of them."""
+"""Every transport."""
 
 MOSTLY_REST = ["rest", pytest.param("grpc", marks=pytest.mark.full)]
 """The transports for tests of what an operation does, which is the same over both: gRPC only in `make test-all`."""

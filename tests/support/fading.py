@@ -1,4 +1,4 @@
-"""An agent with memories that the next pass shortens: long texts, and parameters that forget quickly."""
+"""An agent whose memories are about to be shortened: long texts, and parameters that forget quickly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICKLY = {
 
 
 async def fading(service: Service, agent: str, *texts: str, **parameters: Any) -> None:
-    """Create an agent with an owed pass that will shorten its memories of `texts`."""
+    """An agent whose memories of `texts` are due to be shortened in the pass that is owed when this returns."""
     await initialise(service, agent, {**QUICKLY, **parameters})
     await tell(service, agent, *texts, "Somebody stands beside it.", "Somebody is in focus.")
     await settle(service, agent)

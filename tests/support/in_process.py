@@ -1,4 +1,4 @@
-"""The daemon without servers, in the process of the test: every operation on a real store, with any model."""
+"""The daemon without servers, inside the test: every verb on a real store, with a model of the test's choice."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ebbtide.verbs.service import Service
 from tests.support.process import check_data_directory
 
 IMPATIENT: dict[str, Any] = {"retry_base_ms": 5, "retry_cap_ms": 20, "max_retries": 0}
-"""Settings that retry at once: tests do not wait for backoff."""
+"""Failures in tests are not worth waiting for."""
 
 
 def settings_for(data_dir: Path, **sections: dict[str, Any]) -> Settings:
-    """Return settings with this data directory and the values that a test changes."""
+    """Settings with a data directory, and whatever a test wants to differ."""
     store = {"data_dir": data_dir, **sections.pop("store", {})}
     language = {**IMPATIENT, **sections.pop("language", {})}
     return load_settings({"store": store, "language": language, **sections})
@@ -29,7 +29,7 @@ def settings_for(data_dir: Path, **sections: dict[str, Any]) -> Settings:
 
 @contextlib.asynccontextmanager
 async def service_in(data_dir: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[Service]:
-    """Run a service for the length of a block, then check every store that it left."""
+    """A service for the length of a block; afterwards every store it left is checked."""
     options: dict[str, Any] = {} if model is None else {"make": lambda settings, builtin: model}
     settings = settings_for(data_dir, **sections)
     async with opened(settings, **options) as service:
@@ -44,7 +44,7 @@ async def tell(service: Service, agent: str, *texts: str, **fields: Any) -> Reme
 
 
 async def settle(service: Service, agent: str, *, passes: bool = True, timeout_ms: int = 20_000) -> Flushed:
-    """Wait until every batch is digested and passes are done."""
+    """Wait until everything is digested, and passes are done."""
     return await flush(service, agent, FlushCommand(passes=passes, timeout_ms=timeout_ms))
 
 

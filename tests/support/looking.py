@@ -1,4 +1,4 @@
-"""Read an agent in process: complete lists of nodes, links and batches, by the public operations."""
+"""Looking at an agent in process: whole lists of nodes, links and batches, by the verbs everyone uses."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from ebbtide.verbs.service import Service
 
 
 async def nodes(service: Service, agent: str) -> list[NodeInfo]:
-    """Return every node, oldest first."""
+    """Every living memory, oldest first."""
     page = await list_nodes(service, agent, 1000, "")
     assert not page.next_page_token
     return page.nodes
 
 
 async def links(service: Service, agent: str) -> list[LinkInfo]:
-    """Return every link."""
+    """Every live link."""
     page = await list_links(service, agent, 1000, "")
     assert not page.next_page_token
     return page.links
 
 
 async def batches(service: Service, agent: str, state: str | None = None) -> list[BatchInfo]:
-    """Return every batch, or every batch of one state."""
+    """Every known batch, of one state if one is named."""
     page = await list_batches(service, agent, state, 1000, "")
     assert not page.next_page_token
     return page.batches
 
 
 async def batch(service: Service, agent: str, batch_id: str) -> BatchInfo:
-    """Return one batch."""
+    """One batch."""
     return await get_batch(service, agent, batch_id)
 
 
 async def info(service: Service, agent: str) -> AgentInfo:
-    """Return the agent's parameters and counts."""
+    """The agent itself."""
     return await get_agent(service, agent)
 
 
 def opened_agent(service: Service, agent: str) -> Agent:
-    """Return the open agent with this id, without marking it as used."""
+    """The open agent of this id, without counting as its user."""
     return next(found for found in service.fleet.open_agents if found.id == agent)

@@ -55,7 +55,7 @@ Path_ = tuple[Any, ...]
 
 
 def _leaves(value: Any, path: Path_ = ()) -> Iterator[Path_]:
-    """Yield the paths of all values within a value, itself included."""
+    """The places of all values within a value, itself included."""
     yield path
     if isinstance(value, dict):
         for key in value:
@@ -72,7 +72,7 @@ def _at(value: Any, path: Path_) -> Any:
 
 
 def mutated_value(dice: Random, value: Any) -> Any:
-    """Return the value with another value at one path. It may be changed in place."""
+    """One place within a value, which may be changed in place, holds something else."""
     paths = [path for path in _leaves(value) if path]
     if not paths:
         return other_value(dice, value)
@@ -91,7 +91,7 @@ def mutated_value(dice: Random, value: Any) -> Any:
 
 
 def other_value(dice: Random, value: Any) -> Any:
-    """Return a replacement for a value, mostly of the same type."""
+    """Something instead of a value, mostly of the same type."""
     roll = dice.random()
     if roll < 0.15:
         return dice.choice((*NUMBERS, *TEXTS, *OTHERS))
@@ -118,7 +118,7 @@ def other_value(dice: Random, value: Any) -> Any:
 
 
 def mutated_export(dice: Random, export: bytes) -> bytes:
-    """Return an export with one to three mutations and a valid last line."""
+    """An export with one to three mutations, whose last line fits."""
     lines: list[Any] = [json.loads(line) for line in export.splitlines()[:-1]]
     for _ in range(dice.choice((1, 1, 1, 2, 3))):
         lines = _mutated_lines(dice, lines)
@@ -166,7 +166,7 @@ def _mutated_text(dice: Random, line: str) -> str:
 
 
 def unpacked(backup: bytes) -> tuple[Manifest, bytes]:
-    """Return the manifest and the LMDB file of a backup."""
+    """The manifest and the LMDB file of a backup."""
     with tarfile.open(fileobj=io.BytesIO(backup)) as archive:
         told, packed = (archive.extractfile(name) for name in (MANIFEST, DATA))
         assert told is not None and packed is not None
@@ -175,7 +175,7 @@ def unpacked(backup: bytes) -> tuple[Manifest, bytes]:
 
 
 def packed(manifest: Manifest, data: bytes) -> bytes:
-    """Return a backup of an LMDB file, with valid checksums."""
+    """A backup of an LMDB file, with sums that fit."""
     into = io.BytesIO()
     told = msgspec.structs.replace(manifest, data_bytes=len(data))
     write_backup(into, told, io.BytesIO(zstandard.compress(data)))
@@ -183,7 +183,7 @@ def packed(manifest: Manifest, data: bytes) -> bytes:
 
 
 def mutated_backup(dice: Random, backup: bytes) -> bytes:
-    """Return a backup with changed entries in its store or, one in ten times, changed bytes in its file."""
+    """A backup in whose store some entries were changed, or, of one in ten, some bytes of its file."""
     manifest, data = unpacked(backup)
     if dice.random() < 0.1:
         flipped = bytearray(data)
@@ -194,7 +194,7 @@ def mutated_backup(dice: Random, backup: bytes) -> bytes:
 
 
 def with_entries(data: bytes, change: Callable[[Any, dict[bytes, Any]], None]) -> bytes:
-    """Return an LMDB file with changed entries."""
+    """An LMDB file whose entries were changed."""
     fast = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=fast) as folder:
         file = Path(folder) / "data.mdb"
@@ -242,7 +242,7 @@ def _other_key(dice: Random, key: bytes) -> bytes:
 
 
 def _other_record(dice: Random, value: bytes) -> bytes:
-    """Return the value with one changed field if it is an encoded record, else with other bytes."""
+    """The value with one field changed, where it is an encoded record; else with other bytes."""
     try:
         record = msgspec.msgpack.decode(value)
     except UNDECODABLE:
