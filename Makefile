@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
+TESTS = $(BIN)/python -m pytest
+PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-picture serve test lint curve bench bench-recall soak chaos proto eval-model model-server clean
+.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall soak chaos proto eval-model model-server clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
@@ -17,9 +19,14 @@ demo-picture: $(READY_DEV)  ## record the demo as docs/demo.svg
 serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
 	exec $(BIN)/ebbtide serve
 
-test: $(READY_DEV)  ## run every test: two at a time, then those that judge time; make test WORKERS=4 on a larger machine
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
-	$(BIN)/python -m pytest -m alone
+test: $(READY_DEV)  ## a little of everything: two at a time, then those that judge time; make test WORKERS=4 on a larger machine
+	$(PARALLEL_TESTS) -m "not alone and not full"
+	$(TESTS) -m "alone and not full"
+
+test-all: export EBBTIDE_TEST_TIER = all
+test-all: $(READY_DEV) model-server  ## everything in full, an hour or two: before an issue is called resolved
+	$(PARALLEL_TESTS) -m "not alone"
+	$(TESTS) -m alone
 
 lint: $(READY_DEV)  ## style, types, directions of imports
 	$(BIN)/ruff check .
@@ -39,11 +46,12 @@ bench-recall: $(READY_DEV)  ## is the evidence found? Public sets beside the che
 soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing broken, memory flat; make soak SOAK="--seconds 60"
 	$(BIN)/python -m benchmarks.soak $(SOAK)
 
-chaos: $(READY_DEV)  ## every fault, in full: make chaos ROUNDS=20 MUTATIONS=200 takes less time
+chaos: export EBBTIDE_TEST_TIER = all
+chaos: $(READY_DEV)  ## every fault, hundreds of times: make chaos ROUNDS=20 MUTATIONS=200 takes less time
 	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_MUTATIONS=$(or $(MUTATIONS),20000) EBBTIDE_BURST=1000 \
-	EBBTIDE_HOSTILE_TEXTS=1 EBBTIDE_SILENT_CLIENTS=400 EBBTIDE_HOSTILE=1 EBBTIDE_INDEX_ROUNDS=5 \
-	EBBTIDE_FILE_ROUNDS=20000 EBBTIDE_EVERY_STEP=1 $(BIN)/python -m pytest -m chaos -s
-	EBBTIDE_LONG_TEXTS=1 $(BIN)/python -m pytest tests/unit/test_linear_time.py
+	EBBTIDE_SILENT_CLIENTS=400 EBBTIDE_INDEX_ROUNDS=5 EBBTIDE_FILE_ROUNDS=20000 \
+	$(TESTS) -m chaos -s
+	EBBTIDE_LONG_TEXTS=1 $(TESTS) tests/unit/test_linear_time.py
 
 proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code

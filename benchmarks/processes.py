@@ -23,7 +23,7 @@ def running(
     data_dir: Path, settings: Mapping[str, Any] | None = None, *, module: str = "ebbtide"
 ) -> Iterator[Daemon]:
     """`ebbtide serve` on a data directory, ended with the block."""
-    daemon = Daemon(data_dir, settings, module=module)
+    daemon = Daemon(data_dir, settings, module=module, executed=True)
     try:
         yield daemon.start()
         daemon.stop()

@@ -325,7 +325,8 @@ def inconsistencies(data_dir: Path) -> list[str]:
 def soak(data_dir: Path, seconds: float, agents: int = AGENTS, seed: int = 1) -> Outcome:
     """Start a daemon, soak it, stop it, check what it leaves."""
     # Room for fewer than there are: some are always being closed for others.
-    daemon = Daemon(data_dir, {**SETTINGS, "FLEET__MAX_OPEN_AGENTS": max(2, agents * 4 // 5)})
+    settings = {**SETTINGS, "FLEET__MAX_OPEN_AGENTS": max(2, agents * 4 // 5)}
+    daemon = Daemon(data_dir, settings, executed=True)
     try:
         daemon.start()
         assert daemon.client.get("/healthz").status_code == 200

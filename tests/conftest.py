@@ -1,7 +1,13 @@
-"""Fixtures every test may use."""
+"""Fixtures that every test may use, and where tests write.
+
+Most of the waiting in tests is for the disk, so temporary directories are in memory where there is room. Set
+PYTEST_DEBUG_TEMPROOT to put them elsewhere.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +15,25 @@ import pytest
 
 from ebbtide.telemetry import configure_log
 from tests.support.process import Daemon, running_daemon
+
+MEMORY_DISK = Path("/dev/shm")
+ROOM_BYTES = 4 << 30
+"""More than all tests have in use at a time."""
+
+
+def pytest_configure() -> None:
+    """Put temporary directories on a disk in memory if there is one with room."""
+    if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free >= ROOM_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
+
+
+LONGEST = ("test_linear_time.py",)
+"""Files that take longest. They come first, so that the workers end together."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A wall clock that is set: time is metadata only, so nothing waits for it, is lost by it, or comes out of order."""
+"""A wall clock that is changed: time is metadata only, so nothing is delayed, lost or reordered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTINGS = {"LANGUAGE__RETRY_BASE_MS": 100, "LANGUAGE__RETRY_CAP_MS": 500, "EMBE
 
 
 def test_clock_set_back_and_forth_loses_and_disorders_nothing(tmp_path: Path) -> None:
-    """Between every two batches the clock jumps, by years and into the past; a restart comes in between too."""
+    """The clock jumps by years before each batch and across a restart; nothing is lost or reordered."""
     data_dir = tmp_path / "data"
     facts = []
     with running_daemon(data_dir, SETTINGS, module=MODULE) as daemon:
@@ -46,7 +46,7 @@ def test_clock_set_back_and_forth_loses_and_disorders_nothing(tmp_path: Path) ->
 
 
 def test_batch_that_was_put_off_is_due_when_the_clock_is_set_back(tmp_path: Path) -> None:
-    """It waits for the pause it was given, not until the clock is again where it was."""
+    """A delayed batch waits for its pause, not until the clock is back at its old time."""
     data_dir = tmp_path / "data"
     nonsense_file(data_dir).touch()
     with running_daemon(data_dir, SETTINGS, module=MODULE) as daemon:
@@ -72,7 +72,7 @@ JUMPS: dict[str, Callable[[], float]] = {
 
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_clock_that_jumps_loses_nothing_and_stops_no_request(tmp_path: Path, jump: str) -> None:
-    """Remember, digest, passes, receipts, retention and rate limits work on; no answer is a fault of the daemon.
+    """Remember, digest, passes, receipts, retention and rate limits continue to work; no response is a server error.
 
     Only retention by days follows the clock: a year ahead texts are withdrawn, back in time none is.
     """

@@ -1,8 +1,7 @@
-"""Operations that change an agent's files, cut off at every step that exists: by a kill, by the clock, by the disk."""
+"""Operations that change an agent's files, interrupted at every step: by a kill, by the clock, by the disk."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import tempfile
@@ -25,11 +24,12 @@ from tests.support.operations import (
     prepare,
     verify,
 )
+from tests.support.tier import IS_ALL
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
-EVERY_STEP = bool(os.environ.get("EBBTIDE_EVERY_STEP"))
-"""Whether all steps of all operations are tried, as in `make chaos`."""
+EVERY_STEP = IS_ALL
+"""Whether all steps of all operations are tried, as in `make test-all`."""
 
 
 QUICK = [
@@ -59,7 +59,7 @@ REFUSED = ("", "STORE_UNAVAILABLE", "9")
 
 
 class Trial:
-    """One operation with its reference runs: what the agents are before it and after it."""
+    """One operation with its reference runs: the agents before it and after it."""
 
     def __init__(self, bases: dict[bool, Path], folder: Path, name: str) -> None:
         self.name, self.operation = name, OPERATIONS[name]
@@ -81,7 +81,7 @@ class Trial:
         assert self.is_told_apart or name in ("rotate master", "back up")
 
     def place(self, label: str) -> Place:
-        """Files to begin with."""
+        """Create the initial files."""
         shutil.rmtree(self._folder / label, ignore_errors=True)
         return prepare(self._base, self._folder / label, self.name)
 
@@ -93,7 +93,7 @@ class Trial:
         return refusal, steps
 
     def verified(self, place: Place) -> dict[str, Any]:
-        """What the agents are after a start; nothing is left over."""
+        """Return the agents after a start, and assert that no temporary file is left."""
         code, seen = run_apart(self.log, verify, place.root, self.name)
         assert code == 0, self.log.read_text()
         assert seen.pop("strays") == []
@@ -105,13 +105,13 @@ class Trial:
         return seen
 
     def outcome_of(self, place: Place, seen: dict[str, Any]) -> str:
-        """Which of the two agents was seen."""
+        """Return which of the two agents this is: old or new."""
         if not self.new:
             return "new" if place.is_acknowledged else "old"
         return "new" if {**seen, "erased": 0} == {**self.new, "erased": 0} else "old"
 
     def check(self, place: Place) -> str:
-        """What is left is the old agent or the new one, whole, and hides what is hidden; it can be repeated."""
+        """Assert that the rest is the old or the new agent, complete, without hidden texts, and that a retry works."""
         outcome = self.outcome(place)
         refusal, _ = self.performed(place, NO_FAULT)
         assert refusal == "" or (outcome == "new" and refusal in self.operation.refused), refusal
@@ -121,7 +121,7 @@ class Trial:
         return outcome
 
     def outcome(self, place: Place) -> str:
-        """Whether it is the old agent or the new one."""
+        """Return whether this is the old agent or the new one."""
         if self.operation.key_changes:
             # Half of the keys may be under either master key until it is repeated.
             return "new" if place.is_acknowledged else "old"
@@ -136,7 +136,7 @@ class Trial:
 
 @pytest.fixture(scope="module")
 def bases() -> Iterator[dict[bool, Path]]:
-    """Data directories with agents in them, in plain and sealed; on a fast disk where there is one."""
+    """Data directories with plain and with encrypted agents, in memory where possible."""
     fast = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=fast) as folder:
         found = {}
@@ -150,7 +150,7 @@ def bases() -> Iterator[dict[bool, Path]]:
 
 @pytest.fixture(scope="module")
 def trials(bases: dict[bool, Path]) -> Callable[[str], Trial]:
-    """The operation of a name with its reference runs, which are made once."""
+    """Return the operation with this name and its reference runs, which run once."""
     made: dict[str, Trial] = {}
 
     def trial(name: str) -> Trial:
@@ -162,7 +162,7 @@ def trials(bases: dict[bool, Path]) -> Callable[[str], Trial]:
 
 
 def spread(count: int, most: int, most_in_full: int = 1_000_000, first: int = 1) -> list[int]:
-    """Steps from the first to the last, and the end behind it: all of them, or so many at most, evenly."""
+    """Return steps from the first to the last, and the end after it: all, or evenly spread up to a limit."""
     most = most_in_full if EVERY_STEP else most
     left = count + 1 - first
     if left < most:
@@ -176,7 +176,7 @@ def spread(count: int, most: int, most_in_full: int = 1_000_000, first: int = 1)
 def test_a_kill_at_any_step_leaves_the_old_agent_or_the_new_one_whole(
     trials: Callable[[str], Trial], name: str
 ) -> None:
-    """A start leaves nothing over, the checker finds nothing, nothing hidden is in a file, and a repetition works."""
+    """After a kill a start cleans up, the checker finds nothing, no hidden text is in a file, and a retry works."""
     trial = trials(name)
     met = []
     for at in spread(len(trial.steps), 2):
@@ -190,7 +190,7 @@ def test_a_kill_at_any_step_leaves_the_old_agent_or_the_new_one_whole(
 
 
 def faults(kinds: list[str]) -> list[tuple[str, str]]:
-    """Every operation with every kind of fault; in the short form with one of them, and all kinds are met."""
+    """Return every operation with every kind of fault; in the short form each operation with one kind."""
     if EVERY_STEP:
         return [(name, kind) for name in NAMES for kind in kinds]
     return [(name, kinds[number % len(kinds)]) for number, name in enumerate(NAMES)]
@@ -200,7 +200,7 @@ def faults(kinds: list[str]) -> list[tuple[str, str]]:
 def test_a_clock_that_is_set_at_any_step_changes_no_outcome(
     trials: Callable[[str], Trial], name: str, kind: str
 ) -> None:
-    """The operation succeeds with the same result; the daemon goes on; a start with the right clock finds it all."""
+    """The operation has the same result, the daemon continues, and a start with the right clock finds everything."""
     trial = trials(name)
     steps = spread(len(trial.steps), 1, 3)
     for at in steps:
@@ -215,7 +215,7 @@ def test_a_clock_that_is_set_at_any_step_changes_no_outcome(
 def test_a_disk_that_is_gone_from_any_step_on_leaves_the_old_agent_or_the_new_one_whole(
     trials: Callable[[str], Trial], name: str, kind: str
 ) -> None:
-    """Nothing is acknowledged meanwhile, the daemon says so, stops, and goes on by itself once the disk is back."""
+    """While the disk is gone nothing is acknowledged; the daemon reports it and continues once the disk is back."""
     trial = trials(name)
     met = []
     # Before it has the lock a command cannot know that the directory at the path is another one.

@@ -1,4 +1,4 @@
-"""A disk that fails or is slow under a running daemon: a clear error, nothing lost, and on it goes by itself."""
+"""A disk that fails or is slow under a running daemon: a clear error, no loss, and recovery without help."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def contents(daemon: Daemon, agent: str) -> list[str]:
 def test_what_the_disk_refuses_is_refused_and_nothing_acknowledged_is_lost(
     tmp_path: Path, calls: str, fault: str, status: int, reason: str
 ) -> None:
-    """While the disk fails each remember is either stored or told why not; reads go on; afterwards all goes on.
+    """While the disk fails a remember is stored or refused with a reason, and reads work; then everything works.
 
     No restart is needed, no refused batch is found, no acknowledged one is missing, and the checker is content.
     """
@@ -84,7 +84,7 @@ def test_what_the_disk_refuses_is_refused_and_nothing_acknowledged_is_lost(
 
 
 def test_digest_and_compression_take_up_again_what_a_failing_disk_stopped(tmp_path: Path) -> None:
-    """Work that the disk stops in the middle is done when it can be, exactly once, without anybody's help."""
+    """Background work that the disk interrupted is done later, exactly once, without a request."""
     with running_daemon(tmp_path / "data", {**QUICK, "MEMORY__DECAY_RATE": "1.0"}) as daemon:
         texts = [f"Fact number {number} about the harbour." for number in range(30)]
         for text in texts:
@@ -100,7 +100,7 @@ def test_digest_and_compression_take_up_again_what_a_failing_disk_stopped(tmp_pa
 
 
 def test_slow_disk_of_one_agent_holds_nobody_elses_reads_up(tmp_path: Path) -> None:
-    """With every sync taking half a second, acknowledgements wait for it and everything else does not."""
+    """When each fsync takes half a second, only acknowledgements wait for it."""
     with running_daemon(tmp_path / "data", QUICK) as daemon:
         for agent in ("ann", "bob"):
             daemon.remember(agent, "The kettle is blue.")

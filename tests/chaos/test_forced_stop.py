@@ -1,4 +1,4 @@
-"""A daemon that cannot stop by itself is ended in time, and the log says where it was."""
+"""A daemon that cannot stop is killed in time, and the log names the blocked function."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ GRACE_S = 2
 SLACK_S = 1.5
 """What a loaded machine may take on top."""
 
-EACH_WAY = ["backtrack", "nap"] if int(os.environ.get("EBBTIDE_KILL_ROUNDS", "20")) > 100 else ["backtrack"]
-"""Ways to block as process 1 of a container: all of them in `make chaos`."""
+EACH_WAY = ["backtrack", pytest.param("nap", marks=pytest.mark.full)]
+"""Ways to block as process 1 of a container."""
 
 UNSHARE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
@@ -41,7 +41,7 @@ UNSHARE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 def stalling(
     data_dir: Path, prefix: tuple[str, ...] = (), flags: tuple[str, ...] = (), **settings: Any
 ) -> Iterator[Daemon]:
-    """A daemon that stalls on demand."""
+    """Run a daemon that stalls on request."""
     stall_file(data_dir).touch()
     settings = {"SERVER__SHUTDOWN_GRACE_S": GRACE_S, **settings}
     daemon = Daemon(data_dir, settings, prefix, MODULE)
@@ -57,13 +57,13 @@ def stalling(
 
 
 def lines(daemon: Daemon, event: str) -> list[dict[str, Any]]:
-    """The log lines of an event."""
+    """Return the log lines of an event."""
     found = [json.loads(line) for line in daemon.log.splitlines() if line.startswith("{")]
     return [line for line in found if line["event"] == event]
 
 
 def children(process_id: int) -> list[int]:
-    """The children of a process."""
+    """Return the children of a process."""
     with contextlib.suppress(FileNotFoundError):
         return [
             int(child) for child in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
@@ -72,7 +72,7 @@ def children(process_id: int) -> list[int]:
 
 
 def guardian_of(daemon: Daemon) -> int:
-    """The process id of the guardian."""
+    """Return the process id of the guardian."""
     (child,) = children(daemon.process.pid)
     assert "guardian.py" in Path(f"/proc/{child}/cmdline").read_text()
     return child
@@ -95,7 +95,7 @@ def stall_loop(daemon: Daemon, how: str) -> None:
 
 
 def stall_job(daemon: Daemon, how: str) -> threading.Thread:
-    """Block a job thread with a request that never gets its answer."""
+    """Block a job thread by a request that gets no response."""
 
     def ask() -> None:
         with contextlib.suppress(httpx.TransportError):
@@ -109,7 +109,7 @@ def stall_job(daemon: Daemon, how: str) -> threading.Thread:
 
 
 def assert_forced(daemon: Daemon, limit_s: float, culprit: str) -> None:
-    """Stop the daemon: it is killed in time, leaves no process behind, and one line names the culprit."""
+    """Stop the daemon: it is killed in time, no process remains, and one log line names the function."""
     guardian = guardian_of(daemon)
     watch = Stopwatch()
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_blocked_event_loop_does_not_outlast_the_grace(tmp_path: Path, how: str)
 
 
 def test_forced_stop_is_logged_in_the_format_of_the_log(tmp_path: Path) -> None:
-    """A loop that blocks in a system call is ended as well; with console lines the guardian writes one, too."""
+    """A loop that blocks in a system call is killed too; the guardian writes its line in the format of the log."""
     with stalling(tmp_path / "data", flags=("--log-format", "console")) as daemon:
         stall_loop(daemon, "nap")
         watch = Stopwatch()
@@ -171,7 +171,7 @@ def test_job_that_never_ends_does_not_keep_the_daemon(tmp_path: Path, how: str, 
 
 
 def test_ordinary_life_logs_nothing_of_it(tmp_path: Path) -> None:
-    """Under load and at a stop in order nothing is logged of stalls, and the guardian ends with the daemon."""
+    """Under load and at a normal stop no stall is logged, and the guardian ends with the daemon."""
     with stalling(tmp_path / "data") as daemon:
         guardian = guardian_of(daemon)
         ends_s = time.monotonic() + 3
@@ -196,7 +196,7 @@ def test_ordinary_life_logs_nothing_of_it(tmp_path: Path) -> None:
 
 
 def test_guardian_ends_with_a_killed_daemon(tmp_path: Path) -> None:
-    """However the daemon ends, its guardian does not stay behind."""
+    """The guardian ends with the daemon, also after SIGKILL; signals from a terminal do not end it."""
     with stalling(tmp_path / "data") as daemon:
         guardian = guardian_of(daemon)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -209,7 +209,7 @@ def test_guardian_ends_with_a_killed_daemon(tmp_path: Path) -> None:
 
 
 def test_daemon_does_not_need_its_guardian(tmp_path: Path) -> None:
-    """A daemon whose guardian was killed serves, and stops in order."""
+    """A daemon without its guardian serves requests and stops normally."""
     with stalling(tmp_path / "data") as daemon:
         os.kill(guardian_of(daemon), signal.SIGKILL)
         time.sleep(0.5)
@@ -241,7 +241,7 @@ def test_stall_is_logged_once_with_its_place(tmp_path: Path) -> None:
 
 
 def may_unshare() -> bool:
-    """Whether a process may be made the first one of a PID namespace here."""
+    """Return whether this system allows a new PID namespace."""
     if shutil.which("unshare") is None:
         return False
     return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""No room: the map of one agent, the disk, a directory that cannot be written."""
+"""No space: in the map of one agent, on the disk, or in a directory that cannot be written."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
+from tests.support.forks import run_command
 from tests.support.process import Daemon, running_daemon
 from tests.support.small_disk import fill_up, mounted
 from tests.support.waiting import Stopwatch, wait_until
@@ -27,12 +28,12 @@ ROOMY = {"STORE__INITIAL_MAP_BYTES": 1 << 18}
 
 
 def noise(dice: random.Random, characters: int) -> str:
-    """Text that no compression makes shorter."""
+    """Return text that cannot be compressed."""
     return base64.b64encode(dice.randbytes(characters)).decode()[:characters]
 
 
 def try_to_remember(daemon: Daemon, agent: str, text: str, role: str = "user") -> httpx.Response:
-    """Remember, whatever comes of it."""
+    """Remember without a check of the response."""
     return daemon.post(f"{agent}/remember", {"messages": [{"role": role, "content": text}]})
 
 
@@ -49,7 +50,7 @@ def all_batches(daemon: Daemon, agent: str) -> list[str]:
 
 
 def fill(daemon: Daemon, agent: str, characters: int, role: str = "user", most: int = 2000) -> list[str]:
-    """Remember until there is no room; the acknowledged batches. What the system says makes no memories."""
+    """Remember until the store is full. Return the acknowledged batches. Messages of the system create no memories."""
     dice = random.Random(characters)
     acknowledged = []
     for _ in range(most):
@@ -62,7 +63,7 @@ def fill(daemon: Daemon, agent: str, characters: int, role: str = "user", most: 
 
 
 def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
-    """A full map refuses with STORE_FULL and stores nothing; reads go on, other agents notice nothing.
+    """A full map refuses with STORE_FULL and stores nothing; reads work, and other agents are not affected.
 
     After a restart with a larger map everything acknowledged is there and is digested.
     """
@@ -98,7 +99,7 @@ def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_pa
 
 
 def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path) -> None:
-    """Whoever is acknowledged is stored and whoever is refused is not, whatever stands beside it in a commit.
+    """An acknowledged batch is stored and a refused one is not, whatever else is in the same commit.
 
     Small batches go on while large ones beside them find no room.
     """
@@ -131,7 +132,7 @@ def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path)
 
 
 def test_map_grows_by_itself(tmp_path: Path) -> None:
-    """From the smallest map to many MiB, through many doublings, without one error."""
+    """The map grows from the smallest size to many MiB without an error."""
     dice = random.Random(3)
     with running_daemon(tmp_path / "data", ROOMY) as daemon:
         texts = [noise(dice, 90_000) for _ in range(120)]
@@ -148,7 +149,7 @@ def test_map_grows_by_itself(tmp_path: Path) -> None:
 
 
 def test_failed_write_of_a_full_map_does_not_wedge_the_store(tmp_path: Path) -> None:
-    """Small writes go on after a large one was refused: the map is not used up by what was not stored."""
+    """Small writes succeed after large ones were refused: refused batches use no space of the map."""
     with running_daemon(tmp_path / "data", TINY) as daemon:
         daemon.remember("ann", "The kettle is blue.")
         for seed in range(20):
@@ -164,7 +165,7 @@ def test_failed_write_of_a_full_map_does_not_wedge_the_store(tmp_path: Path) -> 
 
 
 def test_full_disk_refuses_and_recovers_when_room_is_made(tmp_path: Path) -> None:
-    """A full disk refuses with STORE_FULL and loses nothing; with room again it goes on by itself."""
+    """A full disk refuses with STORE_FULL and loses nothing; with space again the daemon continues without help."""
     settings = {"LANGUAGE__RETRY_CAP_MS": 500, "LANGUAGE__RETRY_BASE_MS": 100}
     with mounted(tmp_path / "disk") as disk, running_daemon(disk / "data", settings) as daemon:
         daemon.remember("ann", "The kettle is blue.")
@@ -188,7 +189,7 @@ def test_full_disk_refuses_and_recovers_when_room_is_made(tmp_path: Path) -> Non
 
 
 def test_kill_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
-    """SIGKILL while the disk is full: what was acknowledged is there once there is room."""
+    """After SIGKILL on a full disk every acknowledged batch is there once there is space."""
     with mounted(tmp_path / "disk") as disk:
         with running_daemon(disk / "data") as daemon:
             acknowledged = [daemon.remember("ann", "The kettle is blue.")]
@@ -205,7 +206,7 @@ def test_kill_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("room", [0, 200_000, 500_000])
 def test_full_disk_while_an_agent_is_copied_or_compacted(tmp_path: Path, room: int) -> None:
-    """A backup and a compaction that find no room, or not enough, say so and leave nothing behind.
+    """A backup and a compaction without enough space are refused and leave no file.
 
     What is there can be read and forgotten meanwhile; with room again the backup is whole, and erased bytes are gone.
     """
@@ -256,11 +257,11 @@ def test_full_disk_while_an_agent_is_copied_or_compacted(tmp_path: Path, room: i
 
 def started(data_dir: Path) -> subprocess.CompletedProcess[str]:
     daemon = Daemon(data_dir)
-    return subprocess.run(daemon.command, capture_output=True, text=True, timeout=30, env=daemon.environment)
+    return run_command(*daemon.arguments, env=daemon.environment)
 
 
 def assert_one_clear_sentence(done: subprocess.CompletedProcess[str], data_dir: Path) -> None:
-    """It names the directory, blames nothing else, and shows no traceback."""
+    """Assert that the message names the directory, no other cause, and shows no traceback."""
     told = " ".join(done.stderr.split())
     assert done.returncode not in (0, ExitCode.FAILURE, ExitCode.PORT_TAKEN), told
     assert "Traceback" not in told
@@ -271,7 +272,7 @@ def assert_one_clear_sentence(done: subprocess.CompletedProcess[str], data_dir: 
 
 
 def test_read_only_data_directory_is_one_clear_sentence(tmp_path: Path) -> None:
-    """A data directory that cannot be written is told at the start, by name, with an exit code of its own."""
+    """A start with a read-only data directory fails with its name and an exit code of its own."""
     with mounted(tmp_path / "disk") as disk:
         with running_daemon(disk / "data") as daemon:
             daemon.remember("ann", "The kettle is blue.")
@@ -284,7 +285,7 @@ def test_read_only_data_directory_is_one_clear_sentence(tmp_path: Path) -> None:
 
 
 def test_data_directory_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
-    """So is a path that is no directory, or lies below none."""
+    """A start with a path that is not a directory, or is below a file, fails in the same way."""
     (tmp_path / "file").write_text("not a directory")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         assert_one_clear_sentence(started(path), path)
@@ -293,7 +294,7 @@ def test_data_directory_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 @pytest.mark.parametrize("mode", [0o000, 0o500])
 def test_forbidden_data_directory_is_one_clear_sentence(tmp_path: Path, mode: int) -> None:
-    """So is a directory that may not be read, or not be written."""
+    """A start with a directory that may not be read or written fails in the same way."""
     (tmp_path / "data").mkdir(mode=mode)
     try:
         assert_one_clear_sentence(started(tmp_path / "data"), tmp_path / "data")
@@ -302,7 +303,7 @@ def test_forbidden_data_directory_is_one_clear_sentence(tmp_path: Path, mode: in
 
 
 def test_full_disk_at_the_start_is_one_clear_sentence(tmp_path: Path) -> None:
-    """A disk without room for the lock file is told as such, not as a taken port."""
+    """A disk without space for the lock file is reported as such, not as a port in use."""
     with mounted(tmp_path / "disk") as disk:
         with (disk / "filler").open("wb") as file, contextlib.suppress(OSError):
             while True:
@@ -317,7 +318,7 @@ def test_full_disk_at_the_start_is_one_clear_sentence(tmp_path: Path) -> None:
 
 
 def test_agent_whose_files_cannot_be_read_harms_only_itself(tmp_path: Path) -> None:
-    """A damaged store is a 500 for its agent, said without details; everyone else is served, also at start."""
+    """A damaged store is a 500 without details for its agent; all other agents are served, also at the start."""
     with running_daemon(tmp_path / "data") as daemon:
         for agent in ("broken", "whole"):
             daemon.remember(agent, "The kettle is blue.")

@@ -1,10 +1,8 @@
-"""Hostile backups against a running daemon: refused over both transports and offline, while others are served."""
+"""Hostile backups are refused by a running daemon over both transports, and offline, while others are served."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -18,9 +16,10 @@ from grpc_status import rpc_status
 from ebbtide.v1 import memory_service_pb2_grpc as services
 from ebbtide.v1 import moving_pb2
 from tests.support import hostile_backup as hostile
+from tests.support.forks import run_command
 from tests.support.hostile_backup import FORGED_FILES, backup_of, forged_archives, forged_frames
 from tests.support.onlooker import IS_LONG, looking_on, transfer_bytes
-from tests.support.process import ROOT, Daemon, running_daemon
+from tests.support.process import Daemon, running_daemon
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
@@ -52,7 +51,7 @@ def bombs() -> dict[str, bytes]:
 
 
 def over_rest(daemon: Daemon, content: bytes) -> str:
-    """The reason of a refused restore."""
+    """Return the reason of a refused restore over REST."""
     kind = {"content-type": "application/octet-stream"}
     answer = daemon.client.post("/v1/agents/ann/restore", content=content, headers=kind)
     assert answer.status_code >= 400, answer.text
@@ -61,7 +60,7 @@ def over_rest(daemon: Daemon, content: bytes) -> str:
 
 
 def over_grpc(daemon: Daemon, content: bytes) -> str:
-    """The same over gRPC."""
+    """Return the reason of a refused restore over gRPC."""
 
     def messages() -> Iterator[moving_pb2.RestoreAgentRequest]:
         yield moving_pb2.RestoreAgentRequest(agent_id="ann")
@@ -84,7 +83,7 @@ def over_grpc(daemon: Daemon, content: bytes) -> str:
 def test_bombs_in_backups_trouble_no_other_agent(
     tmp_path: Path, restore: Callable[[Daemon, bytes], str]
 ) -> None:
-    """Each is refused; others recall in time; memory and disk stay bounded; nothing is left; the daemon stops."""
+    """Each is refused, others recall in time, memory and disk stay bounded, no file is left, and the daemon stops."""
     with running_daemon(tmp_path / "data", PLAIN) as daemon:
         with looking_on(daemon) as seen:
             before = seen.peak_bytes
@@ -100,7 +99,7 @@ def test_bombs_in_backups_trouble_no_other_agent(
 
 
 def test_the_command_line_says_what_is_wrong_with_a_bomb(tmp_path: Path) -> None:
-    """Offline: one sentence, an exit code, nothing left, and files that follow are restored."""
+    """Offline each is one sentence and an exit code; no file is left, and the next files are restored."""
     kinds = {name: FORGED_FILES[name]() for name in ("branches with one child many times", "2^50 pages")}
     bad = []
     for number, content in enumerate(kinds.values()):
@@ -109,16 +108,7 @@ def test_the_command_line_says_what_is_wrong_with_a_bomb(tmp_path: Path) -> None
     good = tmp_path / "good.ebb"
     good.write_bytes(backup_of(hostile.sound_file(node_count=0)))
     data_dir = tmp_path / "data"
-    command = [
-        sys.executable,
-        "-m",
-        "ebbtide",
-        "restore",
-        *map(str, [*bad, good]),
-        "--data-dir",
-        str(data_dir),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    done = run_command("restore", *map(str, [*bad, good]), "--data-dir", str(data_dir), env=os.environ)
     assert done.returncode == 3 and "Traceback" not in done.stderr
     told = " ".join(done.stderr.split())
     assert told.count("[BACKUP_UNREADABLE]") == 2 and "2 of the files could not be restored" in told

@@ -1,4 +1,4 @@
-"""A running daemon whose model server attacks it: nothing accepted is lost, no other agent waits, no log tells."""
+"""A model server that attacks the daemon: no accepted batch is lost, no other agent waits, no text is logged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def attacks() -> dict[str, Attack]:
 
 @pytest.fixture
 def server() -> Iterator[HostileServer]:
-    """A server that answers nothing sensible."""
+    """A server with useless responses."""
     with HostileServer(whole(b"{}")).running_beside() as running:
         yield running
 
@@ -71,7 +71,7 @@ def settings(url: str) -> dict[str, object]:
 
 
 def states(daemon: Daemon) -> list[str]:
-    """What became of each batch of the agent that the model is asked about."""
+    """Return the state of each batch of the agent under attack."""
     return [
         batch["state"] for batch in daemon.get("ann/batches", params={"page_size": 1000}).json()["batches"]
     ]
@@ -81,7 +81,7 @@ def states(daemon: Daemon) -> list[str]:
 def test_whatever_a_model_server_does_nothing_is_lost_and_nobody_waits(
     server: HostileServer, tmp_path: Path
 ) -> None:
-    """Batches wait or are parked and are digested later; others recall in time; memory is flat; a stop is a stop."""
+    """Batches wait or are parked and are digested later; others recall in time; memory stays flat; the daemon stops."""
     order = list(attacks().items())
     random.Random(15).shuffle(order)
     data_dir = tmp_path / "data"

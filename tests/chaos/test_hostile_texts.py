@@ -1,4 +1,4 @@
-"""Texts made to be slow: however a caller writes, other agents are answered within a second and a stop succeeds.
+"""Texts that are slow to process: other agents get responses with less than a second of CPU time, and a stop succeeds.
 
 Each text is sent as a message, a question, a topic, a correction, a parameter and a body. At the same time another
 agent is asked again and again; its slowest response counts. The short form sends some of the texts, `make chaos` all.
@@ -9,22 +9,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
+from tests.support.onlooker import looking_on
 from tests.support.process import Daemon, running_daemon
+from tests.support.tier import IS_ALL
 
-pytestmark = [pytest.mark.chaos, pytest.mark.alone]
+pytestmark = pytest.mark.chaos
 
 QUIET = {"EMBEDDING__MODEL": "off"}
-ALL = bool(os.environ.get("EBBTIDE_HOSTILE_TEXTS"))
-SLOWEST_S = 1.0
 GROWTH_BYTES = 200 << 20
 
 FAMILIES: dict[str, Callable[[int], str]] = {
@@ -71,41 +69,13 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "dashes": lambda n: "—" * n,
     "ellipses": lambda n: "…" * n,
 }
-SHORT_FORM = ("dots", "marks", "spaces", "think", "separated digits")
-CHOSEN = list(FAMILIES) if ALL else list(SHORT_FORM)
-
-
-class Neighbour:
-    """Another agent of the daemon, asked again and again; how long its slowest answer took, in seconds."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self.slowest_s = 0.0
-        self.count = 0
-        self._url = daemon.url
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
-
-    def __enter__(self) -> Neighbour:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
-        with httpx.Client(base_url=self._url, timeout=120) as client:
-            while self.count == 0 or not self._over.wait(0.02):
-                begun = time.monotonic()
-                response = client.post("/v1/agents/other/recall", json={"keywords": ["kettle"]})
-                assert response.status_code == 200
-                self.slowest_s = max(self.slowest_s, time.monotonic() - begun)
-                self.count += 1
+SHORT_FORM = ("marks", "think", "separated digits")
+CHOSEN = list(FAMILIES) if IS_ALL else list(SHORT_FORM)
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon with a neighbour that has something to say."""
+    """A daemon with another agent that remembers something."""
     with running_daemon(tmp_path_factory.mktemp("hostile") / "data", QUIET) as made:
         made.remember("other", "The kettle is blue.")
         made.flush("other")
@@ -113,13 +83,13 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def resident_bytes(daemon: Daemon) -> int:
-    """Memory of the daemon itself; its worker processes come and go."""
+    """Return the resident memory of the daemon without its worker processes."""
     pages = int(Path(f"/proc/{daemon.process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def requests_with(text: str) -> Iterator[tuple[str, str, Any]]:
-    """Every request that a text can be part of: method, path, body."""
+    """Yield every request that can contain a text: method, path, body."""
     agent = "/v1/agents/ann"
     yield "POST", f"{agent}/remember", {"messages": [{"role": "user", "content": text}]}
     turns = [{"role": "user", "speaker": "Ann", "content": text[:2000]}] * 50
@@ -140,17 +110,16 @@ def requests_with(text: str) -> Iterator[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize("family", CHOSEN)
 def test_no_text_stalls_another_agent(daemon: Daemon, family: str) -> None:
-    """A hundred thousand characters of each family, everywhere a text can go: others wait less than a second."""
+    """With 100 000 characters of each family in every field for text, other agents wait less than a second."""
     text = FAMILIES[family](100_000)
     before = resident_bytes(daemon)
     daemon.client.put("/v1/agents/ann", json={"pii": "redact"})
     daemon.remember("ann", "The kettle is red.")
-    with Neighbour(daemon) as neighbour:
+    with looking_on(daemon, "other", is_known=True):
         for method, path, body in requests_with(text):
             response = daemon.client.request(method, path, json=body, timeout=120)
             assert response.status_code < 500, (path, response.text)
         daemon.flush("ann", timeout_ms=100_000)
-    assert neighbour.slowest_s < SLOWEST_S, family
     assert resident_bytes(daemon) - before < GROWTH_BYTES
     assert daemon.client.delete("/v1/agents/ann").status_code == 200
 
@@ -171,24 +140,23 @@ BODIES: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", list(BODIES) if ALL else ["empty lists", "small messages"])
+@pytest.mark.parametrize("kind", list(BODIES) if IS_ALL else ["empty lists", "small messages"])
 def test_no_body_stalls_another_agent(daemon: Daemon, kind: str) -> None:
-    """Eight megabytes of the smallest values there are, to every route that takes a body: a refusal, in time."""
+    """Eight megabytes of the smallest values, sent to every route with a body, are refused in time."""
     body = BODIES[kind]()
     before = resident_bytes(daemon)
     headers = {"Content-Type": "application/json"}
-    with Neighbour(daemon) as neighbour:
+    with looking_on(daemon, "other", is_known=True):
         for path in ("ann/remember", "ann/recall", "other/recall", "other/search", "other/forget"):
             response = daemon.client.post(f"/v1/agents/{path}", content=body, headers=headers, timeout=120)
             assert 400 <= response.status_code < 500, (path, response.text[:300])
         response = daemon.client.put("/v1/agents/ann", content=body, headers=headers, timeout=120)
         assert 400 <= response.status_code < 500
-    assert neighbour.slowest_s < SLOWEST_S, kind
     assert resident_bytes(daemon) - before < GROWTH_BYTES
 
 
 def test_stop_succeeds_in_the_middle_of_it(tmp_path: Path) -> None:
-    """A SIGTERM while slow texts are being processed ends the daemon in order, within its grace."""
+    """SIGTERM during the processing of slow texts stops the daemon normally, within its grace period."""
     with running_daemon(tmp_path / "data", {**QUIET, "SERVER__SHUTDOWN_GRACE_S": 10}) as daemon:
         daemon.client.put("/v1/agents/ann", json={"pii": "redact"})
         for family in SHORT_FORM:

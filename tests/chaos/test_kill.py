@@ -1,4 +1,4 @@
-"""SIGKILL at any moment: what was acknowledged is digested exactly once, what was not at most once."""
+"""SIGKILL at any moment: an acknowledged batch is digested exactly once, any other at most once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from grpc_status import rpc_status
 
 from tests.support.callers import SERVICE, GrpcCaller, Reply, as_json
 from tests.support.process import Daemon, check_data_directory, running_daemon
+from tests.support.tier import amount
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
 
-ROUNDS = int(os.environ.get("EBBTIDE_KILL_ROUNDS", "20"))
+ROUNDS = amount("EBBTIDE_KILL_ROUNDS", 3, 20)
 SEED = int(os.environ.get("EBBTIDE_KILL_SEED", str(random.SystemRandom().randrange(1 << 32))))
 AGENTS = ("ann", "Böb", "记忆", "dora")
 """Agents with one client each."""
@@ -46,7 +47,7 @@ TOKEN = re.compile(r"zq[0-9]+x[0-9]+zq")
 
 @dataclass
 class Said:
-    """A batch that was sent, and what is known of it."""
+    """A batch that was sent, with its acknowledgement."""
 
     body: dict[str, Any]
     tokens: list[str]
@@ -67,7 +68,7 @@ class OverGrpc(GrpcCaller):
         self._calls.close()
 
     def post(self, path: str, *, json: Any) -> Reply:
-        """Ask; a daemon that is gone is a TransportError, as over HTTP."""
+        """Send a request. Raise TransportError if the daemon is gone, as over HTTP."""
         name, request = self._request("POST", path, json)
         answer_kind = GetMessageClass(SERVICE.methods_by_name[name].output_type)
         call: Any = self._calls.unary_unary(
@@ -86,7 +87,7 @@ class OverGrpc(GrpcCaller):
 
 @dataclass
 class Talker:
-    """A client of one agent: says unique things one after the other and writes down what was acknowledged.
+    """A client of one agent, which sends unique texts and records the acknowledged batches.
 
     Every other one speaks gRPC.
     """
@@ -99,13 +100,13 @@ class Talker:
     replays: int = 0
 
     def connected(self, daemon: Daemon) -> Any:
-        """A connection to the daemon; to be used in a `with`."""
+        """Connect to the daemon, for use in a `with`."""
         if self.number % 2:
             return OverGrpc(daemon.grpc_target)
         return httpx.Client(base_url=daemon.url, timeout=30)
 
     def talk(self, daemon: Daemon, is_over: threading.Event) -> None:
-        """Go on until the daemon is gone."""
+        """Send batches until the daemon is gone."""
         with self.connected(daemon) as client:
             while not is_over.is_set():
                 try:
@@ -164,12 +165,12 @@ class Talker:
 
 
 def acknowledged_by(talkers: list[Talker]) -> list[Said]:
-    """What was accepted so far, of all that was said."""
+    """Return the acknowledged batches of all clients."""
     return [said for talker in talkers for said in talker.said if said.batch_id]
 
 
 def load_until_killed(daemon: Daemon, talkers: list[Talker], lifetime_s: float, least: int) -> None:
-    """Let everyone talk to the daemon and kill it in the middle of it, once it has accepted so much more."""
+    """Run all clients, then kill the daemon after this time, once it has accepted at least this many more batches."""
     is_over = threading.Event()
     before = len(acknowledged_by(talkers))
     threads = [threading.Thread(target=talker.talk, args=(daemon, is_over)) for talker in talkers]
@@ -187,7 +188,7 @@ def load_until_killed(daemon: Daemon, talkers: list[Talker], lifetime_s: float, 
 
 
 def pages(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
-    """A whole listing."""
+    """Return a complete listing."""
     found: list[dict[str, Any]] = []
     token = ""
     while True:
@@ -202,7 +203,7 @@ def pages(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
 
 @pytest.mark.timeout(120 + 10 * ROUNDS)
 def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_path: Path) -> None:
-    """An accepted remember is never lost and never done twice; a digest is whole or absent.
+    """An accepted batch is neither lost nor digested twice; a digest is complete or absent.
 
     The daemon is killed at random moments under mixed load, one agent having many clients at once. After each
     kill every store holds together; in the end each acknowledged message stands in exactly one memory, in
@@ -248,7 +249,7 @@ def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_pa
 
 
 def verify(daemon: Daemon, agent: str, everything: list[Said]) -> None:
-    """Hold what the daemon has of an agent against what its clients wrote down."""
+    """Compare an agent of the daemon with the records of its clients."""
     answer = daemon.flush(agent)
     assert (answer["digested"], answer["passes_done"], answer["parked_batches"]) == (True, True, 0)
     nodes = pages(daemon, f"{agent}/nodes", "nodes")
@@ -281,7 +282,7 @@ def verify(daemon: Daemon, agent: str, everything: list[Said]) -> None:
 
 @dataclass(frozen=True)
 class Call:
-    """A finished system call: when it began and ended, as line numbers."""
+    """A finished system call, with its begin and end as line numbers."""
 
     name: str
     text: str
@@ -290,7 +291,7 @@ class Call:
 
 
 def read_trace(path: Path) -> list[Call]:
-    """System calls of all threads; those interrupted by another thread's line are put together."""
+    """Parse the system calls of all threads and join those that another thread's line interrupted."""
     calls: list[Call] = []
     unfinished: dict[tuple[str, str], tuple[int, str]] = {}
     for number, line in enumerate(path.read_text(errors="replace").splitlines()):
@@ -307,7 +308,7 @@ def read_trace(path: Path) -> list[Call]:
 
 @pytest.fixture
 def traced() -> tuple[str, ...]:
-    """What to put before a daemon's command so that its system calls are written to the file that is put behind."""
+    """Return the prefix of a command that traces its system calls into a file."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     watched = "fdatasync,fsync,msync,sendto,write,writev,pwrite64,pwritev,read,recvfrom,recvmsg"
@@ -316,14 +317,14 @@ def traced() -> tuple[str, ...]:
 
 
 def finished_calls(trace: Path) -> list[Call]:
-    """The system calls of a daemon that has ended."""
+    """Return the system calls of a daemon that has ended."""
     if "ptrace" in trace.read_text(errors="replace")[:400]:
         pytest.skip("strace may not trace here")
     return read_trace(trace)
 
 
 def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path, traced: tuple[str, ...]) -> None:
-    """Between a request's arrival and its 202 its data are synced; a kill cannot show that: caches survive it."""
+    """The data of a request are synced before its 202. A kill cannot show that, because caches survive it."""
     trace = tmp_path / "trace"
     with running_daemon(tmp_path / "data", prefix=(*traced, str(trace))) as daemon:
         for number in range(4):
@@ -360,7 +361,7 @@ def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path, traced: tup
 def test_shared_commit_is_on_disk_before_anyone_in_it_is_acknowledged(
     tmp_path: Path, traced: tuple[str, ...]
 ) -> None:
-    """Each of many at once is answered after the pages that hold its batch, a sync and the meta page, in turn."""
+    """Each of many concurrent requests is answered after its pages, a sync, and the meta page, in this order."""
     trace = tmp_path / "trace"
     ids = [f"traced-{number:02}" for number in range(24)]
 
@@ -389,7 +390,7 @@ def test_shared_commit_is_on_disk_before_anyone_in_it_is_acknowledged(
 
 
 def test_killed_while_starting_and_stopping(tmp_path: Path) -> None:
-    """Kills in the first and last moments of a life leave a directory that opens and holds everything."""
+    """After kills during the start and the stop the directory opens and contains everything."""
     dice = random.Random(SEED)
     data_dir = tmp_path / "data"
     with running_daemon(data_dir, NOTHING_FORGOTTEN) as daemon:

@@ -1,4 +1,4 @@
-"""One data directory, one daemon."""
+"""Only one daemon may use a data directory."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
+from tests.support.forks import run_command
 from tests.support.process import Daemon, running_daemon
 
 pytestmark = pytest.mark.chaos
 
 
 def refused(data_dir: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """A start that is expected to end by itself."""
+    """Run a start that must fail."""
     second = Daemon(data_dir)
-    return subprocess.run(
-        [*second.command, *more], capture_output=True, text=True, timeout=30, env=second.environment
-    )
+    return run_command(*second.arguments, *more, env=second.environment)
 
 
 def test_second_daemon_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
@@ -39,7 +38,7 @@ def test_second_daemon_is_refused_with_the_name_of_the_first(tmp_path: Path) -> 
 
 
 def test_lock_dies_with_its_holder(tmp_path: Path) -> None:
-    """After kill -9 the directory is free at once, and the new holder is the one that is named."""
+    """After SIGKILL the directory is free at once, and a refusal names the new daemon."""
     with running_daemon(tmp_path / "data") as daemon:
         daemon.remember("ann", "The kettle is blue.")
         old = daemon.process.pid
@@ -65,7 +64,7 @@ def test_other_name_for_the_same_directory_is_the_same_directory(tmp_path: Path)
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are read from /proc")
 def test_lock_is_not_inherited_by_what_the_daemon_starts(tmp_path: Path) -> None:
-    """The lock's descriptor is closed on exec: a stray child cannot hold the directory for ever."""
+    """The descriptor of the lock is closed on exec: a child process cannot keep the directory locked."""
     with running_daemon(tmp_path / "data") as daemon:
         descriptors = Path(f"/proc/{daemon.process.pid}/fd")
         [lock] = [d for d in descriptors.iterdir() if os.readlink(d) == str(tmp_path / "data/lock")]
@@ -75,7 +74,7 @@ def test_lock_is_not_inherited_by_what_the_daemon_starts(tmp_path: Path) -> None
 
 
 def test_taken_port_is_told_as_such(tmp_path: Path) -> None:
-    """A port in use is one sentence and its own exit code; nothing was opened."""
+    """A port in use is one sentence and an exit code of its own, and no store was opened."""
     with running_daemon(tmp_path / "data") as daemon:
         port = daemon.url.rpartition(":")[2]
         second = refused(tmp_path / "other", "--rest-port", port)

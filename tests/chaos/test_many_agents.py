@@ -1,4 +1,4 @@
-"""Ten thousand agents on disk, a handful open: starting, resuming, listing, making room."""
+"""Thousands of agents on disk and few open: start, resumption, listing, eviction."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tests.support.in_process import service_in, settle, tell
 from tests.support.process import Daemon, check_data_directory, running_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.stubborn_daemon import MODULE, hang_file
+from tests.support.tier import amount
 from tests.support.waiting import Stopwatch, eventually, wait_until
 
 pytestmark = [
@@ -32,12 +33,12 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are read from /proc"),
 ]
 
-MANY = 10_000
+MANY = amount("EBBTIDE_MANY_AGENTS", 2500, 10_000)
 
 
 @contextlib.contextmanager
 def crowd(data_dir: Path, template: str, count: int) -> Iterator[set[str]]:
-    """So many idle agents beside those of a directory, for the length of a block; their ids.
+    """Add this many idle agents to a directory for the length of a block. Yield their ids.
 
     What a start and a listing look at is there and true; a store is not, so opening one would show.
     """
@@ -57,7 +58,7 @@ def crowd(data_dir: Path, template: str, count: int) -> Iterator[set[str]]:
 
 
 def opened_stores(daemon: Daemon) -> set[str]:
-    """Directories of the agents whose stores the process has open, as the kernel sees it."""
+    """Return the directories of the stores that the process has open, according to the kernel."""
     found = set()
     for descriptor in Path(f"/proc/{daemon.process.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -69,7 +70,7 @@ def opened_stores(daemon: Daemon) -> set[str]:
 
 @contextlib.contextmanager
 def started_by_hand(data_dir: Path) -> Iterator[Daemon]:
-    """A daemon that is ended after the block, and its stores checked."""
+    """Yield a daemon that is not started, then kill it and check its stores."""
     daemon = Daemon(data_dir)
     try:
         yield daemon
@@ -79,14 +80,14 @@ def started_by_hand(data_dir: Path) -> Iterator[Daemon]:
 
 
 def cpu_s(daemon: Daemon) -> float:
-    """Seconds that the processor has spent on the daemon: on a busy machine as many as on an idle one."""
+    """Return the CPU time of the daemon, which a busy machine does not change."""
     # What stands behind the name, which may hold anything, in brackets.
     fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def cost_of_start_s(daemon: Daemon) -> float:
-    """What it costs to start until it answers."""
+    """Start the daemon. Return the CPU time until it answers."""
     daemon.start()
     assert daemon.client.get("/healthz").status_code == 200
     return cpu_s(daemon)
@@ -98,7 +99,7 @@ def scheduler(daemon: Daemon) -> dict[str, Any]:
 
 
 async def prepare(data_dir: Path) -> None:
-    """Agents an earlier life left behind: one with a batch in hand, one in the middle of a pass, one idle."""
+    """Create agents with unfinished work: one with waiting batches, one within a pass, and one idle."""
     model = ScriptedModel()
 
     async def never_shorten() -> Processed:
@@ -119,7 +120,7 @@ async def prepare(data_dir: Path) -> None:
 
 
 def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: Path) -> None:
-    """A start costs no more for idle agents on disk, opens those with work, and goes on without a request."""
+    """A start costs no more with idle agents on disk, opens those with work, and continues it without a request."""
     data_dir = tmp_path / "data"
     asyncio.run(prepare(data_dir))
     marked = {path.name for path in (data_dir / "work").iterdir()}
@@ -171,7 +172,7 @@ def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: P
 
 
 def test_agent_that_cannot_be_resumed_keeps_no_other_from_it(tmp_path: Path) -> None:
-    """A marked agent without a store, or with damaged facts, is left out; all others resume."""
+    """A marked agent without a store or with damaged metadata is skipped; all others resume."""
     data_dir = tmp_path / "data"
     hang_file(data_dir).touch()
     with running_daemon(data_dir, module=MODULE) as daemon:
@@ -198,7 +199,7 @@ def test_agent_that_cannot_be_resumed_keeps_no_other_from_it(tmp_path: Path) -> 
 
 
 def test_three_at_a_time_serve_twelve_in_rotation(tmp_path: Path) -> None:
-    """With room for three agents, twelve take turns at every verb; the least recently used idle one closes."""
+    """With room for three open agents, twelve are served in turn by every operation; the least recently used closes."""
     settings = {"FLEET__MAX_OPEN_AGENTS": 3}
     agents = [f"agent{number}" for number in range(12)]
     with running_daemon(tmp_path / "data", settings) as daemon:
@@ -268,7 +269,7 @@ def test_three_at_a_time_serve_twelve_in_rotation(tmp_path: Path) -> None:
 
 
 def test_too_many_agents_is_said_with_a_time_to_come_back(tmp_path: Path) -> None:
-    """When all open agents have work in hand another is refused with Retry-After; it recovers by itself."""
+    """When all open agents are busy another is refused with Retry-After, and is served once one is idle."""
     data_dir = tmp_path / "data"
     hang_file(data_dir).touch()
     with running_daemon(data_dir, {"FLEET__MAX_OPEN_AGENTS": 3}, module=MODULE) as daemon:
@@ -309,7 +310,7 @@ def test_too_many_agents_is_said_with_a_time_to_come_back(tmp_path: Path) -> Non
 
 
 def test_more_marked_agents_than_room_are_all_resumed(tmp_path: Path) -> None:
-    """A start with more unfinished agents than may be open works them off one after the other."""
+    """A start with more unfinished agents than may be open resumes all of them in turn."""
     data_dir = tmp_path / "data"
     hang_file(data_dir).touch()
     with running_daemon(data_dir, module=MODULE) as daemon:
@@ -324,7 +325,7 @@ def test_more_marked_agents_than_room_are_all_resumed(tmp_path: Path) -> None:
 
 
 def test_replays_do_not_use_up_the_room(tmp_path: Path) -> None:
-    """A client that replays its keys over more agents than may be open locks nobody out."""
+    """Replayed idempotency keys over more agents than may be open block no other agent."""
     with running_daemon(tmp_path / "data", {"FLEET__MAX_OPEN_AGENTS": 3}) as daemon:
         for _ in range(2):
             for number in range(8):

@@ -1,6 +1,7 @@
-"""Exports and backups that were tampered with: each is refused with a clear error, or is an agent that works.
+"""Manipulated exports and backups: each is refused with a clear error, or becomes an agent that works.
 
-`EBBTIDE_MUTATIONS` says how many are tried; 200 by default, the same ones every time. `make chaos` tries 20 000.
+`EBBTIDE_MUTATIONS` says how many are tried, the same ones every time: 60 in `make test`, 200 in `make test-all`, 20 000
+in `make chaos`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from ebbtide.store.integrity.check import check_store
 from tests.support.callers import CALLERS, reason_of
 from tests.support.mutations import mutated_backup, mutated_export
 from tests.support.rich_agents import files
+from tests.support.tier import amount
 from tests.support.using import Broken, used
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(86_400)]
 
-MUTATIONS = int(os.environ.get("EBBTIDE_MUTATIONS", "200"))
+MUTATIONS = amount("EBBTIDE_MUTATIONS", 60, 200)
 FIRST_SEED = int(os.environ.get("EBBTIDE_MUTATIONS_FROM", "0"))
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -45,7 +47,7 @@ RESTORES_AT_ONCE = 3
 
 
 def mutated(seed: int, sources: dict[tuple[str, str], bytes]) -> tuple[str, bytes]:
-    """The form and the content of the file of a seed."""
+    """Return the form and the content of the file of a seed."""
     dice = Random(seed)
     name, form = dice.choice(sorted(sources))
     mutate = mutated_export if form == "export" else mutated_backup
@@ -54,7 +56,7 @@ def mutated(seed: int, sources: dict[tuple[str, str], bytes]) -> tuple[str, byte
 
 @dataclass
 class Trial:
-    """Files tried on one daemon; what became of them."""
+    """Files that are restored on one daemon, and their outcomes."""
 
     call: Any
     kept: Path
@@ -64,7 +66,7 @@ class Trial:
     transfers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RESTORES_AT_ONCE))
 
     async def run(self, seeds: Iterator[int], sources: dict[tuple[str, str], bytes]) -> None:
-        """Try one file after the other."""
+        """Restore the file of each seed."""
         for seed in seeds:
             form, content = mutated(seed, sources)
             agent = f"mutant{seed}"
@@ -79,7 +81,7 @@ class Trial:
                 await self.call("DELETE", f"/v1/agents/{agent}")
 
     async def _outcome(self, agent: str, form: str, content: bytes) -> str:
-        """Restore a file: the reason of its refusal, or `accepted` once everything was done with the agent."""
+        """Restore a file. Return the reason of its refusal, or `accepted` after every operation on the agent."""
         call, path = self.call, f"/v1/agents/{agent}"
         async with self.transfers:
             response = await call.upload(f"{path}/restore", content, rename=True)
@@ -103,7 +105,7 @@ class Trial:
         return "accepted"
 
     def _failed(self, agent: str) -> list[Any]:
-        """What the log tells of work in the background that failed."""
+        """Return the logged failures of background work."""
         mine = [event for event in self.events if event.get("agent_id", agent) == agent]
         self.events[:] = [event for event in self.events if event.get("agent_id", agent) != agent]
         return [
@@ -115,7 +117,7 @@ class Trial:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], bytes]:
-    """The files that are mutated."""
+    """The files to mutate."""
     return asyncio.run(files(tmp_path_factory.mktemp("sources")))
 
 

@@ -1,4 +1,4 @@
-"""Stopping: in time, in order, with nothing lost, whatever is going on."""
+"""A stop is in time and in order and loses nothing, whatever the daemon does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRACE_S = 4
 
 
 class Background:
-    """A call in a thread of its own; its result and when it came."""
+    """A call in a thread of its own, with its result and duration."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.result: Any = None
@@ -51,7 +51,7 @@ class Background:
 
 @contextlib.contextmanager
 def stubborn(data_dir: Path, **settings: Any) -> Iterator[Daemon]:
-    """A daemon whose model hangs at the word `hang`, until `hang_file` is removed."""
+    """Run a daemon with a model that hangs at the word `hang` until `hang_file` is removed."""
     hang_file(data_dir).touch()
     settings = {"SERVER__SHUTDOWN_GRACE_S": GRACE_S, **settings}
     with running_daemon(data_dir, settings, module=MODULE) as daemon:
@@ -59,14 +59,14 @@ def stubborn(data_dir: Path, **settings: Any) -> Iterator[Daemon]:
 
 
 def says_goodbye(daemon: Daemon) -> bool:
-    """Whether the latest life ended in order, by its log."""
+    """Return whether the log shows that the last stop was in order."""
     events = [json.loads(line)["event"] for line in daemon.log.splitlines() if line.startswith("{")]
     return events[-1:] == ["stopped"] and "stopping" in events
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stop_under_load_keeps_what_was_acknowledged(tmp_path: Path, number: signal.Signals) -> None:
-    """Under load a stop exits 0 within its grace, and every acknowledged batch is there afterwards, once."""
+    """Under load a stop exits with 0 within its grace period, and every acknowledged batch is stored once."""
     acknowledged: dict[str, list[str]] = {agent: [] for agent in ("ann", "ben", "cat", "dan")}
     refusals: list[str] = []
 
@@ -114,7 +114,7 @@ def test_stop_under_load_keeps_what_was_acknowledged(tmp_path: Path, number: sig
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stop_does_not_wait_for_a_model_that_hangs(tmp_path: Path, number: signal.Signals) -> None:
-    """While the model hangs a stop takes no longer; flush and recall in flight are answered at once.
+    """A hanging model does not delay a stop; pending flush and recall requests get responses at once.
 
     The batch in hand stays at the head and is digested after the next start, without any request.
     """
@@ -148,7 +148,7 @@ def test_stop_does_not_wait_for_a_model_that_hangs(tmp_path: Path, number: signa
 
 
 def test_stop_does_not_wait_for_who_watches(tmp_path: Path) -> None:
-    """Streams of events that stand idle, over both ports, are told SHUTTING_DOWN; the stop waits for none of them."""
+    """Idle event streams over both ports end with SHUTTING_DOWN, and the stop does not wait for them."""
     with running_daemon(tmp_path / "data", {"SERVER__SHUTDOWN_GRACE_S": 60}) as daemon:
         daemon.remember("ann", "The kettle is blue.")
         daemon.flush("ann")
@@ -189,7 +189,7 @@ def test_stop_does_not_wait_for_who_watches(tmp_path: Path) -> None:
 
 
 def test_second_signal_changes_nothing(tmp_path: Path) -> None:
-    """Impatient supervisors send SIGTERM twice, or SIGINT on top: the stop goes on in order and exits 0."""
+    """A second SIGTERM or SIGINT does not change a stop: it continues in order and exits with 0."""
     with stubborn(tmp_path / "data") as daemon:
         for pause_s in (0.0, 0.02, 0.1):
             daemon.remember("ann", "This will hang for long.")
@@ -207,7 +207,7 @@ def test_second_signal_changes_nothing(tmp_path: Path) -> None:
 
 
 def lets_in(place: tuple[str, int]) -> bool:
-    """Whether a new connection is served."""
+    """Return whether a new connection is served."""
     try:
         with socket.create_connection(place, timeout=1) as late:
             late.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -217,7 +217,7 @@ def lets_in(place: tuple[str, int]) -> bool:
 
 
 def test_stopping_daemon_takes_no_new_connections(tmp_path: Path) -> None:
-    """From the signal on (but for an instant) nobody new is let in; who is being served is served."""
+    """After the signal new connections are refused, and requests in progress are completed."""
     with stubborn(tmp_path / "data") as daemon:
         daemon.remember("ann", "The kettle is blue.")
         daemon.flush("ann")
@@ -242,7 +242,7 @@ def test_stopping_daemon_takes_no_new_connections(tmp_path: Path) -> None:
 
 
 def test_client_that_never_finishes_costs_no_more_than_the_grace(tmp_path: Path) -> None:
-    """A half-sent request gets SHUTTING_DOWN when the grace is over; the stop is in order all the same."""
+    """A half-sent request gets SHUTTING_DOWN at the end of the grace period, and the stop is in order."""
     with stubborn(tmp_path / "data", SERVER__SHUTDOWN_GRACE_S=1) as daemon:
         daemon.remember("ann", "The kettle is blue.")
         place = ("127.0.0.1", int(daemon.url.rpartition(":")[2]))
@@ -264,7 +264,7 @@ def test_client_that_never_finishes_costs_no_more_than_the_grace(tmp_path: Path)
 
 
 def test_stop_in_the_middle_of_passes_resumes_them(tmp_path: Path) -> None:
-    """Passes that are owed at a stop are done after the next start: none lost, none done twice."""
+    """Owed passes at a stop run after the next start: none is lost, none runs twice."""
     with running_daemon(tmp_path / "data", {"MEMORY__LONG_TERM_FACTOR": 0}) as daemon:
         for turn in range(4):
             daemon.remember("ann", *(f"Fact {turn} {index} is kept here." for index in range(200)))
@@ -282,8 +282,8 @@ def test_stop_in_the_middle_of_passes_resumes_them(tmp_path: Path) -> None:
 
 
 def test_signal_right_after_the_start_ends_it(tmp_path: Path) -> None:
-    """A stop that comes while the daemon starts is neither lost nor harmful."""
-    with running_daemon(tmp_path / "data") as daemon:
+    """A stop signal during the start ends the daemon and does no harm."""
+    with running_daemon(tmp_path / "data", executed=True) as daemon:
         daemon.remember("ann", "The kettle is blue.")
         assert daemon.stop() == 0
         for pause_s in (0.1, 0.3, 0.5, 0.7):
@@ -296,7 +296,7 @@ def test_signal_right_after_the_start_ends_it(tmp_path: Path) -> None:
 
 
 def test_stop_cancels_a_restore_that_is_still_being_sent(tmp_path: Path) -> None:
-    """A client that stops half-way through a file holds up no stop: it is answered at once, and nothing is left."""
+    """A client that stops within an upload does not delay a stop: it gets a response at once, and no file is left."""
     hangs, daemon_ended = threading.Event(), threading.Event()
 
     def pieces() -> Iterator[bytes]:

@@ -1,12 +1,10 @@
-"""Forgetting followed by a restart while `vectors.index` lies beside the store: nothing comes back, no byte is left."""
+"""Forget and restart with an old `vectors.index` beside the store: nothing returns, and no byte is left."""
 
 from __future__ import annotations
 
 import os
 import random
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,14 +17,16 @@ import pytest
 
 from ebbtide.store.directory.index_file import INDEX_FILE
 from tests.support.fake_ollama import FakeOllama, vector_of
+from tests.support.forks import run_command
 from tests.support.indexed_daemon import MODULE
 from tests.support.process import Daemon, check_data_directory
+from tests.support.tier import IS_ALL
 
 pytestmark = pytest.mark.chaos
 pytest.importorskip("usearch", reason="an extra")
 
 ROUNDS = int(os.environ.get("EBBTIDE_INDEX_ROUNDS", "1"))
-KILLS = "EBBTIDE_INDEX_ROUNDS" in os.environ
+KILLS = IS_ALL or "EBBTIDE_INDEX_ROUNDS" in os.environ
 KEY = "6d" * 32
 SIZE, COUNT, SECRET = 8, 120, "The violet ledger lies under the stairs."
 MINUTE_MS = 60_000
@@ -50,12 +50,12 @@ def texts() -> list[str]:
 
 
 def window(n: int) -> dict[str, int]:
-    """The time of one message and of no other."""
+    """The time of exactly one message."""
     return {"begin": BEGIN_MS + n * MINUTE_MS, "end": BEGIN_MS + n * MINUTE_MS + 1}
 
 
 def nearest(daemon: Daemon) -> dict[str, Any]:
-    """What lies nearest to the vector of the secret."""
+    """Return the memory that is nearest to the vector of the secret."""
     answer = daemon.post("ann/search", {"vector": vector_of(SECRET, SIZE), "max_results": 1})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()["memories"][0]
@@ -68,7 +68,7 @@ def node_of_secret(daemon: Daemon) -> str:
 
 
 def is_found(daemon: Daemon) -> bool:
-    """Whether a question by vector or by words finds the secret."""
+    """Return whether a query by vector or by words finds the secret."""
     told = [str(nearest(daemon)), daemon.recall("ann", "violet"), daemon.recall("ann", query="violet ledger")]
     return any("violet" in text for text in told)
 
@@ -81,7 +81,7 @@ def model() -> Iterator[FakeOllama]:
 
 
 def started(data_dir: Path, model: FakeOllama, **settings: str) -> Daemon:
-    """A daemon that embeds with a model."""
+    """Start a daemon that uses an embedding model."""
     server = {"EMBEDDING__MODEL": "ollama", "EMBEDDING__BASE_URL": model.url, "EMBEDDING__NAME": "bge-m3"}
     return Daemon(data_dir, {**server, **settings}, module=MODULE).start()
 
@@ -92,7 +92,7 @@ def index_of(data_dir: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, model: FakeOllama) -> Path:
-    """A data directory that was closed in order, with an index over 120 vectors."""
+    """A data directory after a normal stop, with an index over 120 vectors."""
     data_dir = tmp_path_factory.mktemp("made") / "data"
     daemon = started(data_dir, model)
     try:
@@ -115,7 +115,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, model: FakeOllama) -> Path:
 
 
 def secret_bytes(made: Path) -> list[bytes]:
-    """What the secret leaves in files: its words, its vector as the store has it, and as the index has it."""
+    """The traces of the secret in files: its words, its vector in the store, and its vector in the index."""
     vectors = np.array([vector_of(text, SIZE) for text in texts()])
     stored = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32).astype("<f2")
     mean = stored.sum(axis=0, dtype=np.float64) / COUNT
@@ -126,13 +126,13 @@ def secret_bytes(made: Path) -> list[bytes]:
 
 
 def left_in(data_dir: Path, traces: list[bytes], pattern: str = "*") -> list[str]:
-    """The files of the agent in which any of it stands."""
+    """Return the files of the agent that contain a trace."""
     files = [path for path in (data_dir / "agents" / "ann").glob(pattern) if path.is_file()]
     return [path.name for path in files if any(trace in path.read_bytes() for trace in traces)]
 
 
 def forgotten_and_ended(data_dir: Path, model: FakeOllama, way: Forget, kill_after_s: float | None) -> bool:
-    """Forget in a daemon that is stopped afterwards, or killed meanwhile; whether the request was answered."""
+    """Forget in a daemon that is then stopped, or killed meanwhile. Return whether the request was answered."""
     daemon = started(data_dir, model)
     try:
         assert is_found(daemon)
@@ -155,7 +155,7 @@ def forgotten_and_ended(data_dir: Path, model: FakeOllama, way: Forget, kill_aft
 def test_what_was_forgotten_stays_forgotten_whatever_index_lies_there(
     made: Path, model: FakeOllama, tmp_path: Path, name: str
 ) -> None:
-    """Stopped or killed at a random moment, the file of before copied back: no query finds it, no byte is left."""
+    """After a stop or a kill and with the old file copied back, no query finds the secret, and no byte is left."""
     traces, dice = secret_bytes(made), random.Random(name)
     for number in range(ROUNDS):
         data_dir = tmp_path / str(number)
@@ -181,12 +181,11 @@ def test_what_was_forgotten_stays_forgotten_whatever_index_lies_there(
 
 
 def test_an_encrypted_agent_takes_up_no_index(made: Path, model: FakeOllama, tmp_path: Path) -> None:
-    """A file from before the encryption, copied back, is removed by the first question; none is written at the end."""
+    """An index from before the encryption is removed at the first query, and no new one is written."""
     data_dir = tmp_path / "data"
     shutil.copytree(made, data_dir)
     key = {"EBBTIDE_ENCRYPTION__MASTER_KEY": KEY}
-    command = [sys.executable, "-m", "ebbtide", "encryption", "encrypt", "ann", "--data-dir", str(data_dir)]
-    done = subprocess.run(command, env={**os.environ, **key}, capture_output=True, check=False, text=True)
+    done = run_command("encryption", "encrypt", "ann", "--data-dir", str(data_dir), env={**os.environ, **key})
     assert done.returncode == 0, done.stderr
     assert not index_of(data_dir).exists()
     shutil.copy(index_of(made), index_of(data_dir))

@@ -1,4 +1,4 @@
-"""Everything at once on few agents: closing, erasing, patching and compressing while others remember and recall."""
+"""All operations at once on few agents: close, delete, update and compress while others remember and recall."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.support.callers import RestCaller, rest_in
+from tests.support.tier import IS_ALL
 
-STORM_S = 4.0
+STORM_S = 4.0 if IS_ALL else 2.0
 CLIENTS = 16
 PATCHES: list[dict[str, Any]] = [
     {"decay_rate": 0.9},
@@ -26,7 +27,7 @@ EXPECTED = {200, 201, 202, 404, 409}
 
 
 async def client(call: RestCaller, dice: Random, end_s: float) -> list[str]:
-    """One restless client; the answers nobody should get."""
+    """Run one client with random requests. Return the responses that must not occur."""
     odd = []
     while time.monotonic() < end_s:
         agent = f"/v1/agents/{dice.choice('abc')}"
@@ -47,9 +48,9 @@ async def client(call: RestCaller, dice: Random, end_s: float) -> list[str]:
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
 async def test_nothing_is_stuck_or_broken_after_a_storm(tmp_path: Path, seed: int) -> None:
-    """No fault of ours during it; afterwards every agent still digests and compresses, and stores are whole."""
+    """No request fails with a server error; then every agent digests and compresses, and stores are consistent."""
     async with rest_in(tmp_path) as call:
         end_s = time.monotonic() + STORM_S
         found = await asyncio.gather(*(client(call, Random(seed * 100 + n), end_s) for n in range(CLIENTS)))

@@ -1,4 +1,4 @@
-"""A data directory that disappears under a running daemon: it says so, acknowledges nothing, and goes on afterwards."""
+"""A data directory that disappears under a running daemon: it reports that, acknowledges nothing, and recovers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEPT = ["The kettle is blue.", "The cup is red."]
 
 
 class Disk:
-    """The place of a data directory, which can be taken away and brought back. Here the directory is moved."""
+    """A data directory that can be removed and put back. This class moves the directory."""
 
     def __init__(self, folder: Path) -> None:
         self.data_dir = folder / "data"
@@ -40,7 +40,7 @@ class Disk:
         self.data_dir.mkdir()
 
     def bring_back(self) -> None:
-        """Put the data into its place; nothing was written there meanwhile."""
+        """Put the data back, after a check that nothing was written in their place."""
         self.data_dir.rmdir()
         self._elsewhere.rename(self.data_dir)
 
@@ -111,7 +111,7 @@ def readiness(daemon: Daemon) -> str:
 
 
 def gone_s_answers(daemon: Daemon) -> None:
-    """While it is gone: every request that needs the disk is refused, the others are answered."""
+    """Assert that every request that needs the disk is refused, and that all others are answered."""
     for agent in ("ann", "bob", "cid", "new"):
         refused = remembered(daemon, agent, "This is lost.")
         assert (refused.status_code, refused.json()["error"]["reason"]) == (503, "STORE_UNAVAILABLE")
@@ -125,7 +125,7 @@ def gone_s_answers(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("kind", [Disk, RemountedDisk, Mount])
 def test_a_disk_that_comes_back_is_used_again(tmp_path: Path, kind: Callable[[Path], Disk]) -> None:
-    """While it is gone nothing is acknowledged; afterwards all goes on, and a restart finds what was acknowledged."""
+    """Nothing is acknowledged without the directory; then everything works, and a restart finds what was stored."""
     disk = kind(tmp_path)
     try:
         with running_daemon(disk.data_dir, SETTINGS) as daemon:
@@ -153,7 +153,7 @@ def test_a_disk_that_comes_back_is_used_again(tmp_path: Path, kind: Callable[[Pa
 def test_a_daemon_whose_disk_is_gone_stops_within_its_grace(
     tmp_path: Path, kind: Callable[[Path], Disk]
 ) -> None:
-    """It waits for nothing that does not come back; what it acknowledged is there when the disk is."""
+    """A stop without the directory does not hang; acknowledged batches are there once the directory is back."""
     disk = kind(tmp_path)
     try:
         with running_daemon(disk.data_dir, SETTINGS) as daemon:
@@ -174,7 +174,7 @@ def test_a_daemon_whose_disk_is_gone_stops_within_its_grace(
 
 
 def test_another_daemons_directory_in_its_place_is_not_written_to(tmp_path: Path) -> None:
-    """A directory that another daemon has locked meanwhile is left alone, and so is a copy from before the start."""
+    """A directory that another daemon locked meanwhile is not used, nor is a copy from before the start."""
     disk = Disk(tmp_path)
     with running_daemon(tmp_path / "other", SETTINGS) as other:
         other.remember("ann", "The other kettle is black.")

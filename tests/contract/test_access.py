@@ -314,8 +314,11 @@ async def test_health_is_open_and_reflection_is_not(tmp_path: Path) -> None:
         assert SERVICE.full_name in {s.name for s in told[0].list_services_response.service}
 
 
-async def test_keys_count_and_stop_counting_while_the_daemon_runs(tmp_path: Path) -> None:
+async def test_keys_count_and_stop_counting_while_the_daemon_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A key made now is good soon, a revoked one is refused soon; a broken file changes nothing."""
+    monkeypatch.setattr("ebbtide.access.keyring.LOOK_EVERY_S", 0.05)
     path = tmp_path / "d"
     first = new_key(path, "read")
     async with site(path) as (_, rest, rpc):

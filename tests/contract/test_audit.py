@@ -21,7 +21,7 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
 from ebbtide.verbs.moving import restore
 from tests.support.actors import acting
-from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn, rest_in
 from tests.support.erased_log import records_of
 from tests.support.in_process import service_in, settle, tell
 
@@ -30,7 +30,7 @@ MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 28}
 SAID = "My sister Clara is a carpenter."
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return partial(CALLERS[request.param], embedding={"model": "off"})

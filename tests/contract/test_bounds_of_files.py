@@ -13,7 +13,7 @@ from ebbtide.cli.app import main
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.ids import AgentId
 from ebbtide.store.integrity.check import check_store
-from tests.support.callers import CALLERS, CallerIn, reason_of
+from tests.support.callers import CALLERS, MOSTLY_REST, CallerIn, reason_of
 from tests.support.moving import directory
 from tests.support.using import used
 
@@ -91,7 +91,7 @@ CASES: dict[str, bytes] = {
 }
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return CALLERS[request.param]

@@ -111,7 +111,7 @@ def test_what_the_daemon_refuses_is_raised(daemon: Daemon, tmp_path: Path, ask: 
     assert buffer.getvalue() == b"" and list(tmp_path.glob("*nobody*")) == []
     large = tmp_path / "large"
     with large.open("wb") as file:
-        file.truncate(64 << 20)
+        file.truncate(8 << 20)
     before = daemon.recall("ann", "Lisbon")
     for agent, reason in (("ann", "AGENT_EXISTS"), ("eve", "BACKUP_UNREADABLE"), ("..", "INVALID_AGENT_ID")):
         with pytest.raises(EbbtideError) as caught:
@@ -162,7 +162,7 @@ def test_a_key_is_shown_from_the_environment(
     (tmp_path / "key").write_text(f"{key}\n")
     large = tmp_path / "large"
     with large.open("wb") as file:
-        file.truncate(64 << 20)
+        file.truncate(8 << 20)
     with running_daemon(path, {"ACCESS__AUTHENTICATION": KEYS_ON["authentication"]}) as daemon:
         monkeypatch.setenv("EBBTIDE_URL", daemon.url)
         with pytest.raises(Unauthenticated) as keyless:

@@ -17,7 +17,7 @@ import zstandard
 from ebbtide.language.port import Segment
 from ebbtide.privacy.spans import redacted
 from ebbtide.telemetry import configure_log, loggable
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 
@@ -61,7 +61,7 @@ def talkative_log() -> Iterator[None]:
     configure_log("error", "json")
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return CALLERS[request.param]

@@ -19,7 +19,7 @@ from ebbtide.retrieval import vectors
 from ebbtide.store.directory.index_file import INDEX_FILE
 from ebbtide.telemetry import configure_log
 from tests.contract.test_questions import FLUSH
-from tests.support.callers import CALLERS, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, CallerIn
 from tests.support.encrypted import digest
 from tests.support.fake_ollama import FakeOllama, vector_of
 from tests.support.in_process import service_in
@@ -33,7 +33,7 @@ KEY, OTHER = "6d" * 32, "6f" * 32
 ENCRYPTED = {"encryption": {"master_key": KEY}}
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """Each transport in turn."""
     return CALLERS[request.param]

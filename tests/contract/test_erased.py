@@ -12,13 +12,13 @@ import pytest
 
 from ebbtide.store.audit.erased_agents import LOG
 from ebbtide.verbs import erased as verb
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 
 SAID = "My sister Clara is a carpenter."
 WHERE = "我外婆住在青岛。"
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return partial(CALLERS[request.param], embedding={"model": "off"})

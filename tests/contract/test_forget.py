@@ -13,7 +13,7 @@ from ebbtide.fleet.deletion.erasure import Erasure
 from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply, Segment
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 from tests.support.in_process import service_in, settle, tell
 from tests.support.scanning import Traces
 from tests.support.scripted_model import ScriptedModel
@@ -32,7 +32,7 @@ XIAOWEN = "小雯上个月在杭州开了一家很小的陶艺工作室。"
 SECRETS = (CLARA, HERON, XIAOWEN)
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return partial(CALLERS[request.param], embedding={"model": "off"})

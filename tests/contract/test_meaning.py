@@ -11,7 +11,7 @@ from ebbtide.fleet.archive.open_archive import INDEX_FILE
 from ebbtide.retrieval import vectors
 from ebbtide.verbs.service import get_readiness
 from tests.contract.test_questions import AGENT, FLUSH, TALK, asked, batch, heard, ids, talked
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 from tests.support.fake_model_server import FakeModelServer, Reaction
 from tests.support.fake_ollama import FakeOllama, vector_of
 from tests.support.fake_openai import FakeOpenAI
@@ -23,7 +23,7 @@ SEARCH = f"{AGENT}/search"
 SERVERS: dict[str, Any] = {"ollama": FakeOllama, "openai": FakeOpenAI}
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return CALLERS[request.param]

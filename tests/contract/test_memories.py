@@ -11,7 +11,7 @@ import pytest
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment
 from ebbtide.store import layout
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn, rest_in, unless_unsayable
 from tests.support.scripted_model import ScriptedModel
 
 AGENT = "/v1/agents/ann"
@@ -26,7 +26,7 @@ TOLD = (
 )
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return partial(CALLERS[request.param], embedding={"model": "off"})

@@ -14,7 +14,7 @@ import pytest
 from ebbtide.access.grants import ANYONE, CALLER, Caller
 from ebbtide.ids import AgentId
 from ebbtide.verbs import transfers
-from tests.support.callers import CALLERS, CallerIn, reason_of, rest_in
+from tests.support.callers import CALLERS, MOSTLY_REST, CallerIn, reason_of, rest_in
 from tests.support.in_process import tell
 from tests.support.keys import KEYS_ON, id_of, new_key
 from tests.support.scripted_model import ScriptedModel
@@ -39,7 +39,7 @@ CUES: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return CALLERS[request.param]

@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.language.port import Processed, Segment
 from ebbtide.telemetry import configure_log
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 from tests.support.scanning import Traces
 from tests.support.scripted_model import ScriptedModel
 
@@ -47,7 +47,7 @@ SELECTIONS: dict[str, dict[str, Any]] = {
 LOOKS = ("", "/nodes", "/links", "/focus", "/batches", "/audit")
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return partial(CALLERS[request.param], embedding={"model": "off"})

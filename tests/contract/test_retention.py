@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 
 AGENT = "/v1/agents/ann"
 SAID = "My sister Clara is a carpenter and builds boats in the old harbour."
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     return CALLERS[request.param]

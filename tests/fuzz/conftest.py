@@ -1,4 +1,7 @@
-"""How much is tried: `FUZZ_EXAMPLES` requests of a kind, 15 by default; the same ones every time unless it is set."""
+"""How much is tried: `FUZZ_EXAMPLES` requests of a kind, or 5 in `make test` and 15 in `make test-all`.
+
+The same ones are tried every time unless the variable is set.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
+from tests.support.tier import amount
+
+IS_RANDOM = "FUZZ_EXAMPLES" in os.environ
+EXAMPLES = amount("FUZZ_EXAMPLES", 5, 15)
 
 FUZZING = settings(
-    max_examples=EXAMPLES or 15,
-    derandomize=not EXAMPLES,
+    max_examples=EXAMPLES,
+    derandomize=not IS_RANDOM,
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),

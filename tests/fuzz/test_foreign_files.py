@@ -20,10 +20,11 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.files.conversation import cut, read_conversation
 from ebbtide.cli.files.foreign import detected, read_foreign
+from tests.support.tier import amount
 
 pytestmark = pytest.mark.chaos
 
-ROUNDS = int(os.environ.get("EBBTIDE_FILE_ROUNDS", "500"))
+ROUNDS = amount("EBBTIDE_FILE_ROUNDS", 150, 500)
 LONGEST_SENTENCE = 600
 
 MEM0 = [
@@ -313,7 +314,7 @@ def test_a_file_of_gigabytes_is_not_read(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 * 1024
 
 
-@pytest.mark.skipif("EBBTIDE_FILE_ROUNDS" not in os.environ, reason="takes a minute; make chaos does it")
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_million_entities_are_read_within_bounds() -> None:
     """As many as a file may have: memory grows with the file and stays below what a machine has."""

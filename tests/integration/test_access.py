@@ -6,10 +6,10 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import ssl
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,9 @@ from ebbtide_client import (
     Retries,
     Unauthenticated,
 )
+from tests.support.forks import Forked, run_command
 from tests.support.keys import bearer, new_key
-from tests.support.process import ROOT, Daemon, running_daemon
+from tests.support.process import Daemon, running_daemon
 from tests.support.waiting import wait_until
 
 ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys", "ACCESS__FAILED_TRIES_PER_S": 0}
@@ -42,15 +43,7 @@ ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys", "ACCESS__FAILED_TRIES_
 def ebbtide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """One command, in an environment without variables of ours but those given."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EBBTIDE_")}
-    return subprocess.run(
-        [sys.executable, "-m", "ebbtide", *arguments],
-        capture_output=True,
-        text=True,
-        env=kept | environment,
-        cwd=ROOT,
-        timeout=100,
-        check=False,
-    )
+    return run_command(*arguments, env=kept | environment)
 
 
 def made(data_dir: Path, *arguments: str) -> dict[str, Any]:
@@ -165,13 +158,11 @@ def test_every_command_shows_a_key(tmp_path: Path) -> None:
 
 def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
     """Two command lines beside each other lose neither key."""
-    command = [sys.executable, "-m", "ebbtide", "keys", "create", "--scope", "read", "--all-agents"]
-    running = [
-        subprocess.Popen([*command, "--data-dir", str(tmp_path / "d")], stdout=subprocess.PIPE, cwd=ROOT)
-        for _ in range(4)
-    ]
-    made_keys = {process.communicate(timeout=100)[0].decode().strip() for process in running}
-    assert [process.returncode for process in running] == [0] * 4
+    arguments = ("keys", "create", "--scope", "read", "--all-agents", "--data-dir", str(tmp_path / "d"))
+    outputs = [tmp_path / f"out{number}" for number in range(4)]
+    running = [Forked("ebbtide", arguments, env=os.environ, stdout=output) for output in outputs]
+    assert [process.wait(100) for process in running] == [0] * 4
+    made_keys = {re.findall(r"^ebb_\S+$", output.read_text(), re.MULTILINE)[0] for output in outputs}
     listed = json.loads(ebbtide("keys", "list", "--json", "--data-dir", str(tmp_path / "d")).stdout)["keys"]
     assert {key.split("_")[1] for key in made_keys} == {entry["id"] for entry in listed}
 

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ import pytest
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.files.messages import read_message
-from tests.support.process import ROOT, Daemon
+from tests.support.forks import run_command
+from tests.support.process import Daemon
 
 Done = subprocess.CompletedProcess[str]
 
@@ -25,10 +25,7 @@ def run(*arguments: str, url: str = "", text: str = "", **settings: str) -> Done
     environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")} | settings
     if url:
         environment["EBBTIDE_URL"] = url
-    command = [sys.executable, "-m", "ebbtide", *arguments]
-    return subprocess.run(
-        command, input=text, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=60, check=False
-    )  # fmt: skip
+    return run_command(*arguments, env=environment, text=text)
 
 
 def answer(done: Done) -> Any:

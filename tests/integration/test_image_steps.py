@@ -30,6 +30,7 @@ from tests.tidy.test_deploy import health_check, image_environment, reaches_the_
 
 pytestmark = [
     pytest.mark.deploy,
+    pytest.mark.full,
     pytest.mark.timeout(300),
     pytest.mark.skipif(
         not {"CI", "EBBTIDE_DEPLOY_TESTS"} & os.environ.keys(),

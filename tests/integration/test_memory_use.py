@@ -29,7 +29,7 @@ def resident_bytes(process_id: int) -> int:
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from /proc")
 def test_idle_daemon_is_small(tmp_path: Path) -> None:
     """A daemon that listens and has nothing to do holds at most 120 MiB, shared libraries included."""
-    with running_daemon(tmp_path / "data") as daemon:
+    with running_daemon(tmp_path / "data", executed=True) as daemon:
         assert daemon.client.get("/readyz").status_code == 200
         held = resident_bytes(daemon.process.pid)
         print(f"idle: {held / MIB:.1f} MiB")

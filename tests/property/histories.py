@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ebbtide.parameters import AgentParameters
 from tests.support.oracle import OracleParameters
+from tests.support.tier import IS_ALL
 
 WORDS = [
     "tea", "Tea", "TEA house", "Ann", "river", "straße", "STRASSE", "ﬁsh", "İstanbul", "naïve", "Ω",
@@ -32,10 +33,14 @@ ORACLE_FIELDS = [field.name for field in fields(OracleParameters)]
 
 
 def examples(count: int, *, steps: int | None = None) -> settings:
-    """Return settings with this many examples under `ci` and ten times as many under `thorough`."""
-    factor = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
+    """Return settings with so many examples in `make test-all`, a quarter of them in `make test`.
+
+    The profile `thorough` has ten times as many.
+    """
+    is_thorough = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    factor = 10 if is_thorough else 1 if IS_ALL else 0.25
     more = {} if steps is None else {"stateful_step_count": steps}
-    return settings(max_examples=count * factor, **more)
+    return settings(max_examples=max(1, int(count * factor)), **more)
 
 
 def _content(seed: int) -> str:

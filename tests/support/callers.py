@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, unquote
 import grpc
 import grpc.aio
 import httpx
+import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
@@ -467,3 +468,6 @@ CallerIn = Callable[..., contextlib.AbstractAsyncContextManager[Any]]
 
 CALLERS: dict[str, CallerIn] = {"rest": rest_in, "grpc": grpc_in}
 """Every transport."""
+
+MOSTLY_REST = ["rest", pytest.param("grpc", marks=pytest.mark.full)]
+"""The transports for tests of what an operation does, which is the same over both: gRPC only in `make test-all`."""

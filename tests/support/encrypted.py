@@ -1,4 +1,4 @@
-"""An agent's store with texts in every place that can hold one, and what to look for on disk afterwards."""
+"""A store with texts in every place that can contain one, and the traces to search for on disk."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ TEXTS = (
     "关系名",
     "error: Fledermaus",
 )
-"""Everything that was said, or derives from it, as text."""
+"""All texts of messages, and those derived from them."""
 
 
 KEYED = (*SAID, OWN, METADATA, TEXTS[7], TEXTS[10], TEXTS[11])
-"""Those whose hashes are keys of a plain store."""
+"""The texts with hashes that are keys of a plain store."""
 
 
 def fill(txn: Any) -> None:
-    """Write every text of TEXTS, and what derives from them, through the transaction."""
+    """Write every text of TEXTS and the derived values through the transaction."""
     metadata_key = layout.text_key(METADATA)
     records = [
         MessageRecord(
@@ -102,7 +102,7 @@ def fill(txn: Any) -> None:
 
 
 def traces() -> dict[str, bytes]:
-    """What must not be found on disk: texts, their hashes, what an index makes of them, and their compressed form."""
+    """Return what must not be on disk: texts, hashes, terms of the index, and compressed forms."""
     import zstandard
 
     wanted = {text: text.encode() for text in TEXTS}
@@ -113,13 +113,13 @@ def traces() -> dict[str, bytes]:
 
 
 def found_in(directory: Path) -> set[str]:
-    """The traces found in any file under a directory."""
+    """Return the traces that are in a file under a directory."""
     contents = [path.read_bytes() for path in directory.rglob("*") if path.is_file()]
     return {name for name, trace in traces().items() if any(trace in content for content in contents)}
 
 
 def everything(store: LmdbStore) -> dict[str, Any]:
-    """All that a store tells, however it keeps it."""
+    """Return the decoded content of a store."""
 
     def read(txn: Any) -> dict[str, Any]:
         records = list(txn.messages.all())
@@ -156,7 +156,7 @@ def everything(store: LmdbStore) -> dict[str, Any]:
 
 
 def digest(directory: Path) -> str:
-    """A hash over the names and contents of all files under a directory."""
+    """Return a hash of the names and contents of all files under a directory."""
     found = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
         found.update(f"{path.relative_to(directory)}\0".encode())

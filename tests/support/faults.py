@@ -1,4 +1,4 @@
-"""Faults of the disk under a running daemon: system calls that fail or are slow, from one moment to another.
+"""Faults of the disk under a running daemon: system calls that fail or are slow for some time.
 
 `strace` attaches to the daemon, answers chosen calls with an error or delays them, and lets go at the end of the
 block. Nothing of the daemon is changed.
@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 
 @contextlib.contextmanager
 def failing(daemon: Daemon, calls: str, fault: str) -> Iterator[None]:
-    """While the block runs, `calls` (names, with commas) of the daemon end in a `fault` such as `error=EIO`."""
+    """Make `calls` (names with commas) of the daemon end in a `fault` such as `error=EIO` during the block."""
     strace = shutil.which("strace")
     if strace is None:
         if os.environ.get("CI"):

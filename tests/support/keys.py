@@ -1,4 +1,4 @@
-"""API keys for tests: put into a data directory as the command line does it."""
+"""Create API keys in a data directory, as the command line does."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keys import Key, hash_of, new_id, new_secret, written
 
 KEYS_ON: dict[str, Any] = {"authentication": "keys", "failed_tries_per_s": 0}
-"""The section `access` of a daemon that asks for keys; tests try many that do not count."""
+"""Settings `access` of a daemon that requires keys and does not limit failed tries."""
 
 
 def new_key(data_dir: Path, *scopes: str, agents: Sequence[str] = (), **fields: Any) -> str:
-    """Make a key, bound to agents or, where none is named, to what `fields` say, else to none; as its owner gets it."""
+    """Create a key for these agents, or with the reach in `fields`. Return it as its owner gets it."""
     bound = {"all_agents": True} if not (agents or fields.get("agent_prefixes")) else {}
     secret = new_secret()
     key = Key(
@@ -30,10 +30,10 @@ def new_key(data_dir: Path, *scopes: str, agents: Sequence[str] = (), **fields: 
 
 
 def id_of(key: str) -> str:
-    """The id of a written key."""
+    """Return the id of a key."""
     return key.split("_")[1]
 
 
 def bearer(key: str | None) -> dict[str, str]:
-    """The header, or the metadata, that shows a key."""
+    """Return the HTTP header or gRPC metadata with a key."""
     return {} if key is None else {"authorization": f"Bearer {key}"}

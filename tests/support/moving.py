@@ -1,4 +1,4 @@
-"""What two stores hold, as values that can be compared; and agents on their way without a daemon."""
+"""The content of a store as a value to compare, and backup, export and restore without a daemon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW_MS = 1_795_000_000_000
 
 
 def content_of(store: Any) -> dict[str, Any]:
-    """Everything in a store: tables byte for byte, what stands in META by what it means."""
+    """Return the content of a store: tables as bytes, META decoded."""
 
     def read(txn: Any) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -44,7 +44,7 @@ def content_of(store: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def directory(path: Path | None = None) -> Iterator[DataDirectory]:
-    """A data directory that is held for the length of a block; one that goes with it unless a place is given."""
+    """Lock a data directory for the length of a block. Without a place it is temporary."""
     with contextlib.ExitStack() as life:
         if path is None:
             fast = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -56,7 +56,7 @@ def directory(path: Path | None = None) -> Iterator[DataDirectory]:
 
 
 def sent(data: DataDirectory, store: Any, form: str) -> bytes:
-    """The backup or the export of a store."""
+    """Return the backup or the export of a store."""
     how = Sending(data, "0", NOW_MS)
     identity = store.read(lambda txn: txn.meta.identity)
     with how.export(store, identity) if form == "export" else how.backup(store, identity) as file:
@@ -66,7 +66,7 @@ def sent(data: DataDirectory, store: Any, form: str) -> bytes:
 def received(
     data: DataDirectory, content: bytes | BinaryIO, wanted: Any = None, *, rename: bool = False
 ) -> Staged:
-    """The agent of a backup or an export, ready to take its place."""
+    """Receive the agent of a backup or an export, ready to be put in place."""
     source = io.BytesIO(content) if isinstance(content, bytes) else content
     return receive(
         data, source, data.make_transfer(), expected=wanted, rename=rename, defaults=AgentParameters()
@@ -75,7 +75,7 @@ def received(
 
 @contextlib.contextmanager
 def staged_store(staged: Staged) -> Iterator[LmdbStore]:
-    """The store of an agent that is ready, open for a block."""
+    """Open the store of a received agent for the length of a block."""
     store = LmdbStore.open(staged.path, map_bytes=1 << 18, max_map_bytes=1 << 28)
     try:
         yield store

@@ -1,4 +1,4 @@
-"""Another agent of a daemon under attack: how long its recalls take, and what the daemon takes meanwhile."""
+"""Another agent of a daemon under attack: the time of its recalls, and the memory and disk that the daemon uses."""
 
 from __future__ import annotations
 
@@ -13,51 +13,57 @@ from pathlib import Path
 import httpx
 
 from tests.support.process import Daemon
+from tests.support.tier import IS_ALL
 
-IS_LONG = "EBBTIDE_HOSTILE" in os.environ
+IS_LONG = IS_ALL
 """Whether the long forms of the tests run."""
 
 LONGEST_RECALL_S = 1.0
-"""Longest that a recall of another agent may take, of the daemon's CPU time: a busy machine does not count."""
+"""The limit for a recall of another agent, in CPU time of the daemon, which a busy machine does not change."""
 
 LONGEST_WAIT_S = 10.0
-"""Longest that it may take by the clock, whatever the daemon waits for."""
+"""The limit by the clock."""
 
 
 @dataclass
 class Onlooker:
-    """What was seen from beside."""
+    """What was observed during the attack."""
 
     pid: int
     recalls: list[tuple[float, float, str]] = field(default_factory=list)
-    """Of each recall: CPU time of the daemon meanwhile, time by the clock, and what was under way."""
+    """Of each recall: CPU time of the daemon, time by the clock, and the attack at that moment."""
     under_way: str = ""
     failures: list[str] = field(default_factory=list)
     most_disk_bytes: int = 0
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory that the daemon has held since it started."""
+        """The peak memory of the daemon since its start."""
         return status_of(self.pid, "VmHWM")
 
     @property
     def cpu_s(self) -> float:
-        """CPU time that the daemon has used, of all its threads."""
-        ticks = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+        """CPU time that the daemon has used."""
+        return cpu_s_of(self.pid)
+
+
+def cpu_s_of(pid: int) -> float:
+    """Return the CPU time of all threads of a process."""
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def status_of(pid: int, name: str) -> int:
-    """A size that the kernel tells of a process, in bytes."""
+    """Return a size from the status of a process, in bytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
 
 @contextlib.contextmanager
 def looking_on(daemon: Daemon, agent: str = "bystander", *, is_known: bool = False) -> Iterator[Onlooker]:
-    """Recall from another agent all along; afterwards assert that none failed or was slow.
+    """Recall from another agent during the block, then assert that no recall failed or was slow.
 
-    An agent that is known remembers already that the kettle is blue.
+    An agent that `is_known` remembers already that the kettle is blue.
     """
     if not is_known:
         daemon.remember(agent, "The kettle is blue.")
@@ -96,7 +102,7 @@ def looking_on(daemon: Daemon, agent: str = "bystander", *, is_known: bool = Fal
 
 
 def transfer_bytes(data_dir: Path) -> int:
-    """The bytes on disk of what is on its way in or out."""
+    """Return the bytes on disk of transfers in progress."""
     total = 0
     # os.walk passes over folders that go meanwhile.
     for folder, _, names in os.walk(data_dir / "transfers"):

@@ -1,7 +1,7 @@
 """A real daemon in a process of its own, on a free port, with a data directory of its own.
 
-Only processes started here are ended here. Whatever a daemon leaves behind is checked: `stopped` runs the
-consistency checker over every store of the directory.
+This module ends only processes that it started. `running_daemon` runs the consistency checker over every store that the
+daemon leaves.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
+from tests.support.forks import Forked
 
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
@@ -32,7 +33,7 @@ STOP_TIMEOUT_S = 40.0
 
 
 class Daemon:
-    """`ebbtide serve` as a subprocess, and a client for it."""
+    """`ebbtide serve` in a process of its own, and a client for it."""
 
     def __init__(
         self,
@@ -40,12 +41,17 @@ class Daemon:
         settings: Mapping[str, Any] | None = None,
         prefix: tuple[str, ...] = (),
         module: str = "ebbtide",
+        *,
+        executed: bool = False,
     ) -> None:
+        """Describe a daemon that is not started yet. Without `executed` and a prefix it is forked, with its imports
+        done; a test about memory, the command line or the start itself executes one."""
         self.data_dir = data_dir
         self._module = module
+        self._executed = executed or bool(prefix)
         self._settings = dict(settings or {})
         self._prefix = prefix
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self.flags: tuple[str, ...] = ("--log-format", "json")
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
         self.client = httpx.Client()
@@ -53,29 +59,34 @@ class Daemon:
         self.grpc_target = ""
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes] | Forked:
         assert self._process is not None
         return self._process
 
     @property
     def log(self) -> str:
-        """Everything the daemon has logged so far, over all its lives."""
+        """The whole log of the daemon, over all its starts."""
         return self.log_path.read_text(errors="replace")
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment it is started in: this one, but for Ebbtide's own variables."""
+        """The environment of the process: this one, with the settings instead of Ebbtide's own variables."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
         return environment | {f"EBBTIDE_{name}": _text(value) for name, value in self._settings.items()}
 
     @property
     def command(self) -> list[str]:
-        """The command it is started with."""
+        """The command that executes the daemon."""
+        return [*self._prefix, sys.executable, "-m", self._module, *self.arguments]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of the command, after the module."""
         place = ["--data-dir", str(self.data_dir), "--rest-port", "0", "--grpc-port", "0"]
-        return [*self._prefix, sys.executable, "-m", self._module, "serve", *place, *self.flags]
+        return ["serve", *place, *self.flags]
 
     def start(self) -> Daemon:
-        """Start and wait until it listens."""
+        """Start the daemon and wait until it listens."""
         before = self.launch()
         self.url, self.grpc_target = self._await_places(before)
         self.client.close()
@@ -83,8 +94,12 @@ class Daemon:
         return self
 
     def launch(self) -> int:
-        """Start, wait for nothing; the length of the log before."""
-        before = self.log_path.stat().st_size if self.log_path.exists() else 0
+        """Start the daemon without waiting. Return the length of the log before the start."""
+        self.log_path.touch()
+        before = self.log_path.stat().st_size
+        if not self._executed:
+            self._process = Forked(self._module, self.arguments, env=self.environment, stdout=self.log_path)
+            return before
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,
@@ -112,17 +127,17 @@ class Daemon:
         raise AssertionError(f"the daemon did not start:\n{self.log[-4000:]}")
 
     def kill(self) -> None:
-        """SIGKILL: no chance to put anything in order."""
+        """Send SIGKILL, which leaves the daemon no time to clean up."""
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM, wait for the end, and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(STOP_TIMEOUT_S)
 
     def close(self) -> None:
-        """End the process, whatever state it is in."""
+        """Close the client and kill the process if it still runs. Idempotent."""
         self.client.close()
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
@@ -139,7 +154,7 @@ class Daemon:
         return self.client.get(f"/v1/agents/{path}", **options)
 
     def remember(self, agent: str, *texts: str, **fields: Any) -> str:
-        """Remember user messages; the batch id."""
+        """Remember user messages. Return the batch id."""
         messages = [{"role": "user", "content": text} for text in texts]
         response = self.post(f"{agent}/remember", {"messages": messages, **fields})
         assert response.status_code == 202, response.text
@@ -149,7 +164,7 @@ class Daemon:
     def flush(
         self, agent: str, *, passes: bool = True, vectors: bool = False, timeout_ms: int = 60_000
     ) -> dict[str, Any]:
-        """Wait until everything is digested, and passes are done, and what is asked for has its vectors."""
+        """Wait until every batch is digested and, on request, until passes are done and vectors exist."""
         body = {"timeout_ms": timeout_ms, "passes": passes, "vectors": vectors}
         response = self.post(f"{agent}/flush", body)
         assert response.status_code == 200, response.text
@@ -157,7 +172,7 @@ class Daemon:
         return answer
 
     def recall(self, agent: str, *keywords: str, **fields: Any) -> str:
-        """Recall by keywords; the text."""
+        """Recall by keywords. Return the text."""
         response = self.post(f"{agent}/recall", {"keywords": list(keywords), **fields})
         assert response.status_code == 200, response.text
         text: str = response.json()["text"]
@@ -169,9 +184,9 @@ def _text(value: Any) -> str:
 
 
 def check_data_directory(data_dir: Path, master_key: MasterKey | None = None) -> None:
-    """Assert that every store of a directory that no daemon holds is consistent.
+    """Assert that every store of a directory is consistent. No daemon may run on the directory.
 
-    A blank one is what a kill leaves of a creation: nobody was told that there is such an agent.
+    A blank store is the rest of a creation that was killed before it was acknowledged.
     """
     keys = DataKeys(data_dir / "keys", master_key)
     for path in sorted((data_dir / "agents").glob("*/data.mdb")):
@@ -192,9 +207,11 @@ def running_daemon(
     settings: Mapping[str, Any] | None = None,
     prefix: tuple[str, ...] = (),
     module: str = "ebbtide",
+    *,
+    executed: bool = False,
 ) -> Iterator[Daemon]:
-    """A daemon for the length of a block; afterwards ended, and every store it left checked."""
-    daemon = Daemon(data_dir, settings, prefix, module)
+    """Run a daemon for the length of a block, then kill it and check every store that it left."""
+    daemon = Daemon(data_dir, settings, prefix, module, executed=executed)
     try:
         yield daemon.start()
     finally:

@@ -1,4 +1,4 @@
-"""Hostile texts for a pattern, made from its own parts: for each of its repeats, what leads there, again and again."""
+"""Hostile texts for a pattern, built from its parts: for each repeat, a prefix that leads to it and a long run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ with warnings.catch_warnings():
     from re import _parser  # type: ignore[attr-defined]
 
 FEWEST = 16
-"""A repeat of fewer than this cannot make a text slow by itself."""
+"""A repeat of fewer than this many cannot make a text slow alone."""
 
 MOST_SAMPLES = 3
-"""Different characters that are tried for one set of characters."""
+"""How many characters of a set are tried."""
 
 SUFFIXES = ("", "\x00", "é", "x", "1 ")
-"""What makes a match fail at the end of a repeat, for nearly every pattern."""
+"""Characters that make a match fail at the end of a repeat, for nearly every pattern."""
 
 _ALPHABET = [
     *map(chr, range(1, 127)),
@@ -34,12 +34,12 @@ Parsed = Any
 
 @cache
 def parsed(pattern: str, flags: int) -> Parsed:
-    """A pattern as the standard library parses it."""
+    """Return a pattern as the standard library parses it."""
     return _parser.parse(pattern, flags & ~re.DEBUG)
 
 
 def single(node: tuple[Any, Any], flags: int) -> re.Pattern[str] | None:
-    """The pattern of a node that takes exactly one character; None for any other node."""
+    """Return the pattern of a node that matches exactly one character; None for any other node."""
     if node[0] not in (ops.LITERAL, ops.NOT_LITERAL, ops.IN, ops.ANY):
         return None
     return _compiled_single(
@@ -95,12 +95,12 @@ def _part(part: tuple[Any, Any]) -> str:
 
 @cache
 def characters(one: re.Pattern[str]) -> frozenset[str]:
-    """Which characters of the alphabet a one-character pattern takes."""
+    """Return the characters of the alphabet that a pattern of one character matches."""
     return frozenset(c for c in _ALPHABET if one.fullmatch(c))
 
 
 def samples(node: tuple[Any, Any], flags: int) -> list[str]:
-    """Some characters that a node takes."""
+    """Return some characters that a node matches."""
     one = single(node, flags)
     assert one is not None
     if node[0] is ops.LITERAL:
@@ -111,7 +111,7 @@ def samples(node: tuple[Any, Any], flags: int) -> list[str]:
 
 
 def shortest(nodes: Parsed, flags: int, groups: dict[int, str] | None = None) -> str:
-    """A short text that a part of a pattern takes, look-arounds left aside."""
+    """Return a short text that a part of a pattern matches, without look-arounds."""
     known = {} if groups is None else groups
     said = ""
     for node in nodes:
@@ -135,7 +135,7 @@ def shortest(nodes: Parsed, flags: int, groups: dict[int, str] | None = None) ->
 
 
 def _variants(nodes: Parsed, flags: int) -> list[str]:
-    """Some texts that the body of a repeat takes."""
+    """Return some texts that the body of a repeat matches."""
     if len(nodes) == 1 and single(nodes[0], flags) is not None:
         return samples(nodes[0], flags)
     found = [shortest(nodes, flags)]
@@ -151,7 +151,7 @@ def _variants(nodes: Parsed, flags: int) -> list[str]:
 
 
 def _repeats(nodes: Parsed, flags: int, lead: str) -> Iterator[tuple[str, str]]:
-    """(what leads to a repeat, what it takes) for each repeat that may be long."""
+    """Yield (prefix, body) for each repeat that may be long."""
     for node in nodes:
         kind, value = node
         if kind in (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT):
@@ -170,7 +170,7 @@ def _repeats(nodes: Parsed, flags: int, lead: str) -> Iterator[tuple[str, str]]:
 
 
 def pumps(pattern: re.Pattern[str]) -> list[tuple[str, str, str]]:
-    """(prefix, pump, suffix) of texts that may make a pattern slow, each once."""
+    """Yield (prefix, pump, suffix) of each text that may make a pattern slow."""
     tree = parsed(pattern.pattern, pattern.flags)
     found: dict[tuple[str, str, str], None] = {}
     for lead, body in _repeats(list(tree), pattern.flags, ""):
@@ -187,5 +187,5 @@ def pumps(pattern: re.Pattern[str]) -> list[tuple[str, str, str]]:
 
 
 def pumped(prefix: str, pump: str, suffix: str, size: int) -> str:
-    """A text of so many characters."""
+    """Return a text of this many characters."""
     return prefix + (pump * (size // len(pump) + 1))[: max(0, size - len(prefix) - len(suffix))] + suffix

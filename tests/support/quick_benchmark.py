@@ -12,10 +12,10 @@ from tests.support.process import ROOT
 
 
 def run_quickly(
-    module: str, places: Mapping[str, Path], timeout_s: float, **environment: str
+    module: str, given: Mapping[str, Path | str], timeout_s: float, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """What `python -m module --quick` printed; `places` are options that name files. Fails when the command does."""
-    options = [text for name, path in places.items() for text in (name, str(path))]
+    """Run `python -m module --quick` with these options and return what it printed. Fail when the command does."""
+    options = [text for name, value in given.items() for text in (name, str(value))]
     done = subprocess.run(
         [sys.executable, "-m", module, "--quick", *options],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The REST server on a service in this process, and a bare socket to be rude to it with."""
+"""The REST server on a service in this process, and a raw socket for requests that no client library sends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ebbtide.verbs.service import Service
 
 @contextlib.asynccontextmanager
 async def served(service: Service) -> AsyncIterator[str]:
-    """The service behind a free loopback port for the length of a block; the URL."""
+    """Serve the service on a free loopback port for the length of a block. Yield the URL."""
     server = RestServer(service.settings.server.model_copy(update={"rest_port": 0}))
     serving = asyncio.create_task(server.serve(service))
     try:
@@ -26,7 +26,7 @@ async def served(service: Service) -> AsyncIterator[str]:
 
 
 class RawAnswer:
-    """What came back over a bare socket."""
+    """A response that was read from a raw socket."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         self.status = status
@@ -35,7 +35,7 @@ class RawAnswer:
 
 
 class Raw:
-    """A bare HTTP/1.1 connection: nothing is made proper before it is sent."""
+    """A raw HTTP/1.1 connection, which sends its input unchanged."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -48,12 +48,12 @@ class Raw:
         return cls(*await asyncio.open_connection(place.hostname, place.port))
 
     async def send(self, *lines: str, body: bytes = b"") -> None:
-        """Send a head of these lines, and as much of a body."""
+        """Send a head of these lines, then the body."""
         self.writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         await self.writer.drain()
 
     async def answer(self, timeout_s: float = 10.0) -> RawAnswer:
-        """The next answer."""
+        """Read the next response."""
         async with asyncio.timeout(timeout_s):
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first, *lines = head.split("\r\n")
@@ -65,18 +65,18 @@ class Raw:
         return RawAnswer(int(first.split()[1]), headers, body)
 
     async def ends(self, timeout_s: float = 10.0) -> bytes:
-        """Everything until the other side closes."""
+        """Read until the server closes the connection."""
         async with asyncio.timeout(timeout_s):
             return await self._reader.read()
 
     def hang_up(self) -> None:
-        """Go away at once."""
+        """Reset the connection."""
         self.writer.transport.abort()
 
 
 @contextlib.asynccontextmanager
 async def raw(url: str) -> AsyncIterator[Raw]:
-    """A bare connection for the length of a block."""
+    """A raw connection for the length of a block."""
     connection = await Raw.to(url)
     try:
         yield connection

@@ -1,4 +1,4 @@
-"""Files of agents that have everything an agent can have: what imports and restores are tried with.
+"""Files of agents with every kind of record, for tests of import and restore.
 
 Each agent has several digested batches, one that is parked and one that waits, a focus, vectors, shortened and
 forgotten memories, links to what is gone, a corrected and a deleted memory, an erased message, metadata, personal data,
@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "withdrawn": {"retention": "none", "locale": "en", "decay_rate": 0.9},
 }
-"""Parameters of each agent."""
+"""The parameters of each agent."""
 
 SAID = (
     "I moved to Lisbon in May. My cat Miso came along by train. Call me at +44 20 7946 0958 about Project Heron.",
@@ -46,7 +46,7 @@ SAID = (
 
 
 async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple[str, str], bytes]:
-    """The export and the backup of each agent, by (agent, form)."""
+    """Return the export and the backup of each agent, by (agent, form)."""
     for name in names:
         await _lived(path, name)
     data = DataDirectory(path, **MAPS)

@@ -1,4 +1,4 @@
-"""Every byte an agent left on disk, looked at as whoever holds the disk would: as it lies there, and decoded."""
+"""Search every byte that an agent left on disk, raw and decoded, as the owner of the disk could."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 30}
 
 @dataclass
 class Traces:
-    """What texts leave in a store: the texts themselves, their compressed frames, and the keys made from them."""
+    """The traces of texts in a store: the texts, their compressed frames, and the keys derived from them."""
 
     texts: list[str]
     frames: list[bytes] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Traces:
 
     @classmethod
     def noted(cls, directory: Path, texts: Iterable[str]) -> Traces:
-        """Note frames and keys of every chunk that holds one of the texts; the store must be closed."""
+        """Record the frames and keys of every chunk that contains one of the texts. The store must be closed."""
         traces = cls(list(texts))
         store = LmdbStore.open(directory, **MAP)
         try:
@@ -42,7 +42,7 @@ class Traces:
         return traces
 
     def found_in(self, directory: Path) -> list[str]:
-        """Where any of it still is: in the bytes of a file, or in a value once it is decoded."""
+        """Return the places of all traces: in the bytes of a file, or in a decoded value."""
         found = []
         for path in sorted(one for one in directory.rglob("*") if one.is_file()):
             content = path.read_bytes()
@@ -74,7 +74,7 @@ def _decompressed(value: bytes) -> str:
 
 
 def _strings(value: bytes) -> list[str]:
-    """Every text that bytes may stand for."""
+    """Return every text that the bytes may encode."""
     found = [value.decode(errors="replace")]
     with contextlib.suppress(zstandard.ZstdError, UnicodeDecodeError):
         found.append(_decompressed(value))

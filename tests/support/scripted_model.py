@@ -1,4 +1,4 @@
-"""A language model that does what a test tells it: answers, fails, hangs, lies.
+"""A language model that follows the script of a test: it answers, fails, hangs, or returns nonsense.
 
 It passes the same contract tests as the built-in model while it behaves.
 """
@@ -31,7 +31,7 @@ class ScriptedModel:
     def __init__(self) -> None:
         self.script: dict[str, deque[Step]] = {t: deque() for t in ("segment", "process", "relate")}
         self.always: dict[str, Step] = {}
-        """What a task does whenever its script is empty."""
+        """What a task does when its script is empty."""
         self.calls: Counter[str] = Counter()
         self.log: list[tuple[str, Any]] = []
         self.available = True

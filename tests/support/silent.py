@@ -17,6 +17,7 @@ import h2.connection
 import h2.settings
 import httpx
 
+from tests.support.onlooker import cpu_s_of
 from tests.support.process import Daemon
 
 MIB = 1 << 20
@@ -90,7 +91,7 @@ class HalfCaller:
 
 
 def resident_bytes(daemon: Daemon) -> int:
-    """Memory that a daemon has in use."""
+    """Return the resident memory of a daemon; 0 after its end."""
     try:
         with open(f"/proc/{daemon.process.pid}/statm") as file:
             return int(file.read().split()[1]) * PAGE_BYTES
@@ -99,38 +100,41 @@ def resident_bytes(daemon: Daemon) -> int:
 
 
 class Cost:
-    """What happened to a daemon and its other callers meanwhile."""
+    """The effect of an attack on a daemon and on its other clients."""
 
     def __init__(self, before_bytes: int) -> None:
         self._before_bytes = before_bytes
         self.peak_bytes = before_bytes
         self.recalls = 0
-        self.slowest_s = 0.0
+        self.most_cpu_s = 0.0
+        """The most CPU time of the daemon during one recall: on a busy machine the same as on an idle one."""
+        self.longest_s = 0.0
         self.failures: list[str] = []
 
     @property
     def growth_bytes(self) -> int:
-        """How much more memory was in use at the worst moment."""
+        """The largest growth of memory that was observed."""
         return self.peak_bytes - self._before_bytes
 
 
 @contextlib.contextmanager
 def watched(daemon: Daemon, agent: str) -> Iterator[Cost]:
-    """Recall something of an agent again and again, and look at the daemon's memory, for the length of a block."""
+    """Recall from an agent repeatedly and observe the memory of the daemon, for the length of a block."""
     cost = Cost(resident_bytes(daemon))
     is_over = threading.Event()
 
     def look() -> None:
         with httpx.Client(base_url=daemon.url, timeout=30) as client:
             while not is_over.wait(0.05):
-                begun_s = time.monotonic()
+                begun_s, cpu_s = time.monotonic(), cpu_s_of(daemon.process.pid)
                 try:
                     answer = client.post(f"/v1/agents/{agent}/recall", json={"patience_ms": 0})
                     if answer.status_code != 200:
                         cost.failures.append(answer.text)
                 except httpx.TransportError as error:
                     cost.failures.append(repr(error))
-                cost.slowest_s = max(cost.slowest_s, time.monotonic() - begun_s)
+                cost.most_cpu_s = max(cost.most_cpu_s, cpu_s_of(daemon.process.pid) - cpu_s)
+                cost.longest_s = max(cost.longest_s, time.monotonic() - begun_s)
                 cost.recalls += 1
                 cost.peak_bytes = max(cost.peak_bytes, resident_bytes(daemon))
 
@@ -145,7 +149,7 @@ def watched(daemon: Daemon, agent: str) -> Iterator[Cost]:
 
 @contextlib.contextmanager
 def many(number: int, make: Callable[[], socket.socket]) -> Iterator[Sequence[socket.socket]]:
-    """So many connections for the length of a block, with the descriptors that they need."""
+    """Open this many connections for the length of a block, and raise the limit of descriptors if needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = number + 512
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,4 +1,4 @@
-"""A small disk: a file system of its own in memory, which can be filled to the last byte."""
+"""A small file system in memory, which can be filled completely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @contextlib.contextmanager
 def mounted(path: Path, *options: str) -> Iterator[Path]:
-    """A small file system of its own in memory."""
+    """Mount a small file system in memory for the length of a block."""
     path.mkdir()
     mount = shutil.which("mount")
     if mount is None or os.geteuid() != 0:
@@ -34,7 +34,7 @@ def mounted(path: Path, *options: str) -> Iterator[Path]:
 
 
 def fill_up(disk: Path, *, but: int = 0) -> Path:
-    """Leave no more than so many bytes of room on a small disk; the file that takes it up."""
+    """Fill a disk but for this many bytes. Return the file that fills it."""
     filler = disk / "filler"
     with filler.open("ab", buffering=0) as file:
         for size in (1 << 16, 1 << 12, 1):

@@ -1,4 +1,4 @@
-"""`ebbtide serve` whose event loop or job threads can be made to stall, while a file exists.
+"""`ebbtide serve` with an event loop and job threads that stall on request, while a file exists.
 
 The file is `<data directory>.stall`. A remembered text `stall HOW SECONDS` stalls the event loop, a recall with that
 keyword stalls a job thread. HOW is the name of one of the functions below. Run as
@@ -23,22 +23,22 @@ MODULE = "tests.support.stalling_daemon"
 
 
 def stall_file(data_dir: Path) -> Path:
-    """While this exists, texts that ask for a stall get one."""
+    """Return the file that enables stalls while it exists."""
     return data_dir.with_name(f"{data_dir.name}.stall")
 
 
 def backtrack(_: float) -> None:
-    """Hold the interpreter lock for years."""
+    """Keep the interpreter lock for years: a regular expression that backtracks."""
     re.match(r"(a+)+$", "a" * 60 + "b")
 
 
 def hold(seconds: float) -> None:
-    """Hold the interpreter lock: one C call that ends after the time."""
+    """Keep the interpreter lock for this time, in one C call."""
     all(map((time.monotonic() + seconds).__gt__, iter(time.monotonic, None)))
 
 
 def spin(seconds: float) -> None:
-    """Run Python code, so that the interpreter lock is let go of now and then."""
+    """Run Python code, which releases the interpreter lock now and then."""
     ends_s = time.monotonic() + seconds
     while time.monotonic() < ends_s:
         pass
@@ -53,7 +53,7 @@ WAYS = {stall.__name__: stall for stall in (backtrack, hold, spin, nap)}
 
 
 def stall_if_asked(sign: Path, text: str) -> None:
-    """Stall as a text asks for."""
+    """Stall if the text is a request for it."""
     asked = re.fullmatch(r"stall (\w+) ([\d.]+)", text)
     if asked and sign.exists():
         WAYS[asked[1]](float(asked[2]))

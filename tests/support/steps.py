@@ -32,22 +32,22 @@ WRAPPED = ("fsync", "fdatasync", "write", "pwrite", "posix_fallocate")
 
 
 class Steps:
-    """The steps of one process under a root, and what happens at one of them."""
+    """The steps of one process under a root, and a fault at one of them."""
 
     def __init__(self, root: Path, at: int, fault: Callable[[], None]) -> None:
         self.root = str(root)
         self.taken: list[str] = []
-        """Each step that was taken: what it was, and the file's name."""
+        """Each step that was taken, with its kind and the name of the file."""
         self.is_armed = False
         self._at = at
         self._fault = fault
         self._lock = threading.RLock()
         self._is_busy = False
         self.broken: int | None = None
-        """The errno that every step fails with, once a disk is broken."""
+        """The errno of every step after the disk broke."""
 
     def step(self, name: str, target: object) -> None:
-        """Count one step; the fault happens before it is taken. Raises OSError where the disk is broken."""
+        """Count one step. A fault happens before the step. Raise OSError where the disk is broken."""
         with self._lock:
             if self._is_busy:
                 return
@@ -66,7 +66,7 @@ class Steps:
         return self.is_armed or self.broken is not None
 
     def end(self) -> None:
-        """The last moment at which the fault may happen: everything is done."""
+        """Count the last moment for a fault: everything is done."""
         with self._lock:
             if self.is_armed and len(self.taken) == self._at - 1:
                 self._is_busy = True
@@ -79,12 +79,12 @@ class Steps:
 
 
 def kill() -> None:
-    """SIGKILL to this process."""
+    """Send SIGKILL to this process."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def watch(steps: Steps) -> None:
-    """Count the steps of this process from now on, for good."""
+    """Count the steps of this process from now on."""
     sys.addaudithook(lambda event, arguments: _hear(steps, event, arguments))
     for name in WRAPPED:
         setattr(os, name, _before(steps, name, getattr(os, name)))
@@ -125,7 +125,7 @@ def _before(steps: Steps, name: str, function: Callable[..., Any]) -> Callable[.
 
 def _opening(steps: Steps, plain: Callable[..., Any]) -> Callable[..., Any]:
     class Raw(io.FileIO):
-        """A file whose every write is a step."""
+        """A file that counts every write as a step."""
 
         def write(self, data: Any) -> int:
             steps.step("write", self.name)
@@ -157,7 +157,7 @@ def _opening(steps: Steps, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Environment:
-    """An LMDB environment whose opening and whose commits are steps."""
+    """An LMDB environment that counts its opening and its commits as steps."""
 
     def __init__(self, steps: Steps, path: str, options: dict[str, Any]) -> None:
         self._steps = steps
@@ -176,7 +176,7 @@ class _Environment:
             raise lmdb.Error(f"{name}: {error.strerror}") from error
 
     def begin(self, *arguments: Any, **options: Any) -> Any:
-        """Begin a transaction; the end of one that writes is a step."""
+        """Begin a transaction. The commit of a write transaction is a step."""
         transaction = self._real.begin(*arguments, **options)
         return _Writing(self, transaction) if options.get("write") else transaction
 

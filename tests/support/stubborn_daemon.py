@@ -18,7 +18,7 @@ MODULE = "tests.support.stubborn_daemon"
 
 
 def hang_file(data_dir: Path) -> Path:
-    """While this exists, texts that hold `hang` get no answer."""
+    """Return the file that makes the model hang for texts with `hang` while it exists."""
     return data_dir.with_name(f"{data_dir.name}.hang")
 
 

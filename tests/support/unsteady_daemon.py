@@ -1,7 +1,9 @@
-"""`ebbtide serve` whose wall clock is off by as many seconds as a file says, and whose model may talk nonsense.
+"""`ebbtide serve` with a wall clock that is wrong, and a model that may return nonsense.
 
-The file is `<data directory>.clock`. Texts that hold the word `nonsense` are answered with nonsense while the file
-`<data directory>.nonsense` exists. Run as `python -m tests.support.unsteady_daemon serve …`.
+The file `<data directory>.clock` contains the error of the clock in seconds. The model returns nonsense for texts with
+the word `nonsense` while the file `<data directory>.nonsense` exists.
+
+Run as `python -m tests.support.unsteady_daemon serve …`.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ MODULE = "tests.support.unsteady_daemon"
 
 
 def clock_file(data_dir: Path) -> Path:
-    """Holds by how many seconds the clock is off; write it whole, by renaming."""
+    """Return the file with the error of the clock in seconds. Replace it by a rename."""
     return data_dir.with_name(f"{data_dir.name}.clock")
 
 
 def nonsense_file(data_dir: Path) -> Path:
-    """While this exists, texts that hold `nonsense` get an answer of no use."""
+    """Return the file that makes the model return nonsense while it exists."""
     return data_dir.with_name(f"{data_dir.name}.nonsense")
 
 

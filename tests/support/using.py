@@ -1,4 +1,4 @@
-"""Everything that can be done with an agent, one after the other: what must work on whatever was accepted.
+"""Every operation on an agent, in sequence: all of them must work on every file that was accepted.
 
 A refusal is as good as an answer where what was asked for may be gone; an internal error, an answer that does not come,
 and work in the background that failed are not.
@@ -24,15 +24,15 @@ REFUSALS = frozenset(
         "TOO_MANY_PASSES",
     }
 )
-"""Reasons that an operation may have on an agent whose content is not known."""
+"""Reasons that an operation may return for an agent of unknown content."""
 
 
 class Broken(AssertionError):
-    """Something that must work did not."""
+    """An operation that must work failed."""
 
 
 async def used(call: Any, agent: str) -> None:
-    """Do everything with an agent; Broken where something fails."""
+    """Run every operation on an agent. Raise Broken if one fails."""
     nodes, batches = await _looked_at(call, agent)
     await _asked(call, agent)
     for number in range(2):
@@ -54,7 +54,7 @@ async def used(call: Any, agent: str) -> None:
 
 
 async def answered(call: Any, method: str, path: str, body: Any = None) -> Mapping[str, Any]:
-    """The answer to a request, empty where it was refused for a reason that is allowed."""
+    """Return the response to a request, or nothing if it was refused for an allowed reason."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             response = await call(method, path, body)

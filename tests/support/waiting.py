@@ -1,4 +1,4 @@
-"""Waiting for something to become true, and measuring how long things take."""
+"""Wait until a condition holds, and measure time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 async def eventually(holds: Callable[[], object], timeout_s: float = 10.0) -> None:
-    """Wait until it holds."""
+    """Wait until a condition holds."""
     deadline_s = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline_s, "it did not come true in time"
@@ -16,7 +16,7 @@ async def eventually(holds: Callable[[], object], timeout_s: float = 10.0) -> No
 
 
 def wait_until(holds: Callable[[], object], timeout_s: float = 10.0, pause_s: float = 0.02) -> None:
-    """Wait until it holds, without an event loop."""
+    """Wait until a condition holds, without an event loop."""
     deadline_s = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline_s, "it did not come true in time"
@@ -24,7 +24,7 @@ def wait_until(holds: Callable[[], object], timeout_s: float = 10.0, pause_s: fl
 
 
 class Stopwatch:
-    """Seconds since it was made."""
+    """The seconds since the stopwatch was created."""
 
     def __init__(self) -> None:
         self._begun_s = time.monotonic()

@@ -11,12 +11,12 @@ from ebbtide.errors import FieldViolation, InvalidRequest
 
 
 def whose(text: str) -> int:
-    """The id of the process that works on the text."""
+    """Return the id of the process that works on the text."""
     return os.getpid()
 
 
 def backtrack(text: str) -> bool:
-    """A match that takes exponential time in one C call, with the interpreter lock held."""
+    """Match in exponential time in one C call, which keeps the interpreter lock."""
     return re.match(r"(?:a+)+$", text) is not None
 
 
@@ -26,7 +26,7 @@ def sleep(text: str, seconds: float) -> None:
 
 
 def allocate(text: str, size: int) -> int:
-    """Allocate so many bytes at once."""
+    """Allocate this many bytes at once."""
     return len(bytearray(size))
 
 
@@ -34,7 +34,7 @@ KEPT: list[bytearray] = []
 
 
 def keep(text: str, size: int) -> int:
-    """Allocate so many bytes for good."""
+    """Allocate this many bytes and keep them."""
     KEPT.append(bytearray(b"x") * size)
     return os.getpid()
 
@@ -65,7 +65,7 @@ def crash(text: str, number: int = signal.SIGKILL) -> None:
 
 
 def crash_once(text: str, marker: str) -> str:
-    """End the process at the first call, answer the next one."""
+    """End the process at the first call and return at the next one."""
     if not os.path.exists(marker):
         with open(marker, "w", encoding="utf-8"):
             pass
