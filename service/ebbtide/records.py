@@ -114,7 +114,7 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
         return self.accepted_at_ms if self.timestamp_ms is None else self.timestamp_ms
 
     @property
-    def told_place(self) -> str:
+    def place_label(self) -> str:
         """Time (UTC), conversation and the caller's id, for a reader; without any of them, its batch."""
         moment = None if self.timestamp_ms is None else EPOCH + timedelta(milliseconds=self.timestamp_ms)
         time = "" if moment is None else f"{moment.year:04}-{moment:%m-%d %H:%M}"  # %Y may format 1 as "1"

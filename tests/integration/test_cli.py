@@ -128,7 +128,7 @@ def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
             command, "--data-dir", str(daemon.data_dir), *(["--rest-port", "0"] if command == "serve" else [])
         )
         assert done.returncode == ExitCode.LOCKED, command
-        assert f"held by process {daemon.process.pid}" in done.stderr
+        assert f"locked by process {daemon.process.pid}" in done.stderr
         assert "Traceback" not in done.stderr
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from ebbtide.store.audit.erased_agents import ErasedAgents, Following
+from ebbtide.store.audit.erased_agents import ErasedAgents, LogVerification
 from ebbtide.store.chain import AuditRecord, Verification
 
 
@@ -17,7 +17,7 @@ def records_of(log: ErasedAgents) -> Iterator[AuditRecord]:
 
 def verified_log(log: ErasedAgents) -> Verification:
     """Verify the whole log."""
-    following = Following(log.standing())
-    for record in islice(records_of(log), following.standing.head.number):
+    following = LogVerification(log.state())
+    for record in islice(records_of(log), following.state.head.number):
         following.follow(record)
     return following.end()

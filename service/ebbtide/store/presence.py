@@ -44,7 +44,7 @@ class Presence:
             return False
         self.confirm()
         if found is None:
-            raise elsewhere()
+            raise file_moved()
         return True
 
     def _found(self) -> tuple[int, int] | None:
@@ -55,7 +55,7 @@ class Presence:
         return status.st_dev, status.st_ino
 
 
-def elsewhere() -> Unavailable:
+def file_moved() -> Unavailable:
     """Return the error of a write whose file is not at its path."""
     return Unavailable(
         "The agent's store is not at its path. Writes fail until it is back.",

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.ids import parse_agent_id
-from ebbtide.store.audit.erased_agents import BEGIN, ErasedAgents, Following, Place
+from ebbtide.store.audit.erased_agents import LOG_START, ErasedAgents, LogPosition, LogVerification
 from ebbtide.store.chain import AuditRecord, line_of
 from ebbtide.store.translation import translated
 from ebbtide.verbs.audit import (
@@ -92,7 +92,7 @@ class _Look:
     log: ErasedAgents
     wanted: str | None
     size: int
-    place: Place
+    place: LogPosition
     found: list[ErasedAgentRecord] = field(default_factory=list)
     has_more: bool = False
 
@@ -120,10 +120,10 @@ def _told(record: AuditRecord) -> ErasedAgentRecord:
     return ErasedAgentRecord(**told, agent_id="" if line is None else line.agent_id)
 
 
-def _place(token: str) -> Place:
+def _place(token: str) -> LogPosition:
     position = from_token(token, "erased")
     if not position:
-        return BEGIN
+        return LOG_START
     numbers = _PLACE.fullmatch(position)
     if numbers is None:
         description = "not a token of this listing"
@@ -132,7 +132,7 @@ def _place(token: str) -> Place:
             reason="INVALID_PAGE",
             violations=[FieldViolation("page_token", description)],
         )
-    return Place(int(numbers[1]), int(numbers[2]))
+    return LogPosition(int(numbers[1]), int(numbers[2]))
 
 
 async def verify_erased_agents(service: Service, command: VerifyErasedAgentsCommand) -> AuditVerified:
@@ -140,7 +140,7 @@ async def verify_erased_agents(service: Service, command: VerifyErasedAgentsComm
     wanted = None if command.agent_id is None else parse_agent_id(command.agent_id)
     check_texts(command, service.settings.limits)
     log = service.fleet.data.erased
-    look = _Verifying(log, Following(await _read(service, log, log.standing)), wanted, command.texts)
+    look = _Verifying(log, LogVerification(await _read(service, log, log.state)), wanted, command.texts)
     while await _read(service, log, look.step):
         pass
     return verdict(look.following.end(), look.vouching)
@@ -151,10 +151,10 @@ class _Verifying:
     """The chain followed as far as it went when it was asked for: more may be erased meanwhile."""
 
     log: ErasedAgents
-    following: Following
+    following: LogVerification
     wanted: str | None
     texts: list[str]
-    place: Place = BEGIN
+    place: LogPosition = LOG_START
     vouching: list[int] = field(default_factory=list)
     """Of each text the first record that has it; 0 for none."""
 
@@ -166,7 +166,7 @@ class _Verifying:
         work = 0
         text_bytes = sum(len(text.encode()) for text in self.texts)
         for record, behind in self.log.logged(self.place):
-            if behind.number > self.following.standing.head.number:
+            if behind.number > self.following.state.head.number:
                 return False
             whole = self.log.with_proofs(record)
             if not self.following.follow(whole):

@@ -15,6 +15,7 @@ from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.directory.data_directory import DataDirectory
 from tests.support.encrypted import fill, found_in
+from tests.support.erased_log import records_of
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_a_key_is_destroyed_only_when_somebody_says_so(
     assert told(root, capsys)["ann"] == (True, True)
     assert run(root, "encryption", "destroy", "ann", "--yes") == 0
     assert told(root, capsys)["ann"] == (True, False)
-    [record] = ErasedAgents(root / "data").records()
+    [record] = records_of(ErasedAgents(root / "data"))
     assert '"action":"key_destroyed"' in record.text
     assert '"agent_id":"ann"' in record.text
     assert run(root, "check", "ann", key="old.key") == ExitCode.DAMAGED

@@ -159,4 +159,4 @@ def test_kept_shares_are_lengths_by_first_lengths(home: Home) -> None:
 def test_a_place_is_told_with_four_digits_of_the_year(timestamp_ms: int | None, told: str) -> None:
     """The year has four digits; without a time the source consists of conversation and id."""
     record = MessageRecord(1, 1, 0, "user", "Ann", "m7", timestamp_ms, 5, "s1", b"key")
-    assert record.told_place == told
+    assert record.place_label == told

@@ -91,7 +91,7 @@ def test_a_directory_is_confirmed_only_while_it_is_the_one_that_was_locked(tmp_p
     shutil.rmtree(root)
     shutil.copytree(away, root)
     lock.confirm()
-    with pytest.raises(Exception, match="is held by process"):
+    with pytest.raises(Exception, match="is locked by process"):
         DirectoryLock(root).acquire()
     lock.release()
     DirectoryLock(root).acquire()

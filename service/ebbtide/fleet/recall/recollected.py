@@ -81,7 +81,7 @@ class Hit:
         if not cites:
             return self.content
         is_chinese = contains_han(self.content) if locale == "auto" else locale == "zh"
-        source = self.source.record.told_place
+        source = self.source.record.place_label
         return f"{self.content}（来源：{source}）" if is_chinese else f"{self.content} (source: {source})"
 
     @property

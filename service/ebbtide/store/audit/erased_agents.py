@@ -69,17 +69,17 @@ _LINES = msgspec.json.Decoder(LoggedLine)
 """Built on import: see codec.py."""
 
 
-class Place(NamedTuple):
+class LogPosition(NamedTuple):
     """The end of a record in the log: the number of records up to there, and the offset in bytes."""
 
     number: int = 0
     offset: int = 0
 
 
-BEGIN = Place()
+LOG_START = LogPosition()
 
 
-class Standing(NamedTuple):
+class LogState(NamedTuple):
     """The end of the log at one moment, and the contents of the other files."""
 
     head: ChainHead
@@ -91,13 +91,13 @@ class Standing(NamedTuple):
     """The first number with proofs but without a record; 0 for none."""
 
 
-class Following:
+class LogVerification:
     """Verifies the log up to its end at one moment, against the other files at that moment."""
 
-    def __init__(self, standing: Standing) -> None:
-        self.standing = standing
+    def __init__(self, state: LogState) -> None:
+        self.state = state
         self.chain = Verification()
-        self._noted_number = 0 if standing.noted is None else standing.noted.number
+        self._noted_number = 0 if state.noted is None else state.noted.number
         self._hash_where_noted = NONE_BEFORE
 
     def follow(self, record: AuditRecord) -> bool:
@@ -109,17 +109,17 @@ class Following:
 
     def end(self) -> Verification:
         """Return the result, after every record up to the head."""
-        chain, standing = self.chain, self.standing
-        chain.end(standing.head)
-        if chain.broken_at is None and standing.noted is None and (chain.count or standing.is_noted):
+        chain, state = self.chain, self.state
+        chain.end(state.head)
+        if chain.broken_at is None and state.noted is None and (chain.count or state.is_noted):
             problem = "is the last one, but head.json does not confirm it"
             chain.break_off(problem, at=max(1, chain.count))
         if chain.broken_at is None and self._noted_number > chain.count:
             chain.break_off("is missing, with all records after it")
-        if chain.broken_at is None and standing.noted and self._hash_where_noted != standing.noted.hash:
+        if chain.broken_at is None and state.noted and self._hash_where_noted != state.noted.hash:
             chain.break_off("differs from the one in head.json", at=self._noted_number)
-        if chain.broken_at is None and standing.orphan:
-            chain.break_off("is missing, but its proofs exist", at=standing.orphan)
+        if chain.broken_at is None and state.orphan:
+            chain.break_off("is missing, but its proofs exist", at=state.orphan)
         return chain
 
 
@@ -134,7 +134,7 @@ class ErasedAgents:
         self._last_event: int | None = None
         """The result of `last_event`, once computed."""
 
-    def logged(self, after: Place = BEGIN) -> Iterator[tuple[AuditRecord, Place]]:
+    def logged(self, after: LogPosition = LOG_START) -> Iterator[tuple[AuditRecord, LogPosition]]:
         """Yield the records after a place, without their many proofs, and the end of each."""
         try:
             file = (self.path / LOG).open("rb")
@@ -151,7 +151,7 @@ class ErasedAgents:
                 if not line.endswith(b"\n"):
                     return
                 number, offset = number + 1, offset + len(line)
-                yield _bare(number, line), Place(number, offset)
+                yield _bare(number, line), LogPosition(number, offset)
 
     def with_proofs(self, record: AuditRecord) -> AuditRecord:
         """Return a record with the number in its line, and with its proofs if they exist."""
@@ -165,12 +165,12 @@ class ErasedAgents:
         """Return number and hash of the latest record."""
         return _head(self._whole_lines())
 
-    def standing(self) -> Standing:
+    def state(self) -> LogState:
         """Return the present end of the log, and the contents of the other files."""
         with self._writing:
             head = self.head()
             is_noted = (self.path / HEAD).exists()
-            return Standing(head, self._noted(), is_noted, self._proofs_beyond(head.number))
+            return LogState(head, self._noted(), is_noted, self._proofs_beyond(head.number))
 
     def _noted(self) -> ChainHead | None:
         """Return the content of `head.json`, or None where it is missing or invalid."""

@@ -39,7 +39,7 @@ _REPLACED = ".replaced-"
 PENDING_DELETION = "erasing.json"
 """The file in an agent's directory from which a start finishes an interrupted deletion or replacement."""
 
-BY_NOBODY = AuditEntry(0, NO_ACTOR, RESTORED, {})
+UNKNOWN_CALLER = AuditEntry(0, NO_ACTOR, RESTORED, {})
 """The audit entry of a replacement without a known caller and time."""
 
 

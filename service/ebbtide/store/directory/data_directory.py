@@ -35,7 +35,7 @@ from ebbtide.records import AgentCounts, Identity
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.directory.agent_meta import AgentMeta, read_meta, write_meta
-from ebbtide.store.directory.agent_replacement import BY_NOBODY, PENDING_DELETION, AgentReplacement
+from ebbtide.store.directory.agent_replacement import PENDING_DELETION, UNKNOWN_CALLER, AgentReplacement
 from ebbtide.store.directory.directory_lock import DirectoryLock
 from ebbtide.store.durable import remove_fresh_files, sync_directory
 from ebbtide.store.encryption.keys import DataKeys
@@ -343,7 +343,7 @@ class DataDirectory:
             seal_of=seal_of,
         )
 
-    def install(self, agent_id: AgentId, staged: Path, entry: AuditEntry = BY_NOBODY) -> None:
+    def install(self, agent_id: AgentId, staged: Path, entry: AuditEntry = UNKNOWN_CALLER) -> None:
         """Move the staged agent into place, and replace an agent that is there. Both must be closed.
 
         `entry` has the caller and the time. After an interruption at any moment the next start has the old agent or

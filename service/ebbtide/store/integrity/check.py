@@ -18,7 +18,7 @@ from ebbtide.ids import batch_text_id, node_text_id
 from ebbtide.records import Batch, BatchState, Node, PassState, Source
 from ebbtide.store import layout
 from ebbtide.store.chain import Verification
-from ebbtide.store.integrity.derived import citing, passages_fit, references, told_by
+from ebbtide.store.integrity.derived import are_passages_of, citations, passages_fit, references
 from ebbtide.store.integrity.entries import EnoughFound, Entries, Finding
 from ebbtide.store.layout import META, Table, from_u32, from_u64, text_key, u32, u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -115,6 +115,8 @@ class _Check(Entries):
         record = self.messages.get(source.message)
         if record is None:
             self._note(layout.NODES, node_text_id(node.id), "cites a missing message")
+        elif not record.role:
+            self._note(layout.NODES, node_text_id(node.id), "cites an erased message")
         elif not record.is_withdrawn and self._length(record.text_key) is not None:
             text, end = self._text_bytes(record.text_key), source.offset + source.length
             if end > len(text) or not (_is_between(text, source.offset) and _is_between(text, end)):
@@ -136,12 +138,12 @@ class _Check(Entries):
 
     def _check_withdrawn(self) -> None:
         """The passages of a withdrawn message have the words of exactly the memories that cite it."""
-        cited = citing(self.nodes.values())
+        cited = citations(self.nodes.values())
         for record in with_pauses(self.messages.values(), self._pause):
             if record.is_withdrawn:
                 value = self._txn.tables.get(layout.PASSAGES, u64(record.number))
                 is_valid = value is not None and passages_fit(value, None) is not None
-                if value and is_valid and told_by(value) != cited.get(record.number, set()):
+                if value and is_valid and not are_passages_of(value, cited.get(record.number, set())):
                     problem = "do not have the words of the memories that cite the message"
                     self._note(layout.PASSAGES, str(record.number), problem, is_repairable=True)
             elif record.number < self._txn.meta.texts_from:

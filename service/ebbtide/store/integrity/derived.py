@@ -26,18 +26,32 @@ def references(records: Iterable[MessageRecord], nodes: Iterable[Node]) -> Count
     return counts
 
 
-def citing(nodes: Iterable[Node]) -> dict[int, set[int]]:
-    """Return the memories that cite words of each message."""
-    found: dict[int, set[int]] = {}
+Citation = tuple[int, int, int]
+"""A memory that cites a message: its node id, and the offset and length of the cited bytes."""
+
+
+def citations(nodes: Iterable[Node]) -> dict[int, set[Citation]]:
+    """Return the memories that cite each message, with the cited bytes."""
+    found: dict[int, set[Citation]] = {}
     for node in nodes:
         for source in filter(lambda one: one.length, node.sources):
-            found.setdefault(source.message, set()).add(node.id)
+            found.setdefault(source.message, set()).add((node.id, source.offset, source.length))
     return found
 
 
-def told_by(value: bytes) -> set[int]:
-    """Return the memories whose words the passages of a withdrawn message have."""
-    return {node_id for entry in PASSAGES.value.decode(value) for node_id in entry.told_by}
+def are_passages_of(value: bytes, cited: set[Citation]) -> bool:
+    """Return whether each passage of a withdrawn message names exactly the memories that cite bytes of it.
+
+    Every citing memory must be named by a passage: one that is not would be lost at the next change of the message.
+    """
+    named: set[int] = set()
+    for entry in PASSAGES.value.decode(value):
+        end = entry.begin + entry.length
+        expected = {node for node, offset, length in cited if offset < end and offset + length > entry.begin}
+        if set(entry.told_by) != expected:
+            return False
+        named |= expected
+    return named == {node for node, _, _ in cited}
 
 
 def passages_fit(value: bytes, length: int | None) -> int | None:

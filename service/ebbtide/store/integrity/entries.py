@@ -160,6 +160,8 @@ class Entries:
                 self._note(layout.MESSAGES, name, "its metadata is missing or no JSON object")
 
     def _check_text_of(self, record: MessageRecord) -> None:
+        if not record.role:
+            self._note(layout.MESSAGES, str(record.number), "has a text but no role")
         if self._length(record.text_key) is None:
             self._note(layout.MESSAGES, str(record.number), "its text is missing")
         elif record.personal:

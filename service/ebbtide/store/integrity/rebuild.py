@@ -11,7 +11,13 @@ import msgspec
 from ebbtide.records import NEVER_SCANNED
 from ebbtide.store import layout
 from ebbtide.store.integrity.check import Finding, check_store
-from ebbtide.store.integrity.derived import are_vectors_of, citing, passages_fit, references, told_by
+from ebbtide.store.integrity.derived import (
+    are_passages_of,
+    are_vectors_of,
+    citations,
+    passages_fit,
+    references,
+)
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
@@ -51,12 +57,12 @@ def _rebuild_links(txn: WriteTransaction, living: set[int]) -> None:
 
 def _drop_unfitting_passages(txn: WriteTransaction) -> None:
     """Delete wrong passages. The agent computes missing ones for its first query."""
-    cited = citing(txn.nodes.all())
+    cited = citations(txn.nodes.all())
     for key, value in list(txn.tables.items(layout.PASSAGES)):
         number = layout.from_u64(key)
         record = txn.messages.get(number)
         if record is not None and record.is_withdrawn:
-            fits = passages_fit(value, None) is not None and told_by(value) == cited.get(number, set())
+            fits = passages_fit(value, None) is not None and are_passages_of(value, cited.get(number, set()))
         else:
             text = None if record is None else txn.messages.text(record)
             fits = text is not None and passages_fit(value, len(text)) is not None

@@ -36,7 +36,7 @@ from ebbtide.store.lmdb.hot_copy import CopyGate, copy_tables
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import Handles
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
-from ebbtide.store.presence import Confirm, Presence, elsewhere, nothing_to_confirm
+from ebbtide.store.presence import Confirm, Presence, file_moved, nothing_to_confirm
 from ebbtide.store.translation import FOREIGN, translated
 from ebbtide.store.yielding import Pause
 from ebbtide.telemetry import span
@@ -247,7 +247,7 @@ class LmdbStore:
         """Refuse a write: the open file is not the one at the path. The next call opens the file at the path."""
         self._is_lost = True
         self.on_reopened()
-        raise elsewhere()
+        raise file_moved()
 
     def _written_alone(self, fn: Callable[[WriteTransaction], T], error: Exception) -> T:
         """Run `fn` in a map that cannot grow, after the copies that still use freed pages have ended."""
