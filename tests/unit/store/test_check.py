@@ -144,6 +144,14 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
         txn.meta.set(embedding=EmbeddingState("m", 1, 1)),
         txn.vectors.put(1, EmbeddedMessage(1, (b"\x00\x7e" * 4,))),
     ),
+    "passages of a withdrawn text that end before a cited range": lambda txn: (
+        txn.apply(Change(nodes=[Node(1, "外婆住在团岛。", "p", (), 1, 7, sources=(Source(1, 9, 12),))])),
+        txn.messages.withdraw(txn.messages.get(1), [PassageEntry(0, 6, 0, b"", b"", (1, 2))]),
+    ),
+    "passages of a withdrawn text that name a memory of another passage": lambda txn: txn.messages.withdraw(
+        txn.messages.get(1),
+        [PassageEntry(0, 60, 0, b"", b"", (1, 2)), PassageEntry(60, 9, 0, b"", b"", (1,))],
+    ),
     "a chunk nobody refers to": lambda txn: txn.texts.put("an orphan"),
 }
 
@@ -200,6 +208,11 @@ LOST: dict[str, Callable[[Any], None]] = {
     "a text that is gone, and nothing says so": _amended(layout.MESSAGES, 1, text_key=b""),
     "personal data beyond a text": _amended(
         layout.MESSAGES, 1, personal=(PersonalSpan("email", 40, 1 << 20),)
+    ),
+    "a text without a role": _amended(layout.MESSAGES, 1, role=""),
+    "a memory of an erased message": lambda txn: (
+        _amended(layout.MESSAGES, 1, role="")(txn),
+        txn.messages.withdraw(txn.messages.get(1), [PassageEntry(0, 60, 0, b"", b"", (1, 2))]),
     ),
     "metadata that is gone": _amended(layout.MESSAGES, 1, metadata_key=bytes(32)),
     "metadata that is no object": lambda txn: _amended(layout.MESSAGES, 1, metadata_key=txn.texts.put("[1]"))(
