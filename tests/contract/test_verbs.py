@@ -117,7 +117,7 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
             ("PATCH", "", {"decay_rate": 0.9}),
             ("DELETE", "", None),
             ("POST", "/recall", {}),
-            ("POST", "/search", {"text": "x"}),
+            ("POST", "/search", {"query": "x"}),
             ("POST", "/flush", {}),
             ("POST", "/compress", {}),
             ("POST", "/close", None),

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from ebbtide.offload.pool import INLINE, TextWorkers
-from ebbtide.verbs.forms import MOST_VIOLATIONS
-from ebbtide.verbs.remember import MessageForm, RememberCommand, body_hash
+from ebbtide.verbs.remember import Message, RememberRequest, body_hash
+from ebbtide.verbs.requests import MOST_VIOLATIONS
 from ebbtide.verbs.service import LARGE_BYTES
 from tests.support import looking
 from tests.support.callers import grpc_in, rest_in
@@ -89,7 +89,7 @@ async def test_large_body_is_read_in_a_worker_process(
     sent: list[str],
 ) -> None:
     """A worker process parses a body of LARGE_BYTES and prepares long texts; a thread prepares many short ones."""
-    decoding = threads_of("ebbtide.verbs.forms", "from_json")
+    decoding = threads_of("ebbtide.verbs.requests", "from_json")
     preparing = threads_of("ebbtide.verbs.remember", "text_key")
     async with rest_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", body)).status_code == 202
@@ -102,7 +102,7 @@ async def test_large_body_that_is_refused_is_read_in_a_worker_process_too(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:
     """A worker process finds what is wrong with a large body; the error is that of a small one."""
-    decoding = threads_of("ebbtide.verbs.forms", "from_json")
+    decoding = threads_of("ebbtide.verbs.requests", "from_json")
     async with rest_in(tmp_path) as call:
         body = {"messages": [*LARGE["messages"], {"role": "nobody", "content": "x"}]}
         assert await call.refused("POST", f"{AGENT}/remember", body) == "INVALID_VALUE"
@@ -209,14 +209,14 @@ async def test_no_more_faults_are_looked_for_than_are_told(
 ) -> None:
     """A body wrong in a hundred thousand places costs no more than reading it, and names the first few."""
     faults: list[int] = []
-    forms = importlib.import_module("ebbtide.verbs.forms")
-    inner = forms.refusal
+    requests = importlib.import_module("ebbtide.verbs.requests")
+    inner = requests.refusal
 
     def counted(error: Any, form: Any = None) -> Any:
         faults.append(error.error_count())
         return inner(error, form)
 
-    monkeypatch.setattr(forms, "refusal", counted)
+    monkeypatch.setattr(requests, "refusal", counted)
     # The pool processes everything here, so that faults are counted.
     monkeypatch.setattr(TextWorkers, "_submit", type(INLINE)._submit)
     async with rest_in(tmp_path) as call:
@@ -271,18 +271,18 @@ async def test_only_a_key_costs_a_hash(
 def test_hash_of_a_body_stays_as_it_is() -> None:
     """Receipts on disk hold it, so every version takes the same one: of the JSON with its fields sorted."""
     messages = [
-        MessageForm(role="user", content='a "quote"\n青岛 😀', timestamp=5, id="x", speaker="Ann"),
-        MessageForm(role="assistant", content="b"),
+        Message(role="user", content='a "quote"\n青岛 😀', timestamp=5, id="x", speaker="Ann"),
+        Message(role="assistant", content="b"),
     ]
     fields = {"conversation_id": "ü", "metadata": {"b": 1, "a": [1.5, None]}}
     for command in (
-        RememberCommand(messages=messages, idempotency_key="k", **fields),
-        RememberCommand(messages=messages[:1]),
-        RememberCommand(messages=[]),
+        RememberRequest(messages=messages, idempotency_key="k", **fields),
+        RememberRequest(messages=messages[:1]),
+        RememberRequest(messages=[]),
     ):
         plain = command.model_dump(exclude={"idempotency_key"})
         for message in plain["messages"]:
             # Receipts of before messages had metadata: without it nothing of it is in the JSON.
             del message["metadata"]
         assert body_hash(command) == hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()
-    assert body_hash(RememberCommand(messages=messages, **fields)).hex().startswith("0f77a50e4546e385")
+    assert body_hash(RememberRequest(messages=messages, **fields)).hex().startswith("0f77a50e4546e385")

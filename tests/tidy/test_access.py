@@ -8,8 +8,9 @@ from typing import Any
 
 import typer.main
 
-from ebbtide.access.operations import OPERATIONS, Needs
+from ebbtide.access.requirements import Needs
 from ebbtide.cli.app import app
+from ebbtide.verbs.catalogue import REQUIREMENTS
 from tests.tidy.pages import ROOT, read, rows
 
 WORDS = {
@@ -25,8 +26,8 @@ def test_the_table_of_the_page_is_that_of_the_code() -> None:
     """Every operation stands on the page with its route, its scopes and what the key must reach, in the same order."""
     told = [tuple(row) for row in rows(read("docs/operating.md"), "### What a key is good for")]
     known = [
-        (name, f"`{operation.route}`", " or ".join(operation.scopes) or "–", WORDS[operation.needs])
-        for name, operation in OPERATIONS.items()
+        (name, f"`{route}`", " or ".join(required.scopes) or "–", WORDS[required.needs])
+        for name, (route, required) in REQUIREMENTS.items()
     ]
     assert told == known
 

@@ -83,7 +83,7 @@ def test_every_field_and_option_is_named(document: dict[str, Any]) -> None:
 def test_fields_of_messages_are_named(document: dict[str, Any]) -> None:
     """Every field of a message stands with the route that takes messages."""
     text = section(read("docs/api.md"), "POST /v1/agents/{agent_id}/remember")
-    fields = document["components"]["schemas"]["MessageForm"]["properties"]
+    fields = document["components"]["schemas"]["Message"]["properties"]
     assert [name for name in fields if f"`messages[].{name}`" not in text] == []
 
 

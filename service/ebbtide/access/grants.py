@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from ebbtide.access.operations import SCOPES, Needs, Operation
+from ebbtide.access.requirements import SCOPES, Needs, Requirement
 from ebbtide.actor import set_actor
 from ebbtide.errors import Forbidden
 
@@ -37,20 +37,20 @@ class Grant:
     scopes: frozenset[str]
     reach: Reach
 
-    def refuse_beyond(self, operation: Operation, agent_id: str | None) -> None:
+    def refuse_beyond(self, required: Requirement, agent_id: str | None) -> None:
         """SCOPE_MISSING or KEY_NOT_FOR_AGENT for what is not granted."""
-        if operation.needs in (Needs.NOTHING, Needs.KEY):
+        if required.needs in (Needs.NOTHING, Needs.KEY):
             return
-        if self.scopes.isdisjoint(operation.scopes):
-            wanted = " or ".join(operation.scopes)
+        if self.scopes.isdisjoint(required.scopes):
+            wanted = " or ".join(required.scopes)
             raise Forbidden(
                 f"this needs the scope {wanted}, which the key does not have",
                 reason="SCOPE_MISSING",
                 metadata={"scope": wanted},
             )
-        if operation.needs is Needs.SCOPE or self.reach.is_everywhere:
+        if required.needs is Needs.SCOPE or self.reach.is_everywhere:
             return
-        if operation.needs is Needs.EVERY_AGENT:
+        if required.needs is Needs.EVERY_AGENT:
             raise Forbidden("this tells of every agent; the key is bound to some", reason="KEY_NOT_FOR_AGENT")
         if agent_id is None or not self.reach.covers(agent_id):
             raise Forbidden("the key is bound to other agents", reason="KEY_NOT_FOR_AGENT")

@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from ebbtide.access.keys import ID_LENGTH, Key
-from ebbtide.access.operations import SCOPES
+from ebbtide.access.requirements import SCOPES
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.store.durable import replace_file
 

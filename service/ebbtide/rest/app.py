@@ -11,9 +11,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ebbtide import __version__
 from ebbtide.errors import EbbtideError
-from ebbtide.rest import erased, moving, problems, routes
+from ebbtide.rest import moving, problems
 from ebbtide.rest.documents import add_documents
-from ebbtide.rest.guard import Guard
+from ebbtide.rest.http_checks import HttpChecks
+from ebbtide.rest.routes import routes
 from ebbtide.verbs.service import Service
 
 COMPRESSED_FROM_BYTES = 1024
@@ -55,8 +56,7 @@ def create_app(service: Service) -> ASGIApp:
             allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
             expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
         )
-    for part in (routes, moving, erased):
-        # Not included: routes of an included router are looked for in more time than they take.
-        app.router.routes.extend(part.router.routes)
+    # Not by include_router: finding a route of an included router takes longer than the route itself.
+    app.router.routes.extend(routes())
     add_documents(app)
-    return Guard(app, service.settings, service.entrance, service.metrics)
+    return HttpChecks(app, service.settings, service.authentication, service.metrics)

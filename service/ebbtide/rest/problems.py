@@ -32,17 +32,17 @@ from ebbtide.errors import (
     Unauthenticated,
 )
 from ebbtide.telemetry import get_log
-from ebbtide.verbs.forms import Answer
+from ebbtide.verbs import requests
 
 
-class ViolationBody(Answer):
+class ViolationBody(requests.Response):
     """A field that was refused."""
 
     field: str
     description: str
 
 
-class ErrorDetails(Answer):
+class ErrorDetails(requests.Response):
     """What went wrong."""
 
     code: int = Field(description="The HTTP status.", examples=[400])
@@ -53,7 +53,7 @@ class ErrorDetails(Answer):
     field_violations: list[ViolationBody] | None = None
 
 
-class ErrorBody(Answer):
+class ErrorBody(requests.Response):
     """The body of every error."""
 
     error: ErrorDetails

@@ -18,12 +18,11 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ebbtide.errors import FieldViolation, InvalidRequest
-from ebbtide.verbs.forms import check_count, refusal, refuse
+from ebbtide.verbs.requests import refuse
 
-F = TypeVar("F", bound=BaseModel)
 M = TypeVar("M", bound=Message)
 
 Field = Any
@@ -60,7 +59,7 @@ def given(message: Message, path: str = "") -> dict[str, Any]:
     for field, value in message.ListFields():
         place = f"{path}{field.name}"
         if field.is_repeated:
-            check_count(place, len(value), MAX_LIST_ITEMS)
+            _refuse_long(place, len(value))
             found[field.name] = [_taken(field, item, f"{place}[{i}]") for i, item in enumerate(value)]
         elif not _is_unspecified(field, value):
             found[field.name] = _taken(field, value, place)
@@ -83,12 +82,14 @@ def _shape(kind: Descriptor) -> _Shape:
     )
 
 
-def read_form(form: type[F], fields: Mapping[str, Any]) -> F:
-    """The command that fields make; InvalidRequest names everything that is wrong with it, as over REST."""
-    try:
-        return form.model_validate(fields)
-    except ValidationError as error:
-        raise refusal(error) from None
+def _refuse_long(place: str, count: int) -> None:
+    if count > MAX_LIST_ITEMS:
+        description = f"{count} items; allowed: at most {MAX_LIST_ITEMS}"
+        raise InvalidRequest(
+            f"{place}: {description}",
+            reason="TOO_MANY_ITEMS",
+            violations=[FieldViolation(place, description)],
+        )
 
 
 def _refuse_unknown(message: Message, path: str) -> None:
@@ -119,10 +120,10 @@ def _taken(field: Field, value: Any, place: str) -> Any:
     return value
 
 
-def word_of(enum: Enum, number: int) -> str:
-    """The word REST has for an enum value: its name without the enum's own. An unknown number as it is."""
+def word_of(enum: Enum, number: int) -> str | int:
+    """Return the word that REST has for an enum value: its name without the enum's. An unknown number stays."""
     value = enum.values_by_number.get(number)
-    return str(number) if value is None else value.name.removeprefix(_prefix(enum)).lower()
+    return number if value is None else value.name.removeprefix(_prefix(enum)).lower()
 
 
 def _prefix(enum: Enum) -> str:
@@ -160,10 +161,10 @@ def _number(number: float, place: str) -> int | float:
 # --- answers -----------------------------------------------------------------------------------------------
 
 
-def answered(kind: type[M], answer: BaseModel, **beside: Any) -> M:
-    """The message with the fields of an answer; `beside` are fields that REST says otherwise."""
+def answered(kind: type[M], response: BaseModel) -> M:
+    """Return the message with the fields of a response."""
     message = kind()
-    _fill(message, {**answer.model_dump(), **beside})
+    _fill(message, response.model_dump())
     return message
 
 

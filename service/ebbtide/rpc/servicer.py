@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 import grpc
@@ -23,15 +23,16 @@ from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
 from ebbtide.access.grants import CALLER, let_ask
-from ebbtide.access.operations import OPERATIONS, UNLISTED
-from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, NotFound
-from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
+from ebbtide.access.requirements import Requirement
+from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, InvalidRequest, NotFound
 from ebbtide.rpc.convert import answered, decoded, given
-from ebbtide.rpc.files import DOWNLOADS, Download, restore
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
 from ebbtide.rpc.stalls import Context, Stalls, place_of
+from ebbtide.settings import LimitSettings
 from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
+from ebbtide.verbs.catalogue import CATALOGUE, OPERATIONS, Kind, Operation
+from ebbtide.verbs.requests import Request, validated
 from ebbtide.verbs.service import Service
 
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
@@ -39,10 +40,8 @@ SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 REQUEST_ID_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 
-VERBS = {
-    name: call.__name__ for name, call in {**CALLS, **STREAMS, **DOWNLOADS, "RestoreAgent": restore}.items()
-}
-"""What a verb is called in metrics, over each transport alike."""
+VERBS = {operation.name: operation.verb_name for operation in CATALOGUE if operation.is_rpc}
+"""What metrics call a verb, over each transport."""
 
 LARGE_MESSAGE_BYTES = 16 << 10
 """A message of this size or more is converted in a worker process: two bytes of it may be a message within."""
@@ -79,69 +78,61 @@ class Servicer:
         return [_Fallback(self)]
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
-        if method.name in DOWNLOADS:
-            return self._download(method, DOWNLOADS[method.name])
-        if method.client_streaming:
-            return self._upload(method)
-        request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-        if method.server_streaming:
-            return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
-        call = CALLS[method.name]
+        operation = OPERATIONS[method.name]
+        if operation.kind is Kind.UPLOAD:
+            return self._upload(operation, method)
+        if operation.kind is Kind.CALL:
+            return self._call(operation, method)
+        return self._stream(operation, method)
+
+    def _call(self, operation: Operation, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        response_kind = GetMessageClass(method.output_type)
 
         async def handle(_: object, context: Context) -> bytes:
             body = await self._read(context) or b""
 
             async def work() -> bytes:
-                return await self._work(method.name, call, answer_kind, body)
+                request = await self._request(operation, body)
+                response = await operation.verb(self._service, request)
+                return await self._service.at_desk(
+                    _bulk(response), lambda: answered(response_kind, response).SerializeToString()
+                )
 
-            return await self.answer(method.name, context, work)
+            return await self.answer(operation.name, context, work)
 
         # As a stream, which looks the same to clients: gRPC calls the handler of a single message only when all of
         # it has arrived, and waits for that without a deadline.
         return grpc.stream_unary_rpc_method_handler(handle)
 
-    def _stream_handler(
-        self, name: str, call: Stream, request_kind: type[Message], answer_kind: type[Message]
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        async def handle(_: object, context: Context) -> None:
-            body = await self._read(context) or b""
-
-            async def work() -> bytes:
-                fields = given(decoded(request_kind, body))
-                self._permit(name, fields.get("agent_id"))
-                stream = await call(self._service, fields)
-                try:
-                    async for page in stream.pages():
-                        for item in page:
-                            await self._write(context, answered(answer_kind, item))
-                finally:
-                    stream.close()
-                return b""
-
-            await self.answer(name, context, work)
-
-        return grpc.stream_stream_rpc_method_handler(handle)
-
-    def _download(self, method: MethodDescriptor, call: Download) -> grpc.RpcMethodHandler[Any, Any]:
-        request_kind, piece_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    def _stream(self, operation: Operation, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        response_kind = GetMessageClass(method.output_type)
 
         async def handle(_: object, context: Context) -> None:
             body = await self._read(context) or b""
 
-            async def take(piece: bytes) -> None:
-                await self._write(context, piece_kind(chunk=piece))
+            async def send_piece(piece: bytes) -> None:
+                await self._write(context, response_kind(chunk=piece))
 
             async def work() -> None:
-                fields = given(decoded(request_kind, body))
-                self._permit(method.name, fields.get("agent_id"))
-                await call(self._service, fields, take)
+                request = await self._request(operation, body)
+                response = await operation.verb(self._service, request)
+                if operation.kind is Kind.DOWNLOAD:
+                    with response as file:
+                        await file.hand_over(send_piece)
+                    return
+                try:
+                    async for page in response.pages():
+                        for item in page:
+                            await self._write(context, answered(response_kind, item))
+                finally:
+                    response.close()
 
-            await self.answer(method.name, context, work)
+            await self.answer(operation.name, context, work)
 
         return grpc.stream_stream_rpc_method_handler(handle)
 
-    def _upload(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
-        request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    def _upload(self, operation: Operation, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        request_kind, response_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
         async def handle(_: object, context: Context) -> bytes:
             async def received() -> AsyncGenerator[dict[str, Any], None]:
@@ -151,11 +142,26 @@ class Servicer:
             messages = received()
 
             async def work() -> bytes:
-                answer = await restore(self._service, messages, partial(self._permit, method.name))
-                return answered(answer_kind, answer).SerializeToString()
+                fields = await anext(messages, None)
+                if fields is None:
+                    raise InvalidRequest(
+                        "agent_id: required; the first message names it", reason="MISSING_FIELD"
+                    )
+                first_piece = fields.pop("chunk")
+                self._permit(operation.requires, fields["agent_id"])
+                request = validated(operation.request, fields, self._service.settings.limits)
+
+                async def pieces() -> AsyncIterator[bytes]:
+                    if first_piece:
+                        yield first_piece
+                    async for message in messages:
+                        yield message["chunk"]
+
+                response = await operation.verb(self._service, request, pieces())
+                return answered(response_kind, response).SerializeToString()
 
             try:
-                return await self.answer(method.name, context, work)
+                return await self.answer(operation.name, context, work)
             finally:
                 # Where it is refused before all has arrived, the rest is not waited for.
                 await messages.aclose()
@@ -174,19 +180,25 @@ class Servicer:
         with self.stalls.sending(context, len(body)):
             await context.write(body)
 
-    def _permit(self, method: str, agent_id: str | None) -> None:
-        """Refuse who may not do this to this agent."""
-        self._service.entrance.permit(CALLER.get(), OPERATIONS.get(method, UNLISTED), agent_id)
+    def _permit(self, requires: Requirement, agent_id: str | None) -> None:
+        """Refuse a caller without the right to do this to this agent."""
+        self._service.authentication.permit(CALLER.get(), requires, agent_id)
 
-    async def _work(self, name: str, call: Call, answer_kind: type[Message], body: bytes) -> bytes:
-        fields = await self._service.read_request(
-            len(body), fields_of, name, body, large_bytes=LARGE_MESSAGE_BYTES
+    async def _request(self, operation: Operation, body: bytes) -> Request:
+        """Return the request in a message. What the caller may not do is refused before what is invalid."""
+        service = self._service
+        agent_id, request = await service.read_request(
+            len(body),
+            read_message,
+            operation.name,
+            body,
+            service.settings.limits,
+            large_bytes=LARGE_MESSAGE_BYTES,
         )
-        self._permit(name, fields.get("agent_id"))
-        answer, beside = await call(self._service, fields)
-        return await self._service.at_desk(
-            _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
-        )
+        self._permit(operation.requires, agent_id)
+        if isinstance(request, InvalidRequest):
+            raise request
+        return request
 
     async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work of one call, within its deadline; log how it ended."""
@@ -234,7 +246,7 @@ class Servicer:
     def admit(self, context: Context) -> None:
         """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED(_TRIES)."""
         shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context.peer())
-        caller = self._service.entrance.admit(shown, address)
+        caller = self._service.authentication.admit(shown, address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
@@ -267,9 +279,19 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         return grpc.stream_stream_rpc_method_handler(handle)
 
 
-def fields_of(method: str, body: bytes) -> dict[str, Any]:
-    """What the bytes of a request name, by field. INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS."""
-    return given(decoded(GetMessageClass(SERVICE.methods_by_name[method].input_type), body))
+def read_message(
+    name: str, body: bytes, limits: LimitSettings
+) -> tuple[str | None, Request | InvalidRequest]:
+    """Return the agent that a message names, and the request in it or what is invalid about it.
+
+    Raise INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS for a message that cannot be read.
+    """
+    fields = given(decoded(GetMessageClass(SERVICE.methods_by_name[name].input_type), body))
+    agent_id = fields.get("agent_id")
+    try:
+        return agent_id, validated(OPERATIONS[name].request, fields, limits)
+    except InvalidRequest as error:
+        return agent_id, error
 
 
 def _bulk(answer: BaseModel) -> int:

@@ -11,25 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.ids import parse_agent_id
 from ebbtide.store.audit.erased_agents import BEGIN, ErasedAgents, Following, Place
 from ebbtide.store.chain import AuditRecord, line_of
 from ebbtide.store.translation import translated
-from ebbtide.verbs.audit import (
-    AuditRecordInfo,
-    AuditVerified,
-    VerifyAuditCommand,
-    check_texts,
-    record_info,
-    verdict,
-)
-from ebbtide.verbs.forms import Answer
-from ebbtide.verbs.paging import check_page_size, from_token, to_token
+from ebbtide.verbs.audit import AuditRecordInfo, AuditVerified, TextsRequest, record_info, verdict
+from ebbtide.verbs.paging import PageRequest, from_token, to_token
+from ebbtide.verbs.requests import Request, Response
 from ebbtide.verbs.service import Service
 
 T = TypeVar("T")
@@ -58,27 +51,33 @@ class ErasedAgentRecord(AuditRecordInfo):
     )
 
 
-class ErasedAgentPage(Answer):
+class ErasedAgentPage(Response):
     """A page of the log of erased agents."""
 
     records: list[ErasedAgentRecord]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class VerifyErasedAgentsCommand(VerifyAuditCommand):
-    """What else to tell, beside whether the log is whole."""
+class _OneAgentRequest(Request):
+    """A request that may be narrowed to the records of one agent."""
 
-    agent_id: str | None = Field(None, description="Look for the texts only among what this one held.")
+    agent_id: Annotated[str, AfterValidator(parse_agent_id)] | None = Field(
+        None, description="Only records of this agent."
+    )
 
 
-async def list_erased_agents(
-    service: Service, agent_id: str | None, page_size: int | None, page_token: str
-) -> ErasedAgentPage:
-    """List the records of erased agents by number, or those of one id only: it may have been erased several times."""
-    wanted = None if agent_id is None else parse_agent_id(agent_id)
-    size = check_page_size(page_size, service.settings.limits)
+class ListErasedAgentsRequest(PageRequest, _OneAgentRequest):
+    """Which records to list."""
+
+
+class VerifyErasedAgentsRequest(TextsRequest, _OneAgentRequest):
+    """Texts to look for, and whether among the records of one agent only."""
+
+
+async def list_erased_agents(service: Service, request: ListErasedAgentsRequest) -> ErasedAgentPage:
+    """List the records of erased agents by number. One id may have several: it can be erased more than once."""
     log = service.fleet.data.erased
-    look = _Look(log, wanted, size, _place(page_token))
+    look = _Look(log, request.agent_id, request.size, _place(request.page_token))
     while await _read(service, log, look.step):
         pass
     token = to_token(f"{look.place.number}-{look.place.offset}", "erased") if look.has_more else ""
@@ -135,12 +134,11 @@ def _place(token: str) -> Place:
     return Place(int(numbers[1]), int(numbers[2]))
 
 
-async def verify_erased_agents(service: Service, command: VerifyErasedAgentsCommand) -> AuditVerified:
-    """Follow the chain of erased agents, and look for texts among what they held, or one of them did."""
-    wanted = None if command.agent_id is None else parse_agent_id(command.agent_id)
-    check_texts(command, service.settings.limits)
+async def verify_erased_agents(service: Service, request: VerifyErasedAgentsRequest) -> AuditVerified:
+    """Check that the log of erased agents is intact, and whether texts were among the erased data."""
     log = service.fleet.data.erased
-    look = _Verifying(log, Following(await _read(service, log, log.standing)), wanted, command.texts)
+    following = Following(await _read(service, log, log.standing))
+    look = _Verifying(log, following, request.agent_id, request.texts)
     while await _read(service, log, look.step):
         pass
     return verdict(look.following.end(), look.vouching)

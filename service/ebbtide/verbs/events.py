@@ -11,17 +11,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import islice
+from typing import Annotated
 
 from pydantic import Field
 
 from ebbtide import events
 from ebbtide.access.grants import CALLER
-from ebbtide.access.operations import OPERATIONS
+from ebbtide.access.requirements import READ, of_agent
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
 from ebbtide.fleet.runtime.watching import Watch
-from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
+from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, refuse
+from ebbtide.verbs.limits import Between
+from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 PAGE_SIZE = 100
@@ -33,7 +35,7 @@ HEARTBEAT_S = 15.0
 LOOK_EVERY_S = 1.0
 """So often it is looked whether the key of whoever watches still counts; a key that expires wakes nobody."""
 
-WATCHING = OPERATIONS["WatchEvents"]
+REQUIRES = of_agent(READ)
 
 GATHERING_S = 0.2
 """How long a stream that was woken waits for more to come: a pass commits every few milliseconds."""
@@ -42,7 +44,7 @@ FROM_NOW_ON = -1
 """The `after` of who wants nothing that happened before."""
 
 
-class EventInfo(Answer):
+class EventInfo(Response):
     """One thing that happened. What its kind does not have is null, or empty."""
 
     sequence: int = Field(description="Its number: one more than that of the event before.", examples=[17])
@@ -61,19 +63,23 @@ class EventInfo(Answer):
     parameters: list[str] = Field(description="Names of the parameters that were changed.")
 
 
-async def watch_events(
-    service: Service, agent_id: str, after: int | None, follow: bool | None
-) -> EventStream:
-    """Open a stream of the events after a number; what is wrong with the request is told before it begins.
+class WatchEventsRequest(AgentRequest):
+    """Where the stream begins, and whether it ends."""
 
-    Without `after` it begins with the oldest event that is kept, with -1 with the next one to come. It goes on
-    until the caller leaves, ends with what is there when `follow` is false, or breaks off with the reason.
-    """
-    owner = parse_agent_id(agent_id)
-    if after is not None and after < FROM_NOW_ON:
-        refuse("after", after, "-1 or a number of an event")
-    watch = service.fleet.watching.admit(owner, CALLER.get().key_id)
-    stream = EventStream(service, owner, watch, after, is_following=follow is not False)
+    after: Annotated[int, Between(FROM_NOW_ON, None)] | None = Field(
+        None,
+        description="Number of the last event received; -1: only events that happen from now on; "
+        "default: from the oldest event that is kept.",
+    )
+    follow: bool | None = Field(None, description="false: end after the events that exist now.")
+
+
+async def watch_events(service: Service, request: WatchEventsRequest) -> EventStream:
+    """Stream the events of an agent's memory. Errors in the request are reported before the stream begins."""
+    watch = service.fleet.watching.admit(request.owner, CALLER.get().key_id)
+    stream = EventStream(
+        service, request.owner, watch, request.after, is_following=request.follow is not False
+    )
     try:
         await stream.begin()
     except BaseException:
@@ -131,7 +137,7 @@ class EventStream:
         """
         if not self._service.is_accepting:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
-        self._service.entrance.permit_still(self._caller, WATCHING, self._owner)
+        self._service.authentication.permit_still(self._caller, REQUIRES, self._owner)
 
     async def _wait(self) -> None:
         """Wait for something to happen, HEARTBEAT_S at most."""

@@ -9,24 +9,24 @@ from __future__ import annotations
 from pydantic import Field
 
 from ebbtide.fleet.recall.recollected import Hit, Recollected
-from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.requests import Response
 
 
-class SignalShare(Answer):
+class SignalShare(Response):
     """What one signal gave a memory."""
 
     signal: str
     score: float
 
 
-class SignalOff(Answer):
+class SignalOff(Response):
     """A signal that did not take part."""
 
     signal: str
     why: str
 
 
-class ExplainedMemory(Answer):
+class ExplainedMemory(Response):
     """Why a memory stands where it stands, or was left out."""
 
     id: str
@@ -36,7 +36,7 @@ class ExplainedMemory(Answer):
     shortened: bool = Field(description="Whether only its key sentences are told.")
 
 
-class TimeSpoken(Answer):
+class TimeSpoken(Response):
     """A time that the query speaks of."""
 
     words: str
@@ -44,7 +44,7 @@ class TimeSpoken(Answer):
     end: int
 
 
-class Explanation(Answer):
+class Explanation(Response):
     """How an answer came about."""
 
     looked_for: str = Field(description="What was left of the query for the words index.")

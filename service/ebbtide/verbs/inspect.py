@@ -10,16 +10,16 @@ from pydantic import Field
 
 from ebbtide.errors import NotFound
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_node_id
+from ebbtide.ids import batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import MessageRecord, Node, Source
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer
-from ebbtide.verbs.paging import check_page_size, from_token, number_from_token, to_token
+from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
+from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 
-class PersonalData(Answer):
+class PersonalData(Response):
     """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
 
     kind: str = Field(description="email, phone, national_id, card, iban, ip or secret.", examples=["email"])
@@ -27,7 +27,7 @@ class PersonalData(Answer):
     length: int = Field(description="Its bytes.")
 
 
-class SourceInfo(Answer):
+class SourceInfo(Response):
     """Where a memory came from: a slice of a message, in UTF-8 bytes."""
 
     message_id: str = Field(description="The caller's own id of the message, empty if none was given.")
@@ -45,7 +45,7 @@ class SourceInfo(Answer):
     )
 
 
-class RewriteInfo(Answer):
+class RewriteInfo(Response):
     """One shortening of a memory."""
 
     pass_number: int
@@ -55,7 +55,7 @@ class RewriteInfo(Answer):
     model: str
 
 
-class NodeInfo(Answer):
+class NodeInfo(Response):
     """A memory at this moment."""
 
     id: str = Field(examples=["n1"])
@@ -72,7 +72,7 @@ class NodeInfo(Answer):
     rewrites: list[RewriteInfo] = Field(description="The latest shortenings.")
 
 
-class LinkOut(Answer):
+class LinkOut(Response):
     """A link to another memory."""
 
     target: str
@@ -80,7 +80,7 @@ class LinkOut(Answer):
     strength: float = Field(description="Now; 1 while its source is in focus.")
 
 
-class LinkIn(Answer):
+class LinkIn(Response):
     """A link from another memory."""
 
     source: str
@@ -96,14 +96,14 @@ class NodeDetail(NodeInfo):
     dangling: list[LinkOut] = Field(description="Links to what was forgotten.")
 
 
-class NodePage(Answer):
+class NodePage(Response):
     """A page of nodes."""
 
     nodes: list[NodeInfo]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class LinkInfo(Answer):
+class LinkInfo(Response):
     """A live link."""
 
     source: str
@@ -113,22 +113,28 @@ class LinkInfo(Answer):
     dangling: bool = Field(description="Whether its target is forgotten.")
 
 
-class LinkPage(Answer):
+class LinkPage(Response):
     """A page of links."""
 
     links: list[LinkInfo]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class FocusInfo(Answer):
+class FocusInfo(Response):
     """What the agent is attending to."""
 
     nodes: list[NodeInfo] = Field(description="Nodes in focus, newest first.")
 
 
-async def get_focus(service: Service, agent_id: str) -> FocusInfo:
-    """Tell what is in focus, newest first."""
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+class NodeRequest(AgentRequest):
+    """A request that names a memory."""
+
+    node_id: str = Field(description="The memory.", examples=["n1"])
+
+
+async def get_focus(service: Service, request: AgentRequest) -> FocusInfo:
+    """Return the memories in focus, newest first."""
+    async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> list[NodeInfo]:
@@ -138,12 +144,10 @@ async def get_focus(service: Service, agent_id: str) -> FocusInfo:
         return FocusInfo(nodes=await agent.run(lambda: workspace.store.read(read)))
 
 
-async def list_nodes(service: Service, agent_id: str, page_size: int | None, page_token: str) -> NodePage:
+async def list_nodes(service: Service, request: AgentPageRequest) -> NodePage:
     """List living memories by id."""
-    owner = parse_agent_id(agent_id)
-    size = check_page_size(page_size, service.settings.limits)
-    start = number_from_token(page_token, "nodes")
-    async with service.fleet.using(owner) as agent:
+    start, size = number_from_token(request.page_token, "nodes"), request.size
+    async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> list[NodeInfo]:
@@ -154,10 +158,10 @@ async def list_nodes(service: Service, agent_id: str, page_size: int | None, pag
     return NodePage(nodes=found[:size], next_page_token=token)
 
 
-async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
-    """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
-        number = parse_node_id(node_id)
+async def get_node(service: Service, request: NodeRequest) -> NodeDetail:
+    """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+    async with service.fleet.using(request.owner) as agent:
+        number = parse_node_id(request.node_id)
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
@@ -168,20 +172,18 @@ async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
         if found is not None:
             return found
         if number < workspace.network.next_node_id:
-            raise NotFound(f"node {node_id} is forgotten", reason="NODE_FORGOTTEN")
-        raise NotFound(f"there is no node {node_id}", reason="NODE_NOT_FOUND")
+            raise NotFound(f"node {request.node_id} is forgotten", reason="NODE_FORGOTTEN")
+        raise NotFound(f"there is no node {request.node_id}", reason="NODE_NOT_FOUND")
 
 
-async def list_links(service: Service, agent_id: str, page_size: int | None, page_token: str) -> LinkPage:
-    """List live links by source, with their strength now."""
-    owner = parse_agent_id(agent_id)
-    size = check_page_size(page_size, service.settings.limits)
-    position = from_token(page_token, "links") or "0-0"
+async def list_links(service: Service, request: AgentPageRequest) -> LinkPage:
+    """List live links by source, with their current strength."""
+    position = from_token(request.page_token, "links") or "0-0"
     source, _, skipped = position.partition("-")
     start = number_from_token(to_token(source, "links"), "links")
     skip = number_from_token(to_token(skipped, "links"), "links")
-    async with service.fleet.using(owner) as agent:
-        return await agent.run(lambda: _links(agent.workspace, start, skip, size))
+    async with service.fleet.using(request.owner) as agent:
+        return await agent.run(lambda: _links(agent.workspace, start, skip, request.size))
 
 
 def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Self
 
 import msgspec
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
 from ebbtide.clock import Clock
@@ -34,19 +34,18 @@ from ebbtide.ids import (
     message_number,
     message_text_id,
     node_text_id,
-    parse_agent_id,
     parse_node_id,
 )
 from ebbtide.language.port import BadReply, TextTooComplex
 from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
-from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import WriteTransaction
-from ebbtide.verbs.door import Door
-from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse, shown, unnamed
-from ebbtide.verbs.inspect import NodeDetail, node_detail
-from ebbtide.verbs.metadata import check_flat, merged_json
+from ebbtide.verbs.inspect import NodeDetail, NodeRequest, node_detail
+from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, Several
+from ebbtide.verbs.metadata import merged_json
+from ebbtide.verbs.pii_policy import PiiPolicy
+from ebbtide.verbs.requests import AgentRequest, Response, invalid, shown, unnamed
 from ebbtide.verbs.service import Service
 
 STEP_S = 0.02
@@ -56,35 +55,48 @@ MOST_DELETED = 1000
 """Memories that one request may delete."""
 
 
-class UpdateNodeCommand(Form):
-    """What is to be different about a memory."""
+def _not_empty(node_ids: list[str]) -> list[str]:
+    if not node_ids:
+        raise invalid([], f"1-{MOST_DELETED} nodes")
+    return node_ids
 
-    content: str | None = Field(
-        None, description="What it says from now on.", examples=["Ann: I moved to Porto in May."]
-    )
-    keywords: Several[str] = Field(
+
+class UpdateNodeRequest(NodeRequest):
+    """What to change about a memory."""
+
+    content: (
+        Annotated[str, MaxChars("max_message_chars"), NotBlank("a text; DELETE removes a memory")] | None
+    ) = Field(None, description="The new content.", examples=["Ann: I moved to Porto in May."])
+    keywords: Annotated[
+        list[Annotated[str, MaxChars("max_keyword_chars"), NotBlank("a word")]],
+        Several,
+        MaxItems("max_keywords"),
+    ] = Field(
         default_factory=list,
-        description="What it is found by; none: those of the new content, or as they are without one.",
+        description="The new keywords. Default: those of the new content; without one they stay.",
+    )
+    metadata: FlatMetadata | None = Field(
+        None, description="The new metadata, which replaces the old; flat, at most 4 KiB."
     )
 
-    metadata: dict[str, Any] | None = Field(
-        None, description="What it is kept with from now on, in place of all it had; flat, at most 4 KiB."
-    )
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.content is None and not self.keywords and self.metadata is None:
+            raise invalid(
+                None, "something to change: content, keywords, metadata", "MISSING_FIELD", "content"
+            )
+        return self
 
-    def check(self, limits: LimitSettings) -> None:
-        """Refuse what is outside the limits."""
-        check_update(self, limits)
 
-
-class DeleteNodesCommand(Form):
+class DeleteNodesRequest(AgentRequest):
     """Which memories to delete."""
 
-    node_ids: Several[str] = Field(
-        description="Their nodes, or messages as search tells them; 1-1000.", examples=[["n1", "n2"]]
+    node_ids: Annotated[list[str], Several, MaxItems(MOST_DELETED), AfterValidator(_not_empty)] = Field(
+        description="Ids of nodes, or of messages as search returns them; 1-1000.", examples=[["n1", "n2"]]
     )
 
 
-class DeletedNode(Answer):
+class DeletedNode(Response):
     """What went with a memory, or of a message."""
 
     node_id: str = Field(description="What is gone, as it was named.", examples=["n1"])
@@ -101,7 +113,7 @@ class NodeDeletion(DeletedNode):
     reason: str = Field(description="Why not: NODE_NOT_FOUND, BATCH_NOT_DIGESTED; empty when it was.")
 
 
-class DeletedNodes(Answer):
+class DeletedNodes(Response):
     """What became of each memory, in the order asked."""
 
     results: list[NodeDeletion]
@@ -111,59 +123,55 @@ class DeletedNodes(Answer):
 # --- correcting ------------------------------------------------------------------------------------------
 
 
-async def update_node(
-    service: Service, agent_id: str, node_id: str, command: UpdateNodeCommand
-) -> NodeDetail:
-    """Correct a memory. NODE_NOT_FOUND when it does not live; InvalidRequest for values outside their limits."""
-    owner = parse_agent_id(agent_id)
-    check_update(command, service.settings.limits)
-    async with service.fleet.using(owner) as agent:
+async def update_node(service: Service, request: UpdateNodeRequest) -> NodeDetail:
+    """Correct a memory. NODE_NOT_FOUND if it does not live."""
+    async with service.fleet.using(request.owner) as agent:
         # An empty list of keywords is how gRPC says that none were given.
         given = {
-            "content": command.content,
-            "keywords": command.keywords or None,
-            "metadata": command.metadata,
+            "content": request.content,
+            "keywords": request.keywords or None,
+            "metadata": request.metadata,
         }
         changed = [name for name, value in given.items() if value is not None]
-        details: dict[str, object] = {"node": node_id, "fields": changed}
+        details: dict[str, object] = {"node": request.node_id, "fields": changed}
         entry = AuditEntry(service.clock.now_ms(), actor(), "corrected", details)
         while True:
             parameters = agent.workspace.parameters
-            wanted = await _worked_out(agent, parse_node_id(node_id), command, parameters)
+            wanted = await _worked_out(agent, request, parameters)
             try:
                 return await agent.amend(partial(_correct, agent.workspace, wanted, entry, parameters.pii))
             except PolicyChanged:
                 continue
 
 
-async def _worked_out(
-    agent: Agent, node_id: NodeId, command: UpdateNodeCommand, parameters: AgentParameters
-) -> Correction:
-    """The correction with all that follows from its content."""
+async def _worked_out(agent: Agent, request: UpdateNodeRequest, parameters: AgentParameters) -> Correction:
+    """Return the correction with all that follows from its content."""
+    node_id = parse_node_id(request.node_id)
     store, texts = agent.workspace.store, agent.workspace.texts
     node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
-    door = Door(parameters, agent.workspace.identity)
-    command = command.model_copy(
+    policy = PiiPolicy(parameters, agent.workspace.identity)
+    request = request.model_copy(
         update={
-            "content": command.content and await texts.run(len(command.content), door.words, command.content),
-            "metadata": door.metadata(command.metadata),
+            "content": request.content
+            and await texts.run(len(request.content), policy.words, request.content),
+            "metadata": policy.metadata(request.metadata),
         }
     )
-    metadata = None if command.metadata is None else merged_json(None, command.metadata)
-    keywords = tuple(door.words(keyword) for keyword in command.keywords) or None
-    if command.content is None:
+    metadata = None if request.metadata is None else merged_json(None, request.metadata)
+    keywords = tuple(policy.words(keyword) for keyword in request.keywords) or None
+    if request.content is None:
         return Correction(node_id, keywords=keywords, metadata=metadata)
-    prefix = correction.kept_prefix(node, command.content)
+    prefix = correction.kept_prefix(node, request.content)
     try:
-        by_rules = await agent.rules.process(command.content, prefix=prefix)
+        by_rules = await agent.rules.process(request.content, prefix=prefix)
     except TextTooComplex:
         raise text_too_complex() from None
     except BadReply:
         raise worker_killed() from None
-    said = command.content.removeprefix(prefix)
-    personal = await texts.run(len(said), door.tagged, said)
+    said = request.content.removeprefix(prefix)
+    personal = await texts.run(len(said), policy.tagged, said)
     return Correction(
-        node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
+        node_id, request.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
     )
 
 
@@ -180,31 +188,16 @@ def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry, pii: s
     return workspace.store.read(lambda txn: node_detail(txn, workspace, node))
 
 
-def check_update(command: UpdateNodeCommand, limits: LimitSettings) -> None:
-    """Refuse what is outside the limits, and what changes nothing."""
-    if command.content is None and not command.keywords and command.metadata is None:
-        refuse("content", None, "something to change: content, keywords, metadata", "MISSING_FIELD")
-    check_flat("metadata", command.metadata, limits)
-    if command.content is not None:
-        check_text("content", command.content, limits.max_message_chars)
-        if not command.content.strip():
-            refuse("content", command.content, "a text; DELETE takes a memory away")
-    check_count("keywords", len(command.keywords), limits.max_keywords)
-    for index, keyword in enumerate(command.keywords):
-        check_text(f"keywords[{index}]", keyword, limits.max_keyword_chars)
-        if not keyword.strip():
-            refuse(f"keywords[{index}]", keyword, "a word")
-
-
 # --- deleting --------------------------------------------------------------------------------------------
 
 
-async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedNode:
-    """Delete one memory with its links and what it was made from, or what a message holds beside its memories.
+async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
+    """Delete one memory with its links and its source text, or the rest of a message without memories. Irreversible.
 
-    NODE_NOT_FOUND when it does not live, or nothing is left of it; BATCH_NOT_DIGESTED when it may change yet.
+    NODE_NOT_FOUND if it does not live or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
     """
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+    node_id = request.node_id
+    async with service.fleet.using(request.owner) as agent:
         message = message_number(node_id)
         wanted = parse_node_id(node_id) if message is None else Said(message)
         done = await agent.amend(partial(_delete, agent.workspace, [wanted], service.clock.now_ms(), actor()))
@@ -236,24 +229,20 @@ def _not_there(wanted: NodeId | Said, text: str, next_node_id: NodeId) -> NotFou
     return NotFound(told, reason="NODE_NOT_FOUND")
 
 
-async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesCommand) -> DeletedNodes:
-    """Delete many memories, a few at a time; each fares by itself.
+async def delete_nodes(service: Service, request: DeleteNodesRequest) -> DeletedNodes:
+    """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
 
-    What is deleted stays deleted when a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): ask again.
+    What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request again.
     """
-    owner = parse_agent_id(agent_id)
-    if not command.node_ids:
-        refuse("node_ids", [], f"1-{MOST_DELETED} nodes")
-    check_count("node_ids", len(command.node_ids), MOST_DELETED)
-    wanted = [_named(text) for text in command.node_ids]
+    wanted = [_named(text) for text in request.node_ids]
     outcomes: list[Outcome] = []
-    async with service.fleet.using(owner) as agent:
+    async with service.fleet.using(request.owner) as agent:
         while len(outcomes) < len(wanted):
             left = wanted[len(outcomes) :]
             done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock, actor()))
             outcomes += done.outcomes
     named = [
-        text if number != 0 else _shown(text) for text, number in zip(command.node_ids, wanted, strict=True)
+        text if number != 0 else _shown(text) for text, number in zip(request.node_ids, wanted, strict=True)
     ]
     results = [_told(text, outcome) for text, outcome in zip(named, outcomes, strict=True)]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))

@@ -12,13 +12,14 @@ import os
 from ebbtide import __version__
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.metrics import Metrics
-from ebbtide.verbs.service import LARGE_BYTES, Service, get_readiness
+from ebbtide.verbs.requests import Request
+from ebbtide.verbs.service import EMPTY, LARGE_BYTES, Service, get_readiness
 
 STATUS = {"ready": 2, "degraded": 1, "unavailable": 0}
 
 
-async def get_metrics(service: Service) -> bytes:
-    """Tell everything that is counted and looked at."""
+async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
+    """Return all metrics in the text format of Prometheus."""
     metrics, agents = service.metrics, service.fleet.open_agents
     _look_at_agents(metrics, service, agents)
     await _look_at_rim(metrics, service)

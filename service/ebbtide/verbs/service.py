@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from ebbtide.access.entrance import Entrance
+from ebbtide import __version__
+from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import CALLER
 from ebbtide.access.renewal import Renewal
 from ebbtide.clock import Clock
@@ -24,10 +25,13 @@ from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import Settings
-from ebbtide.verbs.forms import Answer, read_bounded
+from ebbtide.verbs.requests import Request, Response, read_bounded
 from ebbtide.verbs.transfers import Transfers
 
 T = TypeVar("T")
+
+EMPTY = Request()
+"""A request without fields."""
 
 LARGE_BYTES = 64 << 10
 """A request of this size or more is parsed in a worker process; a smaller one takes less time than the way there."""
@@ -43,7 +47,7 @@ class Service:
     clock: Clock
     desk: Executor
     """One thread, for what grows with the size of a request or a response, but for parsing."""
-    entrance: Entrance
+    authentication: Authentication
     """Who may ask for what."""
     transfers: Transfers
     """Threads of their own, for what grows with the size of an agent: its way in and out."""
@@ -89,7 +93,7 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self.desk, work)
 
 
-class TaskTally(Answer):
+class TaskTally(Response):
     """What became of the calls of one task."""
 
     calls: int = Field(description="Calls made.")
@@ -105,7 +109,7 @@ NO_EMBEDDER = (
 )
 
 
-class EmbedderInfo(Answer):
+class EmbedderInfo(Response):
     """The embedding model in force."""
 
     kind: str = Field(description="builtin, ollama, openai or off.", examples=["builtin"])
@@ -114,7 +118,7 @@ class EmbedderInfo(Answer):
     detail: str = Field(description="Why not, if it does not.")
 
 
-class ModelInfo(Answer):
+class ModelInfo(Response):
     """The language model and the embedding model in force."""
 
     kind: str = Field(description="builtin, ollama or openai.", examples=["builtin"])
@@ -125,8 +129,8 @@ class ModelInfo(Answer):
     embedder: EmbedderInfo = Field(description="The embedding model, for recall by meaning.")
 
 
-async def get_model(service: Service) -> ModelInfo:
-    """Tell which language model is in force, whether it answers, and how its replies parse."""
+async def get_model(service: Service, _: Request) -> ModelInfo:
+    """Return the current language model, whether it answers, and how its replies parse."""
     state = await service.asking.state()
     tasks = {}
     for task in ("segment", "process", "relate"):
@@ -167,7 +171,7 @@ MOST_LISTED = 100
 """Agents named in one look at the scheduler."""
 
 
-class SchedulerInfo(Answer):
+class SchedulerInfo(Response):
     """Whose turn it is to compress."""
 
     concurrency: int = Field(description="Slices at a time.")
@@ -181,8 +185,8 @@ class SchedulerInfo(Answer):
     max_open_agents: int = Field(description="Most agents open at once.")
 
 
-async def get_scheduler(service: Service) -> SchedulerInfo:
-    """Tell who compresses now and who waits for a turn."""
+async def get_scheduler(service: Service, _: Request) -> SchedulerInfo:
+    """Return which agents compress now and which wait for a turn."""
     fleet = service.fleet
     ring, tally = fleet.scheduler.ring, fleet.scheduler.tally
     settings = service.settings.fleet
@@ -199,19 +203,31 @@ async def get_scheduler(service: Service) -> SchedulerInfo:
     )
 
 
+class Health(Response):
+    """The process is alive."""
+
+    status: str = "ok"
+    version: str = __version__
+
+
+async def get_health(service: Service, _: Request) -> Health:
+    """Return whether the process is alive; nothing about its work."""
+    return Health()
+
+
 STUCK_CALL_S = 60.0
 """A model call that takes longer holds everyone else's up; readiness says so."""
 
 
-class Readiness(Answer):
+class Readiness(Response):
     """Whether the daemon can do its work."""
 
     status: str = Field(description="ready, degraded or unavailable.", examples=["ready"])
     reasons: list[str] = Field(description="Why it is not ready.")
 
 
-async def get_readiness(service: Service) -> Readiness:
-    """Tell the truth about what works: degraded still accepts, unavailable does not."""
+async def get_readiness(service: Service, _: Request = EMPTY) -> Readiness:
+    """Return whether requests are accepted: yes if ready or degraded (200), no if unavailable (503)."""
     if not service.is_accepting:
         return Readiness(status="unavailable", reasons=["the daemon is stopping"])
     reasons = []

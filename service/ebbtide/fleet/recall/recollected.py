@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,34 +21,36 @@ from ebbtide.retrieval.ranking import Ranking
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A question with everything that narrows its answer."""
+Archive = Literal["always", "never", "when_needed"]
+"""When the archive takes part: `when_needed` means only if living memories do not suffice."""
 
-    query: str
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query with everything that narrows its results."""
+
+    text: str
     max_results: int
     depth: int = 2
     start_nodes: Sequence[NodeId] = ()
     token_budget: int | None = None
-    include_archive: bool = True
-    archive_when_needed: bool = False
-    """Whether the archive takes part only where living memories do not do."""
+    archive: Archive = "always"
     speakers: Sequence[str] = ()
     conversations: Sequence[str] = ()
     time_range: tuple[int | None, int | None] = (None, None)
     without: Collection[str] = ()
     key_sentences: bool = False
-    """Whether what does not fit into the budget whole is told by its key sentences."""
+    """Whether a memory that does not fit the budget is shortened to its key sentences."""
     metadata: Mapping[str, object] = field(default_factory=dict)
     cites: bool = False
-    """Whether each memory names its source in the text."""
+    """Whether each memory cites its source in the text."""
     vector: NDArray[np.float32] | None = None
-    """What the query means to an embedding model."""
+    """The query as a vector of the embedding model."""
     embedding_model: str = ""
     no_vector: str = "not available"
     """Why there is no `vector`."""
     needs_vectors: bool = False
-    """Whether the vector is all that is asked by."""
+    """Whether the vector is the whole query."""
 
 
 @dataclass(frozen=True, slots=True)

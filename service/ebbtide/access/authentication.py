@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from ebbtide.access.grants import ANYONE, Caller
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.keys import presented
-from ebbtide.access.operations import Needs, Operation
 from ebbtide.access.rates import Buckets, remote_of
+from ebbtide.access.requirements import Needs, Requirement
 from ebbtide.clock import Clock
 from ebbtide.errors import Exhausted, Unauthenticated
 from ebbtide.settings import AccessSettings
 
 
-class Entrance:
+class Authentication:
     """Who may come in; without a keyring, everybody."""
 
     def __init__(self, settings: AccessSettings, keyring: Keyring | None, clock: Clock) -> None:
@@ -60,26 +60,26 @@ class Entrance:
         most = self._settings.max_agents_per_key if key.max_agents is None else key.max_agents
         return Caller(key.id, grant, most)
 
-    def permit(self, caller: Caller, operation: Operation, agent_id: str | None) -> None:
+    def permit(self, caller: Caller, required: Requirement, agent_id: str | None) -> None:
         """Let a caller do this, with the agent that is named.
 
         SCOPE_MISSING, KEY_NOT_FOR_AGENT, RATE_LIMITED; MISSING_KEY for who was never admitted.
         """
-        if caller is ANYONE and self._keyring is not None and operation.needs is not Needs.NOTHING:
+        if caller is ANYONE and self._keyring is not None and required.needs is not Needs.NOTHING:
             # A transport that forgot to ask who it is must not open the door.
             raise _missing_key()
-        caller.grant.refuse_beyond(operation, agent_id)
+        caller.grant.refuse_beyond(required, agent_id)
         per_s = self._settings.agent_requests_per_s
-        if per_s and agent_id is not None and operation.needs is Needs.AGENT:
+        if per_s and agent_id is not None and required.needs is Needs.AGENT:
             self._refuse_faster(self._by_agent, agent_id, per_s, "agent")
 
-    def permit_still(self, caller: Caller, operation: Operation, agent_id: str) -> None:
+    def permit_still(self, caller: Caller, required: Requirement, agent_id: str) -> None:
         """Refuse what goes on since it was permitted, once the caller's key no longer allows it.
 
         INVALID_KEY, SCOPE_MISSING, KEY_NOT_FOR_AGENT. It counts against no rate.
         """
         if self._keyring is not None:
-            self._keyring.grant_now(caller.key_id, self._clock.now_ms()).refuse_beyond(operation, agent_id)
+            self._keyring.grant_now(caller.key_id, self._clock.now_ms()).refuse_beyond(required, agent_id)
 
     def _refuse_trying(self, address: str) -> None:
         per_s = self._settings.failed_tries_per_s

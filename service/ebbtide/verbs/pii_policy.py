@@ -20,7 +20,7 @@ from ebbtide.records import PersonalSpan
 from ebbtide.store.port import Identity
 
 
-class Door:
+class PiiPolicy:
     """An agent's policy on personal data, applied to one request; counts what it meets."""
 
     def __init__(self, parameters: AgentParameters, identity: Identity) -> None:
@@ -83,9 +83,9 @@ class Door:
         return spans
 
 
-def asked(door: Door, texts: Sequence[str]) -> list[str]:
+def asked(policy: PiiPolicy, texts: Sequence[str]) -> list[str]:
     """Words of a question as they may be looked for: what was redacted is found by what stands in its place."""
-    return [door.words(text) for text in texts] if door.redacts else list(texts)
+    return [policy.words(text) for text in texts] if policy.redacts else list(texts)
 
 
 def _in_bytes(text: str, spans: Sequence[Span]) -> tuple[PersonalSpan, ...]:

@@ -1,33 +1,32 @@
-"""Forms: how commands are read and refused, the same for every transport.
+"""Requests and responses of verbs, and how a request is read, validated and refused, the same for every transport.
 
-A command is a frozen pydantic model; `read_form` takes JSON to it, strictly: no unknown fields, no text where
-a number belongs, no NaN, no lone surrogates. Whatever does not fit becomes one InvalidRequest that names the
-first bad fields, their values (cut) and what is allowed; no more faults are looked for than are told. Bounds
-that can be configured are checked by the verbs, with `refuse`.
+A request is a frozen pydantic model. It has every field of its operation, whether REST sends it in the path, the query
+or the body. Validation is strict: no unknown fields, no text where a number belongs, no NaN, no lone surrogates. The
+configured limits apply too (`verbs/limits.py`), so a verb gets only valid requests. A request that does not fit is
+refused with one InvalidRequest: the first bad fields, their values (cut) and what is allowed.
 """
 
 from __future__ import annotations
 
+import re
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, FailFast, ValidationError, model_validator
-from pydantic_core import ErrorDetails, from_json
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
-from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.errors import REASONS, FieldViolation, InvalidRequest
+from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.privacy.spans import redacted
 from ebbtide.settings import LimitSettings
 
 
-class Form(BaseModel):
-    """A command as it arrives."""
+class Fields(BaseModel):
+    """Fields of a request, or of an object in one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    def check(self, limits: LimitSettings) -> None:
-        """Refuse values outside limits that can be configured. The verb does so too; here it is for large requests."""
 
     @model_validator(mode="before")
     @classmethod
@@ -35,19 +34,44 @@ class Form(BaseModel):
         return without_surplus(given, cls)
 
 
-class Answer(BaseModel):
-    """A result as it leaves."""
+class Request(Fields):
+    """What a caller sends for one operation."""
+
+    body_model: ClassVar[type[BaseModel] | None] = None
+    """The model of the JSON body where it is not the request without the fields of the path."""
+
+    @classmethod
+    def fields_in(cls, body: Any) -> Any:
+        """Return the fields that a JSON body gives."""
+        return body
+
+
+class AgentRequest(Request):
+    """A request that names an agent."""
+
+    agent_id: Annotated[str, AfterValidator(parse_agent_id)] = Field(
+        description="Id of the agent: 1-128 characters of any script.", examples=["ann"]
+    )
+
+    @property
+    def owner(self) -> AgentId:
+        """The agent's id, as validated."""
+        return AgentId(self.agent_id)
+
+
+class Response(BaseModel):
+    """What a verb returns."""
 
     model_config = ConfigDict(frozen=True)
 
     def as_json(self) -> str:
-        """The result as REST answers with it."""
+        """Return the body of the REST response."""
         return self.model_dump_json()
 
 
-F = TypeVar("F", bound=BaseModel)
+M = TypeVar("M", bound=BaseModel)
+Q = TypeVar("Q", bound=Request)
 T = TypeVar("T")
-Item = TypeVar("Item")
 
 SHOWN_CHARS = 40
 """Characters of a refused value that are echoed."""
@@ -65,9 +89,6 @@ LOOKED_AT_CHARS = 4096
 MOST_VIOLATIONS = 10
 """Bad fields named in one refusal."""
 
-Several = Annotated[list[Item], FailFast()]
-"""A list that is looked at up to its first bad item: there may be a million of them, and one is told."""
-
 REASON_OF_TYPE = {
     "extra_forbidden": "UNKNOWN_FIELD",
     "missing": "MISSING_FIELD",
@@ -77,12 +98,37 @@ REASON_OF_TYPE = {
 """What pydantic calls a fault, and what we call it. Types not listed: see `_reason`."""
 
 
-def without_surplus(given: Any, form: type[BaseModel]) -> Any:
-    """A JSON object without unknown fields beyond those that a refusal names: there may be a million of them."""
-    if not isinstance(given, dict) or len(given) <= len(form.model_fields) + MOST_VIOLATIONS:
+def without_surplus(given: Any, model: type[BaseModel]) -> Any:
+    """Drop unknown fields of a JSON object beyond those that a refusal names; there may be a million of them."""
+    if not isinstance(given, dict) or len(given) <= len(model.model_fields) + MOST_VIOLATIONS:
         return given
-    unknown = islice((name for name in given if name not in form.model_fields), MOST_VIOLATIONS)
-    return {name: given[name] for name in (*(given.keys() & form.model_fields.keys()), *unknown)}
+    unknown = islice((name for name in given if name not in model.model_fields), MOST_VIOLATIONS)
+    return {name: given[name] for name in (*(given.keys() & model.model_fields.keys()), *unknown)}
+
+
+# --- reading ---------------------------------------------------------------------------------------------
+
+
+def read_request(model: type[Q], body: bytes, outside: Mapping[str, Any], limits: LimitSettings) -> Q:
+    """Return the request in a JSON body and the fields `outside` it, those of the path.
+
+    Raise InvalidRequest with everything that is wrong.
+    """
+    fields = model.fields_in(read_json(body))
+    if isinstance(fields, dict):
+        for name in outside:
+            if name in fields:
+                raise unknown_field(name)
+        fields = {**outside, **fields}
+    return validated(model, fields, limits)
+
+
+def validated(model: type[M], fields: Any, limits: LimitSettings) -> M:
+    """Return the request that the fields make, within the limits. Raise InvalidRequest with everything wrong."""
+    try:
+        return model.model_validate(fields, context=limits)
+    except ValidationError as error:
+        raise refusal(error, model) from None
 
 
 def read_bounded(limits: LimitSettings, read: Callable[..., T], *arguments: Any) -> T:
@@ -90,9 +136,6 @@ def read_bounded(limits: LimitSettings, read: Callable[..., T], *arguments: Any)
     found = read(*arguments)
     max_values = max(MAX_VALUES, VALUES_PER_MESSAGE * limits.max_messages)
     if count_values(found, max_values) > max_values:
-        if isinstance(found, Form):
-            # It may say more precisely what is too large.
-            found.check(limits)
         raise InvalidRequest(
             f"the body: more than {max_values} values; send fewer at a time", reason="TOO_MANY_ITEMS"
         )
@@ -104,20 +147,12 @@ def count_values(value: Any, most: int) -> int:
     count, waiting = 0, [value]
     while waiting and count <= most:
         one = waiting.pop()
-        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list | tuple) else ()
         if isinstance(one, BaseModel):
             inside = one.__dict__.values()
         count += 1 + len(inside)
-        waiting += [item for item in inside if isinstance(item, (dict, list, BaseModel))]
+        waiting += [item for item in inside if isinstance(item, (dict, list, tuple, BaseModel))]
     return count
-
-
-def read_form(form: type[F], body: bytes) -> F:
-    """The command in a JSON body; InvalidRequest names everything that is wrong with it."""
-    try:
-        return form.model_validate(read_json(body))
-    except ValidationError as error:
-        raise refusal(error, form) from None
 
 
 def read_json(body: bytes) -> Any:
@@ -130,10 +165,13 @@ def read_json(body: bytes) -> Any:
         ) from None
 
 
-def refusal(error: ValidationError, form: type[BaseModel] | None = None) -> InvalidRequest:
-    """The refusal of a form that does not validate; ranges are told where `form` declares them."""
-    faults = error.errors(include_url=False, include_context=False)
-    violations = [FieldViolation(_path(fault), _describe(fault, form)) for fault in faults[:MOST_VIOLATIONS]]
+# --- refusing --------------------------------------------------------------------------------------------
+
+
+def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
+    """Return the refusal of fields that do not make a valid model."""
+    faults = error.errors(include_url=False)
+    violations = [FieldViolation(_path(fault), _describe(fault, model)) for fault in faults[:MOST_VIOLATIONS]]
     first = violations[0]
     reason = _reason(faults[0])
     where = "the body" if reason == "INVALID_JSON" else first.field
@@ -144,8 +182,34 @@ def refusal(error: ValidationError, form: type[BaseModel] | None = None) -> Inva
     )
 
 
+def unknown_field(name: str) -> InvalidRequest:
+    """Return the refusal of a field that the operation does not have."""
+    field = shown(redacted(name[:LOOKED_AT_CHARS]), 80)
+    return InvalidRequest(
+        f"{field}: {NO_SUCH_FIELD}", reason="UNKNOWN_FIELD", violations=[FieldViolation(field, NO_SUCH_FIELD)]
+    )
+
+
+NO_SUCH_FIELD = "no such field"
+
+
+def invalid(value: Any, allowed: str, reason: str = "INVALID_VALUE", field: str = "") -> PydanticCustomError:
+    """Return the error of a validator for a value that is not allowed; `field` only if a whole model is checked."""
+    return violation(reason, f"{echo(value)} is not allowed; allowed: {allowed}", field)
+
+
+def violation(reason: str, description: str, field: str = "") -> PydanticCustomError:
+    """Return the error of a validator: one of our reasons, with what is wrong."""
+    context = {"description": description, "field": field}
+    return PydanticCustomError(reason, "{description}", context)  # type: ignore[arg-type] # a literal, for typing
+
+
 def _reason(fault: ErrorDetails) -> str:
     kind = fault["type"]
+    if kind in REASONS:
+        return kind
+    if fault["loc"][-1:] in (("page_size",), ("page_token",)):
+        return "INVALID_PAGE"
     if kind in REASON_OF_TYPE:
         # A nested object of the wrong type is a field's fault, not the body's.
         nested = kind == "model_type" and fault["loc"]
@@ -157,38 +221,41 @@ def _reason(fault: ErrorDetails) -> str:
 
 def _path(fault: ErrorDetails) -> str:
     path = ""
-    for part in fault["loc"]:
+    for part in (*fault["loc"], *([fault["ctx"]["field"]] if fault.get("ctx", {}).get("field") else [])):
         name = part if isinstance(part, int) else redacted(part[:LOOKED_AT_CHARS])
         path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else str(name)
     return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
 
-def _describe(fault: ErrorDetails, form: type[BaseModel] | None) -> str:
+def _describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
     kind = fault["type"]
+    if kind in REASONS:
+        return fault["msg"]
     if kind == "extra_forbidden":
-        return "no such field"
+        return NO_SUCH_FIELD
     if kind == "missing":
         return "required"
     if kind == "string_unicode":
-        return "holds a lone surrogate; text must be valid Unicode"
+        return "contains a lone surrogate; text must be valid Unicode"
     if kind == "model_type":
         return "not a JSON object"
     message = fault["msg"].removeprefix("Value error, ")
     if kind == "value_error":
         return message
-    allowed = allowed_values(form, fault["loc"])
+    choices = re.findall(r"'([^']*)'", fault["ctx"]["expected"]) if kind == "literal_error" else []
+    allowed = ", ".join(choices) or allowed_values(model, fault["loc"])
     if allowed:
         return f"{echo(fault['input'])} is not allowed; allowed: {allowed}"
     return f"{message[:1].lower()}{message[1:]}, got {echo(fault['input'])}"
 
 
-def allowed_values(form: type[BaseModel] | None, path: tuple[int | str, ...]) -> str:
-    """The range or the choices of a field of a form, as its declaration says; empty where it says none."""
+def allowed_values(model: type[BaseModel] | None, path: tuple[int | str, ...]) -> str:
+    """Return the range or the choices of a field of a model, as declared; empty where it declares none."""
     for part in path[:-1]:
-        section = None if form is None else form.model_fields.get(str(part))
+        section = None if model is None else model.model_fields.get(str(part))
         kind = None if section is None else section.annotation
-        form = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-    field = None if form is None or not path else form.model_fields.get(str(path[-1]))
+        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    field = None if model is None or not path else model.model_fields.get(str(path[-1]))
     if field is None:
         return ""
     if get_origin(field.annotation) is Literal:
@@ -234,29 +301,9 @@ def shown(text: str, most: int = SHOWN_CHARS) -> str:
 
 
 def refuse(field: str, value: Any, allowed: str, reason: str = "INVALID_VALUE") -> NoReturn:
-    """Refuse a value with its field, the value (cut) and what is allowed."""
+    """Refuse a value that only the verb can judge, with its field, the value (cut) and what is allowed."""
     got, field = echo(value), redacted(field)
     description = f"{got} is not allowed; allowed: {allowed}"
     raise InvalidRequest(
         f"{field}: {description}", reason=reason, violations=[FieldViolation(field, description)]
     )
-
-
-def check_text(field: str, text: str, most: int) -> None:
-    """Refuse a text of more than `most` characters."""
-    if len(text) > most:
-        description = f"{len(text)} characters; allowed: at most {most}"
-        raise InvalidRequest(
-            f"{field}: {description}",
-            reason="TEXT_TOO_LONG",
-            violations=[FieldViolation(field, description)],
-        )
-
-
-def check_count(field: str, count: int, most: int, reason: str = "TOO_MANY_ITEMS") -> None:
-    """Refuse a list of more than `most` items."""
-    if count > most:
-        description = f"{count} items; allowed: at most {most}"
-        raise InvalidRequest(
-            f"{field}: {description}", reason=reason, violations=[FieldViolation(field, description)]
-        )

@@ -24,12 +24,12 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import structlog
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ebbtide.access.entrance import Entrance
+from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import CALLER, let_ask
-from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.actor import NOBODY, set_actor
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest, Unavailable
 from ebbtide.metrics import Metrics
@@ -37,6 +37,7 @@ from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
+from ebbtide.verbs.catalogue import OPEN_ROUTES
 
 BODY_TIMEOUT_S = 60.0
 """Longest the arrival of a body may take."""
@@ -61,12 +62,14 @@ class _Gone(Exception):
     """The caller went away before its request had arrived."""
 
 
-class Guard:
+class HttpChecks:
     """The outermost layer of the REST interface."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, entrance: Entrance, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, authentication: Authentication, metrics: Metrics
+    ) -> None:
         self._app = app
-        self._entrance = entrance
+        self._authentication = authentication
         self._metrics = metrics
         self._max_body_bytes = settings.limits.max_body_bytes
         self._hosts = frozenset(h.lower() for h in (settings.server.host, *settings.server.allowed_hosts))
@@ -205,7 +208,7 @@ class Guard:
             return
         # The address of the connection: what a header says of it, who tries keys could choose.
         address = scope["client"][0] if scope.get("client") else ""
-        caller = self._entrance.admit(headers.getlist("authorization"), address)
+        caller = self._authentication.admit(headers.getlist("authorization"), address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
@@ -257,8 +260,9 @@ def _route(scope: Scope) -> str:
 
 
 def _verb(scope: Scope) -> str:
-    """The verb that was asked for, as both transports call it; `none` where there is no such route."""
-    return getattr(getattr(scope.get("route"), "endpoint", None), "__name__", "none")
+    """Return the verb of a request, by the name that both transports have for it; `none` for other routes."""
+    route = scope.get("route")
+    return route.name if isinstance(route, APIRoute) else "none"
 
 
 def _opens_a_tab(headers: Headers) -> bool:
