@@ -283,8 +283,8 @@ class GrpcCaller:
             place.SetInParent()
             self._put(place, _only(dict, value), f"{path}.")
         elif field.enum_type is not None:
-            numbers = words(field.enum_type)
-            setattr(message, field.name, numbers.get(_only(str, value), 999))
+            number = value if isinstance(value, int) else words(field.enum_type).get(_only(str, value), 999)
+            setattr(message, field.name, number)
         else:
             setattr(message, field.name, _only(_KINDS.get(field.cpp_type, (int,)), value))
 

@@ -17,7 +17,7 @@ from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.catalogue import CATALOGUE, Kind
 from tests.support.callers import ROUTES, rest_in, words
 from tests.support.process import Daemon
-from tests.tidy.pages import PACKAGE, ROOT, marked_block, read, rows
+from tests.tidy.pages import PACKAGE, ROOT, marked_block, read
 
 PROTO = ROOT / "proto"
 BUF = str(Path(sys.executable).with_name("buf"))
@@ -268,12 +268,6 @@ def _kinds(field: Any) -> set[str]:
 
 
 # --- on its page -----------------------------------------------------------------------------------------
-
-
-def test_the_page_has_the_calls_of_the_schema() -> None:
-    """docs/grpc.md lists every call with its route, and no other."""
-    told = {tuple(cell.strip("`") for cell in row) for row in rows(read("docs/grpc.md"), "## Calls")}
-    assert told == {(name, route) for route, name in ROUTES.items()}
 
 
 def test_the_first_call_runs_as_printed(daemon: Daemon) -> None:

@@ -13,6 +13,7 @@ import pytest
 from ebbtide.errors import REASONS
 from ebbtide.rest.app import create_app
 from tests.support.in_process import service_in
+from tests.tidy.generate_api import TABLES, render
 from tests.tidy.pages import read
 
 METHODS = ("get", "put", "post", "patch", "delete")
@@ -50,6 +51,13 @@ def test_the_page_has_the_routes_of_the_daemon(document: dict[str, Any]) -> None
     told = re.findall(r"^### ([A-Z]+ /\S+)$", page, re.MULTILINE)
     assert len(told) == len(set(told))
     assert set(told) == operations(document)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_operations_are_those_of_the_catalogue(name: str) -> None:
+    """Each page has the table of operations that the catalogue makes; `python -m tests.tidy.generate_api` writes it."""
+    page = read(f"docs/{name}")
+    assert render(name, page) == page
 
 
 def test_every_route_has_an_example(document: dict[str, Any]) -> None:

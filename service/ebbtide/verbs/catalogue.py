@@ -37,6 +37,8 @@ from ebbtide.verbs import (
 )
 from ebbtide.verbs.requests import AgentRequest, Request
 
+Examples = Mapping[str, Any]
+
 
 class Kind(Enum):
     """How an operation exchanges data."""
@@ -65,7 +67,7 @@ class Operation:
     tag: str = "service"
     status: int | Callable[[Any], int] = 200
     """The HTTP status, or how it follows from the response."""
-    examples: Mapping[str, Any] = field(default_factory=dict)
+    examples: Examples = field(default_factory=dict)
     """Bodies, by what they are."""
     kind: Kind = Kind.CALL
 
@@ -121,7 +123,7 @@ class Operation:
 A = "/v1/agents/{agent_id}"
 READ_DAEMON = Requirement(Needs.EVERY_AGENT, (READ, ADMIN))
 ADMIN_EVERYWHERE = Requirement(Needs.EVERY_AGENT, (ADMIN,))
-PARAMETERS = {"forgets faster": {"decay_rate": 0.9, "locale": "zh"}}
+PARAMETERS: Examples = {"forgets faster": {"decay_rate": 0.9, "locale": "zh"}}
 CONVERSATION = {
     "messages": [
         {"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May."},
@@ -130,13 +132,13 @@ CONVERSATION = {
     "conversation_id": "c1",
 }
 CHINESE = {"messages": [{"role": "user", "speaker": "林月", "content": "我五月搬到了青岛。"}]}
-RECALLS = {
+RECALLS: Examples = {
     "by keyword": {"keywords": ["Lisbon"], "depth": 2},
     "by relation": {"relations": ["next"]},
     "everything in reach": {},
 }
-SEARCHES = {"a question": {"query": "Where did Ann move?", "max_results": 5}}
-FORGETTING = {
+SEARCHES: Examples = {"a question": {"query": "Where did Ann move?", "max_results": 5}}
+FORGETTING: Examples = {
     "a topic, as a dry run": {"topic": "Project Heron", "dry_run": True},
     "a conversation": {"conversations": ["c1"]},
 }

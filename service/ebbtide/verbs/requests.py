@@ -201,7 +201,7 @@ def invalid(value: Any, allowed: str, reason: str = "INVALID_VALUE", field: str 
 def violation(reason: str, description: str, field: str = "") -> PydanticCustomError:
     """Return the error of a validator: one of our reasons, with what is wrong."""
     context = {"description": description, "field": field}
-    return PydanticCustomError(reason, "{description}", context)  # type: ignore[arg-type] # a literal, for typing
+    return PydanticCustomError(reason, "{description}", context)
 
 
 def _reason(fault: ErrorDetails) -> str:
