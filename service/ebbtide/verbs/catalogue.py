@@ -153,26 +153,31 @@ ANY_KEY = Requirement(Needs.KEY)
 CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("Remember", f"POST {A}/remember", WRITE_AGENT, remember.remember),
-        *(remember.RememberRequest, remember.Remembered, "memory", 202),
-        {"conversation": CONVERSATION, "中文": CHINESE},
+        *(remember.RememberRequest, remember.Remembered, "memory"),
+        status=202,
+        examples={"conversation": CONVERSATION, "中文": CHINESE},
     ),
     Operation(
         *("Recall", f"POST {A}/recall", READ_AGENT, recall.recall),
-        *(recall.RecallRequest, recall.Recalled, "memory", 200, RECALLS),
+        *(recall.RecallRequest, recall.Recalled, "memory"),
+        examples=RECALLS,
     ),
     Operation(
         *("Search", f"POST {A}/search", READ_AGENT, search.search),
-        *(search.SearchRequest, search.Found, "memory", 200, SEARCHES),
+        *(search.SearchRequest, search.Found, "memory"),
+        examples=SEARCHES,
     ),
     # --- agents
     Operation(
         *("OpenAgent", f"PUT {A}", WRITE_AGENT, agents.open_agent),
         *(agents.OpenAgentRequest, agents.AgentInfo, "agents"),
-        *(lambda opened: 201 if opened.created else 200, PARAMETERS),
+        status=lambda opened: 201 if opened.created else 200,
+        examples=PARAMETERS,
     ),
     Operation(
         *("UpdateAgent", f"PATCH {A}", ADMIN_AGENT, agents.update_agent),
-        *(agents.UpdateAgentRequest, agents.AgentInfo, "agents", 200, PARAMETERS),
+        *(agents.UpdateAgentRequest, agents.AgentInfo, "agents"),
+        examples=PARAMETERS,
     ),
     Operation("GetAgent", f"GET {A}", READ_AGENT, agents.get_agent, AgentRequest, agents.AgentInfo, "agents"),
     Operation(
@@ -248,7 +253,8 @@ CATALOGUE: tuple[Operation, ...] = (
     ),
     Operation(
         *("ForgetMemories", f"POST {A}/forget", ADMIN_AGENT, forget.forget_memories),
-        *(forget.ForgetRequest, forget.Forgotten, "memory", 200, FORGETTING),
+        *(forget.ForgetRequest, forget.Forgotten, "memory"),
+        examples=FORGETTING,
     ),
     # --- audit
     Operation(
@@ -296,6 +302,7 @@ CATALOGUE: tuple[Operation, ...] = (
         kind=Kind.STREAM,
     ),
     # --- the daemon
+    Operation("GetMe", "GET /v1/me", ANY_KEY, service.get_me, Request, service.Me),
     Operation(
         "GetModel",
         "GET /v1/model",

@@ -14,6 +14,7 @@ from ebbtide import __version__
 from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import CALLER
 from ebbtide.access.renewal import Renewal
+from ebbtide.access.requirements import SCOPES
 from ebbtide.clock import Clock
 from ebbtide.errors import Unavailable
 from ebbtide.fleet.ingest.admission import Quota
@@ -91,6 +92,35 @@ class Service:
         if size < LARGE_BYTES:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self.desk, work)
+
+
+class Me(Response):
+    """What the caller's key allows."""
+
+    keys_required: bool = Field(description="Whether callers must send an API key.")
+    key_id: str = Field(description="The id of the key; empty without keys.", examples=["k3"])
+    scopes: list[str] = Field(description="read, write, admin: those that the key has.", examples=[["read"]])
+    agents: list[str] = Field(description="Agents that the key is bound to.", examples=[["ann"]])
+    agent_prefixes: list[str] = Field(description="Prefixes of the ids of agents that the key is bound to.")
+    everywhere: bool = Field(
+        description="Whether the key is bound to no agents, so that it reaches all of them."
+    )
+    version: str = Field(description="The version of the daemon.", examples=[__version__])
+
+
+async def get_me(service: Service, _: Request) -> Me:
+    """Return what the caller's key allows: scopes, and the agents within its reach."""
+    caller = CALLER.get()
+    reach = caller.grant.reach
+    return Me(
+        keys_required=service.authentication.asks_for_keys,
+        key_id=caller.key_id,
+        scopes=[scope for scope in SCOPES if scope in caller.grant.scopes],
+        agents=sorted(reach.agents),
+        agent_prefixes=list(reach.prefixes),
+        everywhere=reach.is_everywhere,
+        version=__version__,
+    )
 
 
 class TaskTally(Response):
