@@ -21,7 +21,7 @@ from benchmarks.report import Figure, at_most
 from benchmarks.stores import kept_graph
 from benchmarks.synthetic import Topology
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.recall.recollected import Query
+from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.han import contains_han
 from ebbtide.retrieval.analysis import analysed

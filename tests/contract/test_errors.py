@@ -36,7 +36,6 @@ async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> N
     """ROUTE_NOT_FOUND and METHOD_NOT_ALLOWED, with Allow; FastAPI's own shape never appears."""
     async with rest_in(tmp_path) as call:
         for path in (
-            "/",
             "/v1",
             "/v1/agents/",
             "/v1/agents/ann/memories",

@@ -63,7 +63,7 @@ async def test_long_texts_are_remembered_and_found(caller_in: CallerIn, tmp_path
         done = await call("POST", f"{AGENT}/remember", body)
         assert done.json()["pii"] == {"email": 1}
         assert (await call("POST", f"{AGENT}/flush", {})).status_code == 200
-        found = await call("POST", f"{AGENT}/search", {"text": "kettle 777", "max_results": 1})
+        found = await call("POST", f"{AGENT}/search", {"query": "kettle 777", "max_results": 1})
         [memory] = found.json()["memories"]
         [source] = memory["sources"]
         assert "Kettle 777 is blue" in source["quote"]

@@ -55,10 +55,10 @@ async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_i
         samples = await scraped(call.service)
         transport = call.transport
     requests = "ebbtide_requests_total"
-    assert of(samples, requests, transport, "remember_batch", "ok") == 1
-    assert of(samples, requests, transport, "remember_batch", "InvalidRequest") == 1
-    assert of(samples, requests, transport, "recall_memories", "NotFound") == 1
-    assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember_batch") == 2
+    assert of(samples, requests, transport, "remember", "ok") == 1
+    assert of(samples, requests, transport, "remember", "InvalidRequest") == 1
+    assert of(samples, requests, transport, "recall", "NotFound") == 1
+    assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember") == 2
 
 
 async def test_what_becomes_of_batches_and_memories_is_counted(tmp_path: Path) -> None:

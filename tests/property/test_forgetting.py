@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.fleet.deletion.erasure import Erasure, Tally
 from ebbtide.fleet.deletion.selection import Look, Selection
-from ebbtide.fleet.recall.recollected import Query
+from ebbtide.fleet.recall.query import Query
 from ebbtide.language.port import Segment
 from ebbtide.memory.digestion import partners
 from ebbtide.retrieval.sentences import sentences_of

@@ -13,6 +13,7 @@ from ebbtide import __version__
 from ebbtide.errors import EbbtideError
 from ebbtide.rest import moving, problems
 from ebbtide.rest.documents import add_documents
+from ebbtide.rest.home import home
 from ebbtide.rest.http_checks import HttpChecks
 from ebbtide.rest.routes import routes
 from ebbtide.verbs.service import Service
@@ -58,5 +59,6 @@ def create_app(service: Service) -> ASGIApp:
         )
     # Not by include_router: finding a route of an included router takes longer than the route itself.
     app.router.routes.extend(routes())
+    app.add_route("/", home, include_in_schema=False)
     add_documents(app)
     return HttpChecks(app, service.settings, service.authentication, service.metrics)

@@ -45,7 +45,7 @@ BODY_TIMEOUT_S = 60.0
 WATCH_AFTER_S = 0.05
 """A request that takes longer than this is cancelled when its caller goes away."""
 
-PAGES = frozenset({"/docs"})
+PAGES = frozenset({"/", "/docs"})
 """Paths of pages that may be opened by a link on another site: they show nothing by themselves."""
 
 _OWN_SITE = frozenset({"none", "same-origin"})
@@ -203,7 +203,8 @@ class HttpChecks:
     def _admit(self, scope: Scope, headers: Headers) -> None:
         """Find out who asks, for whatever is done in this request; a browser's preflight never tells."""
         is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-        is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        is_open = f"{method} {scope['path']}" in OPEN_ROUTES
         if is_open or (is_preflight and self._origins):
             return
         # The address of the connection: what a header says of it, who tries keys could choose.

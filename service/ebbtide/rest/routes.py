@@ -17,9 +17,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, request_response
+from starlette.routing import BaseRoute, Route, request_response
 
 from ebbtide.access.grants import CALLER
+from ebbtide.access.requirements import Needs
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.rest.documents import body_of, stream_of
@@ -301,4 +302,9 @@ def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 def routes() -> list[BaseRoute]:
     """Return the routes of every operation."""
-    return [VerbRoute(operation) for operation in CATALOGUE]
+    probes = [one for one in CATALOGUE if one.requires.needs is Needs.NOTHING]
+    return [
+        *(VerbRoute(operation) for operation in CATALOGUE),
+        # Load balancers probe with HEAD, which the OpenAPI document need not name.
+        *(Route(one.path, _handler(one, Special()), methods=["HEAD"]) for one in probes),
+    ]

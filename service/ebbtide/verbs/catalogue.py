@@ -331,6 +331,7 @@ CATALOGUE: tuple[Operation, ...] = (
 )
 
 PAGES: Mapping[str, tuple[str, Requirement]] = {
+    "Home": ("GET /", OPEN),
     "OpenApi": ("GET /openapi.json", ANY_KEY),
     "Documentation": ("GET /docs", ANY_KEY),
     "DocumentationStart": ("GET /docs/start.js", ANY_KEY),

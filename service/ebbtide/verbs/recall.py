@@ -21,7 +21,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from ebbtide.fleet.recall.recollected import Archive, Hit, Query
+from ebbtide.fleet.recall.query import ArchiveUse, Query
+from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import node_text_id, parse_node_id
@@ -100,7 +101,7 @@ class QueryRequest(AgentRequest):
     max_results: Annotated[int, Between(0, MAX_RESULTS_CEILING)] | None = Field(
         None, description="Most memories in the response; 0 means 10000; default: the agent's.", examples=[10]
     )
-    archive: Archive | None = Field(
+    archive: ArchiveUse | None = Field(
         None,
         description="When the archive (what was forgotten, shortened or not yet digested) takes part: always "
         "(the default), never, or when_needed (if living memories do not suffice). In `recall`: hybrid mode only.",

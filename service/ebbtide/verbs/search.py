@@ -17,7 +17,8 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from ebbtide.fleet.recall.recollected import Hit, Query
+from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking import SIGNALS

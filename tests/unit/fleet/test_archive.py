@@ -15,7 +15,7 @@ from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive import archive as module
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.ingest.admission import Arrival
-from ebbtide.fleet.recall.recollected import Query
+from ebbtide.fleet.recall.query import Query
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS

@@ -13,7 +13,8 @@ from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive import retention
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import DAY_MS
-from ebbtide.fleet.recall.recollected import Hit, Query
+from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout

@@ -15,7 +15,7 @@ from ebbtide.fleet.compression.visits import ShorteningTask
 from ebbtide.fleet.deletion import correction, withdrawal
 from ebbtide.fleet.deletion.correction import Correction
 from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Said, outside
-from ebbtide.fleet.recall.recollected import Query
+from ebbtide.fleet.recall.query import Query
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.store import layout

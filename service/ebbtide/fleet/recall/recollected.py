@@ -1,16 +1,12 @@
-"""What is asked of everything an agent ever heard, and what comes back: values of hybrid recall.
+"""What a query returns: values of hybrid recall.
 
-Made by `recollection.py`, told by the verbs. Nothing here reads anything.
+`recollection.py` makes them, the verbs format them. Nothing here reads anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
@@ -19,38 +15,6 @@ from ebbtide.retrieval.question import Question
 from ebbtide.retrieval.ranking import Ranking
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
-
-
-Archive = Literal["always", "never", "when_needed"]
-"""When the archive takes part: `when_needed` means only if living memories do not suffice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query with everything that narrows its results."""
-
-    text: str
-    max_results: int
-    depth: int = 2
-    start_nodes: Sequence[NodeId] = ()
-    token_budget: int | None = None
-    archive: Archive = "always"
-    speakers: Sequence[str] = ()
-    conversations: Sequence[str] = ()
-    time_range: tuple[int | None, int | None] = (None, None)
-    without: Collection[str] = ()
-    key_sentences: bool = False
-    """Whether a memory that does not fit the budget is shortened to its key sentences."""
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    cites: bool = False
-    """Whether each memory cites its source in the text."""
-    vector: NDArray[np.float32] | None = None
-    """The query as a vector of the embedding model."""
-    embedding_model: str = ""
-    no_vector: str = "not available"
-    """Why there is no `vector`."""
-    needs_vectors: bool = False
-    """Whether the vector is the whole query."""
 
 
 @dataclass(frozen=True, slots=True)

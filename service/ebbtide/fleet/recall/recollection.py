@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
-from ebbtide.fleet.archive.archive import Archive, conversation_key, terms_of
+from ebbtide.fleet.archive.archive import Archive, terms_of
 from ebbtide.fleet.archive.retention import is_digested
+from ebbtide.fleet.recall.query import Query, allowed_passages
 from ebbtide.fleet.recall.recollected import (
     ARCHIVED,
     LIVING,
@@ -27,7 +28,6 @@ from ebbtide.fleet.recall.recollected import (
     Cited,
     Heard,
     Hit,
-    Query,
     Recollected,
 )
 from ebbtide.han import contains_han
@@ -113,7 +113,7 @@ class Recollector:
             asks_for=question.asks_for,
             texts=self._text_at,
             worths=self._worths,
-            allowed=self._allowed(query),
+            allowed=allowed_passages(query, self.archive, self.network),
             without=query.without,
         )
         most = query.max_results * 3 // 2 + FEWEST_CANDIDATES
@@ -125,7 +125,7 @@ class Recollector:
             archive = why_needed(question, ranking.scores) or "not needed"
             if archive != "not needed":
                 query = replace(query, archive="always")
-                asked = replace(asked, allowed=self._allowed(query))
+                asked = replace(asked, allowed=allowed_passages(query, self.archive, self.network))
                 ranking = rank(shelf, self.archive.words, asked, most)
         found = self._worded(ranking, query)
         packed = self._packed(found, query, self._idf(asked.terms))
@@ -229,30 +229,6 @@ class Recollector:
         kept = self.archive.best_of_memories(passages, self.network.kept_shares)
         return (newness + kept) / 2
 
-    def _allowed(self, query: Query) -> NDArray[np.bool_]:
-        shelf = self.archive.shelf
-        allowed = np.ones(len(shelf), dtype=np.bool_)
-        if query.speakers:
-            numbers = [
-                shelf.speaker_numbers[name] for name in query.speakers if name in shelf.speaker_numbers
-            ]
-            allowed &= np.isin(shelf.column("speaker"), numbers)
-        if query.conversations:
-            keys = shelf.conversation_numbers(map(conversation_key, query.conversations))
-            allowed &= np.isin(shelf.column("conversation"), keys)
-        begin, end = query.time_range
-        if begin is not None:
-            allowed &= shelf.column("time_ms") >= begin
-        if end is not None:
-            allowed &= shelf.column("time_ms") < end
-        # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
-        allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
-        if query.metadata:
-            allowed &= self.archive.facts.holding(query.metadata)
-        if query.archive == "never":
-            allowed &= self.archive.told_by(self.network.are_alive)
-        return allowed
-
     # --- passages as memories ----------------------------------------------------------------------
 
     def _worded(self, ranking: Ranking, query: Query) -> list[Hit]:
@@ -269,7 +245,7 @@ class Recollector:
                     break
         return found
 
-    def _recollection(self, passage: int, score: float, include_archive: bool) -> Hit | None:
+    def _recollection(self, passage: int, score: float, with_archive: bool) -> Hit | None:
         shelf = self.archive.shelf
         heard = self._heard(int(shelf.column("message")[passage]))
         if heard is None:
@@ -282,7 +258,7 @@ class Recollector:
         source = replace(source, metadata=self.archive.facts.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
-        if heard.text is None or not include_archive:
+        if heard.text is None or not with_archive:
             if not living:
                 return None
             state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)

@@ -16,7 +16,8 @@ from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.deletion.relation_scrubbing import staying, telling_links
 from ebbtide.fleet.deletion.selection import Look
 from ebbtide.fleet.ingest.inbox import Inbox
-from ebbtide.fleet.recall.recollected import Query, Recollected
+from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.recollected import Recollected
 from ebbtide.fleet.recall.recollection import Recollector
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
