@@ -35,20 +35,6 @@ ONLY_IN_PROTO = {
 }
 """What REST says otherwise than by a field: 201 or 200, null, and a file as the body."""
 
-TIMES = {
-    *(
-        "at",
-        "happened_at",
-        "created_at",
-        "accepted_at",
-        "digested_at",
-        "not_before",
-        "timestamp",
-        "begin",
-        "end",
-    ),
-}
-
 
 def buf(*arguments: str, folder: Path = PROTO) -> subprocess.CompletedProcess[str]:
     """Run buf on the schema, or on a copy of it."""
@@ -253,8 +239,13 @@ def _difference(document: dict[str, Any], schema: dict[str, Any], field: Any, pa
 def _kinds(field: Any) -> set[str]:
     if field.message_type is not None:
         name = field.message_type.full_name
-        is_time = name == "google.protobuf.Timestamp" and field.name in TIMES
-        return {"integer"} if is_time else {"object"} if name == "google.protobuf.Struct" else set()
+        return (
+            {"integer"}
+            if name == "google.protobuf.Timestamp"
+            else {"object"}
+            if name == "google.protobuf.Struct"
+            else set()
+        )
     if field.enum_type is not None:
         return {"string"}
     by_kind = {
