@@ -198,6 +198,19 @@ async def test_a_role_finds_who_has_no_name(tmp_path: Path, caller_in: CallerIn)
             assert {one["sources"][0]["quote"] for one in found} == expected
 
 
+async def test_created_after_looks_at_when_a_message_was_accepted(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """`created_after` lets through what was accepted at or after a time, whatever time the message has itself."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, {"messages": [{"role": "user", "content": "My kettle is blue.", "timestamp": 5}]})
+        accepted_ms = (await call("GET", f"{AGENT}/batches/b1")).json()["accepted_at"]
+        for created_after, count in ((accepted_ms, 1), (accepted_ms + 1, 0)):
+            body = {"query": "kettle", "created_after": created_after}
+            found = (await call("POST", f"{AGENT}/search", body)).json()["memories"]
+            assert len(found) == count
+
+
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
 async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, tokenizer: str) -> None:
     """As the named tokenizer counts the whole text, marks and citations included; a small one still tells something."""

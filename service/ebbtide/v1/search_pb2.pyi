@@ -8,6 +8,7 @@ from ebbtide.v1 import recall_pb2 as _recall_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
@@ -35,6 +36,7 @@ class SearchRequest(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     MAX_RESULTS_FIELD_NUMBER: _builtins.int
     ARCHIVE_FIELD_NUMBER: _builtins.int
+    CREATED_AFTER_FIELD_NUMBER: _builtins.int
     PATIENCE_MS_FIELD_NUMBER: _builtins.int
     VECTOR_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
@@ -68,6 +70,10 @@ class SearchRequest(_message.Message):
         """Only what was remembered with each of these values."""
 
     @_builtins.property
+    def created_after(self) -> _timestamp_pb2.Timestamp:
+        """Only memories of messages accepted at or after this time."""
+
+    @_builtins.property
     def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """What to look for, as the embedding model in force would have it; instead of a text or beside it."""
 
@@ -83,12 +89,13 @@ class SearchRequest(_message.Message):
         metadata: _struct_pb2.Struct | None = ...,
         max_results: _builtins.int | None = ...,
         archive: _recall_pb2.ArchiveUse.ValueType | None = ...,
+        created_after: _timestamp_pb2.Timestamp | None = ...,
         patience_ms: _builtins.int | None = ...,
         vector: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "archive", b"archive", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "archive", b"archive", "created_after", b"created_after", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "agent_id", b"agent_id", "archive", b"archive", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "sources", b"sources", "speakers", b"speakers", "time_range", b"time_range", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "agent_id", b"agent_id", "archive", b"archive", "created_after", b"created_after", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "sources", b"sources", "speakers", b"speakers", "time_range", b"time_range", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__archive: _TypeAlias = _typing.Literal["archive"]  # noqa: Y015
     _WhichOneofArgType__archive: _TypeAlias = _typing.Literal["_archive", b"_archive"]  # noqa: Y015

@@ -22,7 +22,7 @@ from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking import SIGNALS
-from ebbtide.verbs.limits import MaxItems, Several
+from ebbtide.verbs.limits import MaxItems, Several, Time
 from ebbtide.verbs.recall import (
     QueryRequest,
     RecalledMemory,
@@ -65,6 +65,11 @@ class SearchRequest(QueryRequest):
         examples=[[]],
     )
 
+    created_after: Time | None = Field(
+        None,
+        description="Only memories of messages accepted at or after this time: ms since the epoch, or ISO 8601.",
+    )
+
     @model_validator(mode="after")
     def _looks_for_something(self) -> Self:
         if self.query is None and not self.vector:
@@ -93,7 +98,7 @@ async def search(service: Service, request: SearchRequest) -> Found:
     """
     async with service.fleet.using(request.owner) as agent:
         await caught_up(service, agent, request.patience_ms)
-        query = await query_of(agent, request)
+        query = replace(await query_of(agent, request), created_after=request.created_after)
         query = (
             _with_vector(service, query, request) if request.vector else await with_meaning(service, query)
         )

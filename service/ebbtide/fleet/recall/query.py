@@ -31,6 +31,8 @@ class Query:
     speakers: Sequence[str] = ()
     conversations: Sequence[str] = ()
     time_range: tuple[int | None, int | None] = (None, None)
+    created_after: int | None = None
+    """Only what was accepted at or after this time."""
     without: Collection[str] = ()
     key_sentences: bool = False
     """Whether a memory that does not fit the budget is shortened to its key sentences."""
@@ -60,6 +62,8 @@ def allowed_passages(query: Query, archive: Archive, network: Network) -> NDArra
         allowed &= shelf.column("time_ms") >= begin
     if end is not None:
         allowed &= shelf.column("time_ms") < end
+    if query.created_after is not None:
+        allowed &= shelf.column("accepted_ms") >= query.created_after
     # A passage without text and without a living memory has nothing to return.
     allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
     if query.metadata:
