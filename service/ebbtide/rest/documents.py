@@ -145,7 +145,7 @@ def add_documents(app: FastAPI) -> None:
 
     async def document(request: Request) -> Response:
         # Making it takes 0.2 s, the first time.
-        body = await request.app.state.service.at_desk(LARGE_BYTES, encoded)
+        body = await request.app.state.service.offload(LARGE_BYTES, encoded)
         return Response(body, media_type="application/json")
 
     async def page(_: Request) -> Response:

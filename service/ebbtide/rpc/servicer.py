@@ -94,7 +94,7 @@ class Servicer:
             async def work() -> bytes:
                 request = await self._request(operation, body)
                 response = await operation.verb(self._service, request)
-                return await self._service.at_desk(
+                return await self._service.offload(
                     _bulk(response), lambda: answered(response_kind, response).SerializeToString()
                 )
 

@@ -28,7 +28,7 @@ async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
     metrics.store_bytes.set(sum(sizes))
     if service.settings.metrics.per_agent:
         _tell_apart(metrics, agents, service.settings.metrics.max_agents)
-    return await service.at_desk(LARGE_BYTES, metrics.text)
+    return await service.offload(LARGE_BYTES, metrics.text)
 
 
 def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:

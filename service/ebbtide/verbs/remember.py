@@ -138,10 +138,10 @@ async def _admitted(
     weight = size * READING_COST if is_read else size
     stamp = Stamp(parameters, workspace.identity, now_ms, service.quota)
     if all(len(message.content) <= MAX_INLINE_CHARS for message in request.messages):
-        return await service.at_desk(weight, partial(prepared, request, stamp, workspace.echoes))
+        return await service.offload(weight, partial(prepared, request, stamp, workspace.echoes))
     # What depends on the texts alone is done in a worker process; what recalls told is known here only.
     screened = await service.texts.run(size, screen, request, stamp)
-    filtered = await service.at_desk(weight, partial(without_recalled, screened, stamp, workspace.echoes))
+    filtered = await service.offload(weight, partial(without_recalled, screened, stamp, workspace.echoes))
     return await service.texts.run(size, arrival_of, filtered, stamp)
 
 

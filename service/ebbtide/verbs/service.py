@@ -46,7 +46,7 @@ class Service:
     asking: ModelClient
     settings: Settings
     clock: Clock
-    desk: Executor
+    offload_executor: Executor
     """One thread, for what grows with the size of a request or a response, but for parsing."""
     authentication: Authentication
     """Who may ask for what."""
@@ -84,14 +84,14 @@ class Service:
         # Parsing is fast: every request gets the time limit of one text.
         return await self.texts.run(LARGE_BYTES, read_bounded, self.settings.limits, read, *arguments)
 
-    async def at_desk(self, size: int, work: Callable[[], T]) -> T:
+    async def offload(self, size: int, work: Callable[[], T]) -> T:
         """Do work that takes as long as something is large: here and now, or beside the event loop from LARGE_BYTES on.
 
         One such work at a time, so that however many large requests come, no agent's job waits for a thread.
         """
         if size < LARGE_BYTES:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self.desk, work)
+        return await asyncio.get_running_loop().run_in_executor(self.offload_executor, work)
 
 
 class Me(Response):
