@@ -1,4 +1,4 @@
-"""agents: bringing one into being, changing its parameters, looking at it, erasing it; listing all."""
+"""agents: opening (creating) an agent, changing its parameters, inspecting, closing, deleting and listing agents."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from ebbtide.verbs.service import Service
 
 
 class Counts(Response):
-    """How much an agent holds."""
+    """The size of an agent."""
 
     nodes: int = Field(description="Living memories.")
     links: int = Field(description="Links, dangling ones included.")
-    messages: int = Field(description="Messages kept.")
+    messages: int = Field(description="Stored messages.")
 
 
 class AgentInfo(Response):
-    """An agent at this moment."""
+    """The current state of an agent."""
 
-    agent_id: str = Field(description="Whose memory it is.", examples=["ann"])
-    created_at: int = Field(description="When it came into being, ms since the epoch.")
-    parameters: AgentParameters = Field(description="The parameters in force.")
+    agent_id: str = Field(description="The agent's id.", examples=["ann"])
+    created_at: int = Field(description="Creation time, ms since the epoch.")
+    parameters: AgentParameters = Field(description="The current parameters.")
     counts: Counts
     focus: list[str] = Field(description="Nodes in focus, newest first.", examples=[["n3", "n2"]])
     pending_batches: int = Field(description="Accepted batches not yet digested.")
-    parked_batches: int = Field(description="Batches parked after failures.")
-    owed_passes: int = Field(description="Compression passes owed, the one under way included.")
-    finished_passes: int = Field(description="Compression passes done since it came into being.")
+    parked_batches: int = Field(description="Batches parked after repeated failures.")
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
+    finished_passes: int = Field(description="Completed compression passes since creation.")
     unembedded_messages: int = Field(
-        description="Messages that have no vectors yet of the embedding model in force; 0 without one."
+        description="Messages without vectors of the current embedding model; 0 without a model."
     )
 
 
 class AgentListing(Response):
-    """An agent as a listing tells of it, without opening it."""
+    """An agent in a listing, which does not open it."""
 
     agent_id: str
-    created_at: int = Field(description="ms since the epoch.")
-    open: bool = Field(description="Whether it is open now.")
-    counts: Counts = Field(description="As of its last close when it is not open.")
+    created_at: int = Field(description="Creation time, ms since the epoch.")
+    open: bool = Field(description="Whether the agent is open.")
+    counts: Counts = Field(description="If the agent is not open: as of its last close.")
 
 
 class AgentPage(Response):
@@ -63,13 +63,13 @@ class AgentPage(Response):
 
 
 class Erased(Response):
-    """An agent is gone for good."""
+    """The agent is deleted."""
 
     agent_id: str
     erased: bool = True
-    record_number: int = Field(description="The record of it in the log of erased agents.")
+    record_number: int = Field(description="Number of the deletion's record in the log of erased agents.")
     record_hash: str = Field(
-        description="The hash of that record, hexadecimal: it vouches for all before it."
+        description="Hash of that record in hexadecimal; it covers all records before it."
     )
 
 

@@ -1,8 +1,7 @@
-"""audit: what was done to an agent's memory, by whom, when, and to how much; and whether the log is whole.
+"""audit: the audit log of an agent (action, actor, time, counts), and whether it is intact.
 
-Reading the log tells its records in pages. Verifying it follows the chain of hashes from the first record, a few
-milliseconds at a time, and answers for texts that somebody holds whether they were erased here. Nothing is changed, and
-reading leaves no record.
+Records are listed in pages. Verification follows the chain of hashes from the first record, a few milliseconds at a
+time, and checks for given texts whether they were erased here. Both only read, and leave no record.
 """
 
 from __future__ import annotations
@@ -22,27 +21,27 @@ from ebbtide.verbs.requests import AgentRequest, Request, Response
 from ebbtide.verbs.service import Service
 
 VERIFIED_AT_ONCE = 500
-"""Records followed in one job: a few milliseconds."""
+"""Records verified in one job, which takes a few milliseconds."""
 
 MOST_TEXTS = 100
-"""Texts that one request may ask about."""
+"""Most texts in one request."""
 
 
 class AuditRecordInfo(Response):
     """One record of an audit log."""
 
-    number: int = Field(description="Its place in the chain, from 1.")
-    at: int = Field(description="When, ms since the epoch.")
-    actor: str = Field(description="Who: the id of a key; - where nobody knows.")
+    number: int = Field(description="Position in the chain, from 1.")
+    at: int = Field(description="Time, ms since the epoch.")
+    actor: str = Field(description="Id of the caller's key; - if unknown.")
     action: str = Field(
         description="created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored.",
         examples=["forgotten"],
     )
     details: dict[str, object] = Field(description="Ids, names and counts; never content.")
-    proof_count: int = Field(description="Keyed hashes of erased texts that belong to it.")
-    previous_hash: str = Field(description="Hash of the record before it, hexadecimal.")
-    record_hash: str = Field(description="SHA-256 of `line`, hexadecimal.")
-    line: str = Field(description="The record as it was hashed.")
+    proof_count: int = Field(description="Number of keyed hashes of erased texts in this record.")
+    previous_hash: str = Field(description="Hash of the previous record, in hexadecimal.")
+    record_hash: str = Field(description="SHA-256 of `line`, in hexadecimal.")
+    line: str = Field(description="The hashed text of the record.")
 
 
 class AuditPage(Response):
@@ -68,18 +67,18 @@ class TextVerdict(Response):
     """Whether a text was erased."""
 
     erased: bool
-    record: int = Field(description="The record that vouches for it; 0 for none.")
+    record: int = Field(description="Number of the record that proves it; 0 for none.")
 
 
 class AuditVerified(Response):
-    """Whether an audit log is whole."""
+    """Whether an audit log is intact."""
 
     intact: bool
-    records: int = Field(description="Records that follow each other from the first on.")
-    record_hash: str = Field(description="Hash of the last of them, hexadecimal; empty without any.")
-    broken_record: int = Field(description="The first record that does not fit; 0 for none.")
-    problem: str = Field(description="What is wrong with it.")
-    texts: list[TextVerdict] = Field(description="One for each text, in the order asked.")
+    records: int = Field(description="Number of consecutive valid records from the first.")
+    record_hash: str = Field(description="Hash of the last of them, in hexadecimal; empty without any.")
+    broken_record: int = Field(description="Number of the first invalid record; 0 for none.")
+    problem: str = Field(description="What is wrong with that record.")
+    texts: list[TextVerdict] = Field(description="One result per text, in the order of the request.")
 
 
 async def list_audit_records(service: Service, request: AgentPageRequest) -> AuditPage:
@@ -98,7 +97,7 @@ async def list_audit_records(service: Service, request: AgentPageRequest) -> Aud
 
 
 def record_info(record: AuditRecord) -> AuditRecordInfo:
-    """A record as it is told; of one that cannot be read, as much as there is."""
+    """Return a record for a response; of an unreadable one, what is known."""
     line = line_of(record)
     return AuditRecordInfo(
         number=record.number,
@@ -146,7 +145,7 @@ async def _verified(agent: Agent, texts: list[str]) -> AuditVerified:
 
 
 def verdict(chain: Verification, records: list[int]) -> AuditVerified:
-    """What a verification came to; `records` are those that vouch for the texts asked about."""
+    """Return the result of a verification; `records` are those that prove the texts of the request."""
     return AuditVerified(
         intact=chain.broken_at is None,
         records=chain.count,

@@ -1,4 +1,4 @@
-"""batches: what became of what was accepted; retrying what was parked; waiting; owing passes."""
+"""batches: the state of accepted batches, retrying parked ones, waiting for digestion, adding compression passes."""
 
 from __future__ import annotations
 
@@ -22,24 +22,28 @@ DEFAULT_TIMEOUT_MS = 30_000
 
 
 class BatchInfo(Response):
-    """A batch at this moment."""
+    """The current state of a batch."""
 
     batch_id: str = Field(examples=["b1"])
     state: str = Field(description="waiting, digesting, digested or parked.", examples=["digested"])
-    accepted_at: int = Field(description="ms since the epoch.")
-    digested_at: int | None = Field(description="ms since the epoch.")
-    not_before: int | None = Field(description="When it is tried again, after a failed round.")
+    accepted_at: int = Field(description="Time of acceptance, ms since the epoch.")
+    digested_at: int | None = Field(description="Time of digestion, ms since the epoch.")
+    not_before: int | None = Field(
+        description="Earliest time of the next try after a failure, ms since the epoch."
+    )
     message_count: int
     conversation_id: str
-    attempts: int = Field(description="Failed rounds so far.")
-    last_error: str = Field(description="Why the last round failed.")
-    node_ids: list[str] = Field(description="The memories it became.", examples=[["n1", "n2"]])
+    attempts: int = Field(description="Failed tries so far.")
+    last_error: str = Field(description="Why the last try failed.")
+    node_ids: list[str] = Field(description="The memories made from it.", examples=[["n1", "n2"]])
     pii: dict[str, int] = Field(
-        description="Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said.",
+        description="Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy.",
         examples=[{"email": 2}],
     )
-    dropped_recalled: int = Field(description="Lines left out: a recall had just told them.", examples=[0])
-    collapsed: int = Field(description="Messages left out: they repeated an earlier one.", examples=[0])
+    dropped_recalled: int = Field(
+        description="Lines left out because a recall had just returned them.", examples=[0]
+    )
+    collapsed: int = Field(description="Messages left out because they repeat an earlier one.", examples=[0])
 
 
 class BatchPage(Response):
@@ -133,14 +137,14 @@ class FlushRequest(AgentRequest):
 
 
 class Flushed(Response):
-    """Where things stand, also when the time ran out."""
+    """The state after waiting, also if the timeout expired."""
 
-    digested: bool = Field(description="Whether all that was accepted before is digested.")
+    digested: bool = Field(description="Whether every batch accepted before the request is digested.")
     passes_done: bool = Field(description="Whether no compression pass is owed.")
     pending_batches: int
     owed_passes: int
     parked_batches: int
-    unembedded_messages: int = Field(description="Messages that have no vectors yet; 0 without an embedder.")
+    unembedded_messages: int = Field(description="Messages without vectors; 0 without an embedder.")
 
 
 async def flush(service: Service, request: FlushRequest) -> Flushed:
@@ -187,7 +191,7 @@ class CompressRequest(AgentRequest):
 
 
 class Compressing(Response):
-    """What is owed now."""
+    """The passes owed now."""
 
     owed_passes: int
 

@@ -1,9 +1,9 @@
-"""erased agents: the log of what was erased whole, told in pages, and verified, beside all agents.
+"""erased agents: the log of agents that were deleted as a whole, listed in pages and verified.
 
-It is one chain over all agents that were, so it tells of all of them: how many there were, and who. That is why a key
-that is bound to agents is not told of it (`access/operations.py`), nor of the records of its own: their numbers and
-hashes speak of the others, and an id may have been somebody else's before. Files are read beside the event loop, a
-bounded piece at a time. Nothing is changed, and reading leaves no record.
+One chain covers all agents, so it reveals how many were deleted, and which. A key that is bound to agents may therefore
+not read it, not even the records of its own agents: their numbers and hashes reveal the others, and an id may have
+belonged to another tenant before. Files are read on a pool thread, a bounded piece at a time. Both operations only
+read, and leave no record.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ebbtide.verbs.service import Service
 T = TypeVar("T")
 
 READ_AT_ONCE = 1000
-"""Records looked at in one go for a page: ten to twenty milliseconds."""
+"""Records read at once for a page, which takes ten to twenty milliseconds."""
 
 HASHED_AT_ONCE = 1 << 20
-"""Bytes read and hashed in one go to verify, beyond those of one record: ten to twenty milliseconds."""
+"""Bytes read and hashed at once for verification, besides one record: ten to twenty milliseconds."""
 
 RECORD_BYTES = 4 << 10
-"""What a record takes beside its proofs, as so many bytes take to hash."""
+"""The cost of a record besides its proofs, in bytes to hash."""
 
 _PLACE = re.compile(r"([0-9]{1,15})-([0-9]{1,18})")
 
@@ -43,11 +43,11 @@ class ErasedAgentRecord(AuditRecordInfo):
     """One record of the log of erased agents."""
 
     action: str = Field(
-        description="agent_erased; replaced where another one took its place; key_destroyed where its key was.",
+        description="agent_erased; replaced if another agent took its place; key_destroyed if its key was.",
         examples=["agent_erased"],
     )
     agent_id: str = Field(
-        description="Who was erased; empty where the record cannot be read.", examples=["ann"]
+        description="The deleted agent; empty if the record is unreadable.", examples=["ann"]
     )
 
 
@@ -86,7 +86,7 @@ async def list_erased_agents(service: Service, request: ListErasedAgentsRequest)
 
 @dataclass(slots=True)
 class _Look:
-    """Records looked at from a place on, until a page is full and it is known whether there are more."""
+    """Reads records from a position until a page is full and it is known whether more follow."""
 
     log: ErasedAgents
     wanted: str | None
@@ -96,7 +96,7 @@ class _Look:
     has_more: bool = False
 
     def step(self) -> bool:
-        """Look at the next records; whether to go on."""
+        """Read the next records. Return whether to continue."""
         for seen, (record, behind) in enumerate(self.log.logged(self.place)):
             if seen == READ_AT_ONCE:
                 return True
@@ -114,7 +114,7 @@ def _told(record: AuditRecord) -> ErasedAgentRecord:
     line = line_of(record)
     told = record_info(record).model_dump()
     if line is not None:
-        # The proofs themselves may be very many, and are not read for it.
+        # There may be very many proofs; a page does not read them.
         told |= {"number": line.number, "proof_count": line.proof_count}
     return ErasedAgentRecord(**told, agent_id="" if line is None else line.agent_id)
 
@@ -146,7 +146,7 @@ async def verify_erased_agents(service: Service, request: VerifyErasedAgentsRequ
 
 @dataclass(slots=True)
 class _Verifying:
-    """The chain followed as far as it went when it was asked for: more may be erased meanwhile."""
+    """Follows the chain up to its end at the time of the request; more records may be added meanwhile."""
 
     log: ErasedAgents
     following: Following
@@ -154,13 +154,13 @@ class _Verifying:
     texts: list[str]
     place: Place = BEGIN
     vouching: list[int] = field(default_factory=list)
-    """Of each text the first record that has it; 0 for none."""
+    """For each text the first record that contains it; 0 for none."""
 
     def __post_init__(self) -> None:
         self.vouching = [0] * len(self.texts)
 
     def step(self) -> bool:
-        """Follow a bounded piece of it; whether there is more."""
+        """Follow a bounded piece of the chain. Return whether there is more."""
         work = 0
         text_bytes = sum(len(text.encode()) for text in self.texts)
         for record, behind in self.log.logged(self.place):

@@ -1,9 +1,9 @@
-"""events: what happens to an agent's memory, in order, from any number on, as long as somebody listens.
+"""events: what happens to an agent's memory, as an ordered stream from any number on.
 
-A stream is read in pages from the store, each through a job like any request, and waits in between for the next
-commit. Nothing is skipped silently: where the numbers that a caller wants next are no longer kept, the stream is
-refused, or ends, with EVENTS_GONE. Events name memories by their ids and never say what they hold. Whether who
-watches still may is looked at before each page, and in between: a stream outlives the request that opened it.
+A stream reads pages from the store, each in a job like any request, and waits for the next commit in between. Nothing
+is skipped silently: if the next events are no longer kept, the stream is refused or ends with EVENTS_GONE. Events
+name memories by id and never contain their text. The caller's key is checked before each page and while waiting,
+since a stream outlives the request that opened it.
 """
 
 from __future__ import annotations
@@ -27,29 +27,34 @@ from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 PAGE_SIZE = 100
-"""Events read in one job; so many wait in memory for a reader that is slow."""
+"""Events read in one job, and the most that wait in memory for a slow reader."""
 
 HEARTBEAT_S = 15.0
-"""So often something is sent when nothing happens, so that nobody in between takes the connection for dead."""
+"""Interval of heartbeats while nothing happens, so that proxies keep the connection open."""
 
 LOOK_EVERY_S = 1.0
-"""So often it is looked whether the key of whoever watches still counts; a key that expires wakes nobody."""
+"""How often the caller's key is checked again; its expiry does not wake the stream."""
 
 REQUIRES = of_agent(READ)
 
 GATHERING_S = 0.2
-"""How long a stream that was woken waits for more to come: a pass commits every few milliseconds."""
+"""How long a woken stream waits for more events: a pass commits every few milliseconds."""
 
 FROM_NOW_ON = -1
-"""The `after` of who wants nothing that happened before."""
+"""The `after` for future events only."""
 
 
 class EventInfo(Response):
-    """One thing that happened. What its kind does not have is null, or empty."""
+    """One event. Fields that its kind does not have are null or empty."""
 
-    sequence: int = Field(description="Its number: one more than that of the event before.", examples=[17])
-    happened_at: int = Field(description="ms since the epoch.")
-    kind: str = Field(description="What happened; see docs/events.md.", examples=["NodeForgotten"])
+    sequence: int = Field(
+        description="Number of the event, one more than that of the previous one.", examples=[17]
+    )
+    happened_at: int = Field(description="Time of the event, ms since the epoch.")
+    kind: str = Field(
+        description="Kind of the event; see docs/events.md. New kinds may be added.",
+        examples=["NodeForgotten"],
+    )
     node_id: str | None = Field(description="The memory, or the source of the link.", examples=["n1"])
     target_id: str | None = Field(description="The memory that the link points at.")
     batch_id: str | None = Field(description="The batch.")
@@ -57,8 +62,8 @@ class EventInfo(Response):
     pass_number: int | None = Field(description="The compression pass.")
     length_before: int | None = Field(description="Characters of the memory before.")
     length: int | None = Field(description="Characters of the memory now.")
-    node_count: int | None = Field(description="How many memories the batch became.")
-    attempts: int | None = Field(description="Failed rounds of the batch.")
+    node_count: int | None = Field(description="Number of memories made from the batch.")
+    attempts: int | None = Field(description="Failed tries of the batch.")
     focus: list[str] = Field(description="The memories in focus now, newest first.")
     parameters: list[str] = Field(description="Names of the parameters that were changed.")
 
@@ -89,7 +94,7 @@ async def watch_events(service: Service, request: WatchEventsRequest) -> EventSt
 
 
 class EventStream:
-    """Pages of events; an empty one is a sign of life. To be closed by whoever opened it."""
+    """Pages of events; an empty page is a heartbeat. The verb's caller closes the stream."""
 
     def __init__(
         self, service: Service, owner: AgentId, watch: Watch, after: int | None, *, is_following: bool
@@ -108,11 +113,11 @@ class EventStream:
         self._first_page = await self._page()
 
     def close(self) -> None:
-        """Give the stream's place back. Idempotent."""
+        """Release the stream's place. Idempotent."""
         self._watch.end()
 
     async def pages(self) -> AsyncIterator[list[EventInfo]]:
-        """What is there, page by page, then what happens. EbbtideError where it cannot go on."""
+        """Yield the existing events page by page, then new ones. Raise EbbtideError if the stream cannot continue."""
         page = self._first_page
         while True:
             self._refuse_over()
@@ -130,7 +135,7 @@ class EventStream:
             page = await self._page_with_patience()
 
     def _refuse_over(self) -> None:
-        """SHUTTING_DOWN from the moment a stop begins; the error of a request, once the caller may not ask any more.
+        """Raise SHUTTING_DOWN once a stop begins, or the error of a request once the caller lost its right.
 
         What was asked for is not all told then, so it must not end well. To be asked after `_page` took the beat and
         before that is waited for: a stop that came earlier beats no more.
@@ -140,7 +145,7 @@ class EventStream:
         self._service.authentication.permit_still(self._caller, REQUIRES, self._owner)
 
     async def _wait(self) -> None:
-        """Wait for something to happen, HEARTBEAT_S at most."""
+        """Wait for an event, at most HEARTBEAT_S."""
         left_s = HEARTBEAT_S
         while left_s > 0 and not self._beat.has_come:
             await self._beat.wait(min(LOOK_EVERY_S, left_s))
@@ -148,7 +153,7 @@ class EventStream:
             left_s -= LOOK_EVERY_S
 
     async def _rest(self, pause_s: float) -> None:
-        """Let time go by, but for a stop."""
+        """Pause; a stop ends the pause."""
         while pause_s > 0:
             self._refuse_over()
             await asyncio.sleep(min(GATHERING_S, pause_s))
@@ -156,7 +161,7 @@ class EventStream:
         self._refuse_over()
 
     async def _page_with_patience(self) -> list[EventInfo]:
-        """The next page, asked for again where the agent is only busy or being closed at this moment."""
+        """Return the next page; retry while the agent is busy or being closed."""
         while True:
             try:
                 return await self._page()
@@ -177,7 +182,7 @@ class EventStream:
 
 
 def _position(txn: ReadTransaction, after: int | None) -> int:
-    """The number after which to go on; EVENTS_GONE where the next one is not there and will never come."""
+    """Return the number to continue after. EVENTS_GONE if the next event does not exist and never will."""
     first, following = txn.first_event(), txn.next_event()
     if after is None:
         return first - 1
