@@ -58,7 +58,7 @@ async def _took(work: Awaitable[object], times: int = 1) -> Sample:
 
 async def _ask(service: Service, command: RecallRequest, times: int) -> None:
     for _ in range(times):
-        await recall(service, "agent-0", command)
+        await recall(service, command)
 
 
 async def _asked(service: Service, command: RecallRequest) -> Sample:
@@ -74,7 +74,10 @@ async def measure(folder: Path, turns: int) -> tuple[dict[str, Timed], dict[str,
     """What was measured to kind to samples, and bytes on disk by kind."""
     said = talk("English", turns, 1)
     word = said.batches[0][0].text.split()[0]
-    walk, question = RecallRequest(keywords=[word], depth=2), RecallRequest(query=f"What about {word}?")
+    walk, question = (
+        RecallRequest(agent_id="agent-0", keywords=[word], depth=2),
+        RecallRequest(agent_id="agent-0", query=f"What about {word}?"),
+    )
     took: dict[str, Timed] = {}
 
     def note(row: str, kind: str, value: Sample) -> None:

@@ -102,9 +102,7 @@ async def test_a_client_that_sends_nothing_more_is_cut_off_at_the_deadline(tmp_p
         content = await exported(service, "ann")
         with pytest.raises(Deadline) as refused:
             async with asyncio.timeout(20):
-                await moving.restore(
-                    service, "bea", in_pieces(content, then_hang=True), replace=False, rename=True
-                )
+                await moving.restore_agent(service, AS_BEA, in_pieces(content, then_hang=True))
         assert refused.value.reason == "REQUEST_TIMED_OUT"
         assert await is_clean(service)
 

@@ -74,7 +74,7 @@ def at_desk(names: list[str]) -> set[bool]:
     ("body", "decoded_by", "prepared_by", "sent"),
     [
         (SMALL, {False}, {False}, []),
-        (LARGE, set(), set(), ["read_form", "screen", "arrival_of"]),
+        (LARGE, set(), set(), ["read_request", "screen", "arrival_of"]),
         (NUMEROUS, {False}, {True}, []),
     ],
     ids=["small", "large", "numerous"],
@@ -108,7 +108,7 @@ async def test_large_body_that_is_refused_is_read_in_a_worker_process_too(
         assert await call.refused("POST", f"{AGENT}/remember", body) == "INVALID_VALUE"
         assert await call.refused("PUT", AGENT, {"x" * LARGE_BYTES: 1}) == "UNKNOWN_FIELD"
         assert decoding == []
-        assert offloaded == ["read_form", "read_parameters"]
+        assert offloaded == ["read_request", "read_request"]
 
 
 async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_loop(
@@ -119,7 +119,7 @@ async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_l
     writing = threads_of("ebbtide.rpc.servicer", "answered")
     async with grpc_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", LARGE)).status_code == 202
-        assert offloaded[0] == "fields_of"
+        assert offloaded[0] == "read_message"
         assert (reading, at_desk(writing)) == ([], {False})
         lines = {"messages": [{"role": "user", "content": f"Fact number {n} is known."} for n in range(300)]}
         assert (await call("POST", f"{AGENT}/remember", lines)).status_code == 202
@@ -195,12 +195,12 @@ async def test_long_batch_becomes_memories_one_at_a_time(
 @pytest.mark.parametrize(
     ("verb", "body", "field"),
     [
-        ("remember", {"messages": [{"role": "nobody"}] * 50_000}, "messages[0].role"),
-        ("remember", {"messages": [[]] * 200_000}, "messages[0]"),
-        ("remember", {"messages": [], **{f"k{n}": 1 for n in range(100_000)}}, "k0"),
+        ("remember", {"messages": [{"role": "nobody"}] * 50_000}, "messages"),
+        ("remember", {"messages": [[]] * 200_000}, "messages"),
+        ("remember", {"messages": [], **{f"k{n}": 1 for n in range(100_000)}}, "messages"),
         ("remember", {"messages": [{f"k{n}": 1 for n in range(100_000)}]}, "messages[0].role"),
-        ("recall", {"keywords": [1] * 500_000}, "keywords[0]"),
-        ("recall", {"relations": [1] * 500_000}, "relations[0]"),
+        ("recall", {"keywords": [1] * 500_000}, "keywords"),
+        ("recall", {"relations": [1] * 500_000}, "relations"),
     ],
     ids=["messages", "no messages", "fields", "fields of a message", "keywords", "relations"],
 )
@@ -276,13 +276,17 @@ def test_hash_of_a_body_stays_as_it_is() -> None:
     ]
     fields = {"conversation_id": "ü", "metadata": {"b": 1, "a": [1.5, None]}}
     for command in (
-        RememberRequest(messages=messages, idempotency_key="k", **fields),
-        RememberRequest(messages=messages[:1]),
-        RememberRequest(messages=[]),
+        RememberRequest(agent_id="ann", messages=messages, idempotency_key="k", **fields),
+        RememberRequest(agent_id="ann", messages=messages[:1]),
+        RememberRequest(agent_id="bob", messages=messages[1:]),
     ):
-        plain = command.model_dump(exclude={"idempotency_key"})
+        plain = command.model_dump(exclude={"agent_id", "idempotency_key"})
         for message in plain["messages"]:
             # Receipts of before messages had metadata: without it nothing of it is in the JSON.
             del message["metadata"]
         assert body_hash(command) == hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()
-    assert body_hash(RememberRequest(messages=messages, **fields)).hex().startswith("0f77a50e4546e385")
+    assert (
+        body_hash(RememberRequest(agent_id="ann", messages=messages, **fields))
+        .hex()
+        .startswith("0f77a50e4546e385")
+    )

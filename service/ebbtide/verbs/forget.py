@@ -1,12 +1,12 @@
-"""forget: what an agent was told is taken away for good, with all that was made of it, from its files too.
+"""forget: what an agent was told is erased permanently, with everything made from it, also from the agent's files.
 
-The story: check → look the selection up, in short jobs (`fleet/deletion/selection.py`) → `dry_run` ends here → erase
-it, a few milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/erasure.py`) → one
-job that writes the store anew without what was erased (`compact` in `store/lmdb/lmdb_store.py`). Requests of the
-agent are answered between the steps; only the last one holds them up, as long as its store is large.
+The steps: resolve the selection in short jobs (`fleet/deletion/selection.py`); a `dry_run` ends here. Erase it, a few
+milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/erasure.py`). Then rewrite the
+store without the erased data in one job (`compact` in `store/lmdb/lmdb_store.py`). Other requests of the agent run
+between the steps; only the rewrite delays them, for a time that depends on the size of the store.
 
-Once it erases it goes on to its end also when whoever asked goes away. Where the daemon is killed, what is erased stays
-erased, the compaction is made up for at the next start, and asking again finds what is left.
+An erasure that has started completes even if the client disconnects. If the daemon is killed, what is erased stays
+erased, the rewrite is repeated at the next start, and the same request finds the rest.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse
 from ebbtide.verbs.service import Service
 
 MOST_NAMED = 1000
-"""Nodes, messages, conversations or speakers that one request may name."""
+"""Most nodes, messages, conversations or speakers in one request."""
 
 MOST_TOLD = 1000
-"""Ids and proofs that an answer lists; all are counted."""
+"""Most ids and proofs that a response lists; it counts all of them."""
 
 
 def _is_message(text: str) -> str:
@@ -100,40 +100,42 @@ class ForgetRequest(AgentRequest):
 
 
 class ForgetCounts(Response):
-    """How much goes, or went."""
+    """The amount of erased data; in a dry run, of data that would be erased."""
 
     nodes: int = Field(description="Memories.")
-    links: int = Field(description="Links that started or ended at them; 0 in a dry run.")
-    messages: int = Field(description="Messages of which nothing is left.")
-    batches: int = Field(description="Batches of which nothing is left; 0 in a dry run.")
-    bytes: int = Field(description="Bytes of what was said.")
-    relations: int = Field(description="Links that stay without their names, since these told of it.")
+    links: int = Field(description="Links from or to them; 0 in a dry run.")
+    messages: int = Field(description="Messages erased as a whole.")
+    batches: int = Field(description="Batches erased as a whole; 0 in a dry run.")
+    bytes: int = Field(description="Bytes of message text.")
+    relations: int = Field(
+        description="Links that remain but lose their name, since the name reveals the topic."
+    )
 
 
 class ForgetProof(Response):
-    """What vouches for it: records of the audit log, and keyed hashes of the texts."""
+    """The proof: records of the audit log, and keyed hashes of the erased texts."""
 
-    first_record: int = Field(description="The first record of it; 0 where nothing was there.")
-    last_record: int = Field(description="The last record of it.")
-    record_hash: str = Field(description="The hash of the last record, hexadecimal.")
-    hmacs: list[str] = Field(description="HMAC-SHA256 of each erased text, hexadecimal; the first 1000.")
-    hmac_count: int = Field(description="How many there are in all.")
+    first_record: int = Field(description="Number of the first record; 0 if nothing was erased.")
+    last_record: int = Field(description="Number of the last record.")
+    record_hash: str = Field(description="Hash of the last record, in hexadecimal.")
+    hmacs: list[str] = Field(description="HMAC-SHA256 of each erased text, in hexadecimal; the first 1000.")
+    hmac_count: int = Field(description="The total number.")
 
 
 class Forgotten(Response):
-    """What is gone, or in a dry run would go."""
+    """What was erased; in a dry run, what would be."""
 
     dry_run: bool
     counts: ForgetCounts
     nodes: list[str] = Field(description="The memories; the first 1000.")
-    messages: list[str] = Field(description="The messages that go whole; the first 1000.")
-    partly: list[str] = Field(description="Messages of which only sentences go; the first 1000.")
+    messages: list[str] = Field(description="The messages erased as a whole; the first 1000.")
+    partly: list[str] = Field(description="The messages of which only sentences are erased; the first 1000.")
     also_found_in: list[str] = Field(
-        description="Memories and messages that tell of it too, and stay; the first 1000."
+        description="Memories and messages that also mention it and remain; the first 1000."
     )
-    also_found_count: int = Field(description="How many there are in all.")
+    also_found_count: int = Field(description="The total number.")
     proof: ForgetProof
-    compacted: bool = Field(description="Whether the files hold no byte of it any more.")
+    compacted: bool = Field(description="Whether the files no longer contain any byte of it.")
 
 
 async def forget_memories(service: Service, request: ForgetRequest) -> Forgotten:
@@ -149,7 +151,7 @@ async def forget_memories(service: Service, request: ForgetRequest) -> Forgotten
             _, relation_count = await agent.run(partial(agent.workspace.telling_links, look))
             return _told(look, _Done(), relation_count)
     erasing = in_background(_forget(service, owner, selection, request, asker))
-    # What is begun ends: half a selection gone is nothing that anybody has asked for.
+    # An erasure that has started completes: no caller wants half a selection erased.
     erasing.add_done_callback(lambda task: None if task.cancelled() else task.exception())
     return await asyncio.shield(erasing)
 
@@ -170,7 +172,7 @@ def _selection(request: ForgetRequest) -> Selection:
 
 
 async def _looked_up(service: Service, agent: Agent, selection: Selection, request: ForgetRequest) -> Look:
-    """What is selected. INVALID_VALUE where only things are that redaction has made like others."""
+    """Resolve the selection. INVALID_VALUE if it only matches texts that redaction made equal to others."""
     look = Look(await agent.run(partial(_as_stored, agent.workspace, selection, request)))
     store, needs = agent.workspace.store, service.fleet.needs
     while not look.is_done:
@@ -181,15 +183,15 @@ async def _looked_up(service: Service, agent: Agent, selection: Selection, reque
         refuse(
             field,
             getattr(request, field),
-            f"what redaction left, as given here, which others may share; or the messages, such as {look.also[0]}",
+            f"the redacted form (which others may share), or the messages, such as {look.also[0]}",
         )
     return look
 
 
 def _as_stored(workspace: Workspace, selection: Selection, request: ForgetRequest) -> Selection:
-    """A selection that finds what was redacted too: whatever the policy is now, it may have been another one.
+    """Return a selection that also finds redacted texts: the policy may have been another one before.
 
-    An id that was redacted still tells whose it is. A speaker or a topic does not: several may have become `[email]`.
+    A redacted id still identifies its owner. A speaker or a topic does not: several may have become `[email]`.
     """
     policy = PiiPolicy(workspace.parameters, workspace.identity)
     speakers = frozenset(map(redacted, request.speakers)) - selection.speakers
@@ -226,7 +228,7 @@ async def _forget(
             step = await agent.erase(erasure, asker)
             done.tally.add(step.tally)
             done.records += [step.record] if step.record is not None else []
-        # Also where nothing was found: nobody finds what was deleted before, and the file may hold it.
+        # Also if nothing was found: what was deleted before cannot be found, but the file may still contain it.
         if await agent.run(agent.workspace.holds_leftovers):
             done.is_compacted = await _compacted(agent)
         if done.tally.message_count and agent.embedding is not None:
@@ -235,7 +237,7 @@ async def _forget(
 
 
 async def _compacted(agent: Agent) -> bool:
-    """Whether the store could be written anew; where there is no room for that it stays due."""
+    """Rewrite the store. Return whether there was room for it; otherwise it stays due."""
     try:
         await agent.compact()
     except (Exhausted, Unavailable) as error:

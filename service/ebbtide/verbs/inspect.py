@@ -1,4 +1,4 @@
-"""inspect: looking at the network itself: focus, nodes, links."""
+"""inspect: reading the memory network: focus, nodes, links."""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ from ebbtide.verbs.service import Service
 
 
 class PersonalData(Response):
-    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
+    """Personal data in a message that was stored under the policy `tag`: a slice in UTF-8 bytes."""
 
     kind: str = Field(description="email, phone, national_id, card, iban, ip or secret.", examples=["email"])
-    offset: int = Field(description="Its first byte in the message's UTF-8.")
-    length: int = Field(description="Its bytes.")
+    offset: int = Field(description="Offset of its first byte in the message's UTF-8.")
+    length: int = Field(description="Its length in bytes.")
 
 
 class SourceInfo(Response):
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+    """The source of a memory: a slice of a message, in UTF-8 bytes."""
 
     message_id: str = Field(description="The caller's own id of the message, empty if none was given.")
     batch_id: str
-    message_index: int = Field(description="Place of the message in its batch.")
-    offset: int = Field(description="First byte of the slice in the message's UTF-8.")
-    length: int = Field(description="Bytes of the slice.")
+    message_index: int = Field(description="Position of the message in its batch.")
+    offset: int = Field(description="Offset of the slice in the message's UTF-8.")
+    length: int = Field(description="Length of the slice in bytes.")
     role: str
     speaker: str
-    timestamp: int | None = Field(description="When it was said, if the caller told.")
+    timestamp: int | None = Field(
+        description="When it was said, if the caller gave a time; ms since the epoch."
+    )
     conversation_id: str
-    metadata: dict[str, Any] = Field(description="What the message was remembered with, over its batch's.")
+    metadata: dict[str, Any] = Field(description="The message's metadata, over that of its batch.")
     pii: list[PersonalData] = Field(
-        description="What is personal in the slice, where the message was stored under the policy `tag`."
+        description="Personal data in the slice, if the message was stored under the policy `tag`."
     )
 
 
 class RewriteInfo(Response):
-    """One shortening of a memory."""
+    """One rewrite, which shortened a memory."""
 
     pass_number: int
     importance: float
@@ -56,20 +58,22 @@ class RewriteInfo(Response):
 
 
 class NodeInfo(Response):
-    """A memory at this moment."""
+    """The current state of a memory."""
 
     id: str = Field(examples=["n1"])
     kind: str = Field(examples=["episode"])
     content: str
     phrase: str = Field(description="Summary of 10-20 characters, or up to 8 words.")
     keywords: list[str]
-    created_at: int = Field(description="ms since the epoch.")
+    created_at: int = Field(description="Creation time, ms since the epoch.")
     scan_count: int = Field(description="Compression scans so far.")
-    original_length: int = Field(description="Characters of the first content.")
-    importance: float = Field(description="Support it receives: at 1 it is kept whole, at 0 forgotten.")
+    original_length: int = Field(description="Length of the original content, in characters.")
+    importance: float = Field(
+        description="Support from other memories: at 1 it keeps its length, at 0 it is forgotten."
+    )
     in_focus: bool
     sources: list[SourceInfo]
-    rewrites: list[RewriteInfo] = Field(description="The latest shortenings.")
+    rewrites: list[RewriteInfo] = Field(description="The latest rewrites.")
 
 
 class LinkOut(Response):
@@ -77,7 +81,7 @@ class LinkOut(Response):
 
     target: str
     relation: str
-    strength: float = Field(description="Now; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while its source is in focus.")
 
 
 class LinkIn(Response):
@@ -85,7 +89,7 @@ class LinkIn(Response):
 
     source: str
     relation: str
-    strength: float = Field(description="Now; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while its source is in focus.")
 
 
 class NodeDetail(NodeInfo):
@@ -93,7 +97,7 @@ class NodeDetail(NodeInfo):
 
     links_in: list[LinkIn]
     links_out: list[LinkOut]
-    dangling: list[LinkOut] = Field(description="Links to what was forgotten.")
+    dangling: list[LinkOut] = Field(description="Links to forgotten memories.")
 
 
 class NodePage(Response):
@@ -109,7 +113,7 @@ class LinkInfo(Response):
     source: str
     target: str
     relation: str
-    strength: float = Field(description="Now; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while its source is in focus.")
     dangling: bool = Field(description="Whether its target is forgotten.")
 
 
@@ -121,7 +125,7 @@ class LinkPage(Response):
 
 
 class FocusInfo(Response):
-    """What the agent is attending to."""
+    """The agent's focus."""
 
     nodes: list[NodeInfo] = Field(description="Nodes in focus, newest first.")
 

@@ -1,13 +1,13 @@
-"""memories: what is there is corrected or taken away by whoever it belongs to.
+"""memories: correcting and deleting existing memories.
 
-The story of a correction: check limits → read the memory (job) → summary and keywords by the built-in rules, beside the
-event loop → one job, one commit: the memory, and its own source in the archive (`fleet/deletion/correction.py`).
+A correction reads the memory in a job, computes its summary and keywords with the built-in rules on another thread, and
+commits the memory and its own source in the archive in one job (`fleet/deletion/correction.py`).
 
-The story of a deletion: one job, one commit → the memory goes with every link at either end, leaves the focus, and
-what it was made from is withdrawn from the archive (`fleet/deletion/withdrawal.py`). What was said and has no living
-memory is deleted under the id that search tells: that of its message. Many go in steps of a few milliseconds, so that
-whoever else asks this agent something waits no longer than usual. A digest or a pass under way goes on: a batch whose
-relations were named for a focus that moved names them anew, and a pass passes over what is gone.
+A deletion is one job and one commit. The memory is removed with every link at either end, leaves the focus, and its
+source text is withdrawn from the archive (`fleet/deletion/withdrawal.py`). Text without a living memory is deleted by
+the id that search returns, which is that of its message. Many deletions run in steps of a few milliseconds, so that
+other requests of the agent are not delayed. A running digest or pass continues: a batch whose relations were named
+for an old focus names them again, and a pass skips what is deleted.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from ebbtide.verbs.requests import AgentRequest, Response, invalid, shown, unnam
 from ebbtide.verbs.service import Service
 
 STEP_S = 0.02
-"""Longest one step of a deletion keeps the agent's turn; one memory goes in any case."""
+"""Longest step of a deletion, which deletes at least one memory."""
 
 MOST_DELETED = 1000
-"""Memories that one request may delete."""
+"""Most memories in one request."""
 
 
 def _not_empty(node_ids: list[str]) -> list[str]:
@@ -97,27 +97,27 @@ class DeleteNodesRequest(AgentRequest):
 
 
 class DeletedNode(Response):
-    """What went with a memory, or of a message."""
+    """What was deleted with a memory, or of a message."""
 
-    node_id: str = Field(description="What is gone, as it was named.", examples=["n1"])
-    links_removed: int = Field(description="Links that started or ended at it.")
-    bytes_withdrawn: int = Field(
-        description="Bytes of messages it was made from, or of the message, that are gone from the archive."
-    )
+    node_id: str = Field(description="The id from the request.", examples=["n1"])
+    links_removed: int = Field(description="Number of links from or to it.")
+    bytes_withdrawn: int = Field(description="Bytes of source text removed from the archive.")
 
 
 class NodeDeletion(DeletedNode):
-    """What became of one of many memories that were to be deleted."""
+    """The result for one of many memories."""
 
-    deleted: bool = Field(description="Whether it was there.")
-    reason: str = Field(description="Why not: NODE_NOT_FOUND, BATCH_NOT_DIGESTED; empty when it was.")
+    deleted: bool = Field(description="Whether it existed and was deleted.")
+    reason: str = Field(
+        description="Why it was not deleted: NODE_NOT_FOUND or BATCH_NOT_DIGESTED; else empty."
+    )
 
 
 class DeletedNodes(Response):
-    """What became of each memory, in the order asked."""
+    """The result for each memory, in the order of the request."""
 
     results: list[NodeDeletion]
-    deleted_count: int = Field(description="How many were there, and are gone.")
+    deleted_count: int = Field(description="How many were deleted.")
 
 
 # --- correcting ------------------------------------------------------------------------------------------
@@ -218,11 +218,11 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
 
 def _not_there(wanted: NodeId | Said, text: str, next_node_id: NodeId) -> NotFound:
     if isinstance(wanted, Said):
-        told = f"nothing is left to delete of {text}: no such message, or only what living memories cite"
+        told = f"nothing of {text} is left to delete: no such message, or living memories cite the rest"
     elif 0 < wanted < next_node_id:
         told = (
-            f"node {text} is forgotten already (or deleted); what may still be in the archive of what it was "
-            "made from can be deleted under the id that search tells"
+            f"node {text} is already forgotten or deleted. Its source text may still be in the archive: "
+            "delete it by the id that search returns."
         )
     else:
         told = f"there is no node {text}"
@@ -249,7 +249,7 @@ async def delete_nodes(service: Service, request: DeleteNodesRequest) -> Deleted
 
 
 def _named(text: str) -> NodeId | Said:
-    """The number of a node or a message; 0, which no node has, for what is no id of either."""
+    """Return the number of a node or a message; 0, which no node has, if the text is the id of neither."""
     message = message_number(text)
     if message is not None:
         return Said(message)
@@ -260,7 +260,7 @@ def _named(text: str) -> NodeId | Said:
 
 
 def _shown(text: str) -> str:
-    """What is no id as an answer may repeat it: it may be anything, somebody's address too."""
+    """Return a text that is no id in a form safe to echo: it may contain personal data."""
     return shown(str(unnamed(text)))
 
 
@@ -289,7 +289,7 @@ def _delete(
     asker: str,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
-    # Loaded before the change, not within it: it would outlive one that fails.
+    # Loaded before the transaction: it would survive a failed one.
     archive = (
         workspace.store.read(workspace.archive) if any(isinstance(one, Said) for one in wanted) else None
     )
@@ -306,7 +306,7 @@ def _delete(
 
 
 def _in_short(wanted: Sequence[NodeId | Said], outcomes: Sequence[Outcome]) -> dict[str, object]:
-    """What the audit log tells of a deletion; nothing where nothing was there."""
+    """Return the details for the audit log; empty if nothing was deleted."""
     gone = [(one, done) for one, done in zip(wanted, outcomes, strict=False) if isinstance(done, Deleted)]
     if not gone:
         return {}

@@ -1,8 +1,8 @@
-"""metrics: everything counted so far, and what is looked at now, in the text format of Prometheus.
+"""metrics: all counters and the current gauges, in the text format of Prometheus.
 
-What the event loop knows is read here and now; what asks the disk is asked on the pool, and the text is written at the
-desk, so that a scrape holds nobody up. Agents are told apart only where the settings ask for it, and so many at most:
-those that lag most.
+State of the event loop is read here, disk sizes on the pool, and the text is written on the offload thread, so a scrape
+delays no request. Agents are separate only if the settings say so, and then a bounded number: those with the largest
+lag.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""backup, export, restore: an agent leaves as one file, and comes back from it, here or elsewhere.
+"""backup, export, restore: an agent as one file, and an agent from such a file, here or on another machine.
 
-The story of leaving: the open agent is copied beside its jobs → the file is made of the copy → it is handed over.
-The story of coming: what arrives is put into a file → an agent is made of it and verified, beside the others → it takes
-its place by a rename. Once everything has arrived the work goes on when the client disconnects. A stop, or the
-deadline of the transfer, cancels it up to the rename; what was cancelled leaves everything as it was.
+Backup and export: copy the open agent while its jobs run, make the file from the copy, send it. Restore: store the
+uploaded file, make and verify an agent from it while other agents work, then rename it into place. Once the upload is
+complete, the restore completes even if the client disconnects. A stop, or the deadline of the transfer, cancels it up
+to the rename; a cancelled restore changes nothing.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class RestoreAgentRequest(AgentRequest):
 
 
 class Restored(Response):
-    """An agent came back."""
+    """The restored agent."""
 
-    agent_id: str = Field(description="Whose memory it is.", examples=["ann"])
-    replaced: bool = Field(description="Whether an agent of this id was there and is gone.")
+    agent_id: str = Field(description="The agent's id.", examples=["ann"])
+    replaced: bool = Field(description="Whether it replaced an existing agent.")
     counts: Counts
     pending_batches: int = Field(description="Accepted batches not yet digested.")
-    parked_batches: int = Field(description="Batches parked after failures.")
-    owed_passes: int = Field(description="Compression passes owed, the one under way included.")
+    parked_batches: int = Field(description="Batches parked after repeated failures.")
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
 
 
 @dataclass(slots=True)
 class Leaving:
-    """A file on its way out, and its place among the transfers; a block holds both."""
+    """A file to send, and its place among the transfers. A `with` block releases both."""
 
     service: Service
     transfer: Transfer
@@ -78,7 +78,7 @@ class Leaving:
         self.held.close()
 
     async def hand_over(self, take: Callable[[bytes], Awaitable[object]]) -> None:
-        """Hand everything over, piece by piece."""
+        """Send the whole file, piece by piece."""
         await handed_over(self.transfer, self.file, self.service.transfers.run, take)
 
 
@@ -135,7 +135,7 @@ async def restore_agent(
     with ExitStack() as held:
         transfer = held.enter_context(service.transfers.place())
         if not request.replace and await fleet.on_pool(lambda: fleet.data.has_meta(owner)):
-            # Before everything is sent in vain.
+            # Before the client sends the whole file in vain.
             raise Conflict(
                 "An agent with this id already exists. Pass replace=true to overwrite it.",
                 reason="AGENT_EXISTS",
@@ -157,7 +157,7 @@ async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -
             async for piece in pieces:
                 size += len(piece)
                 if size > most:
-                    raise InvalidRequest(f"more than {most} bytes were sent", reason="BODY_TOO_LARGE")
+                    raise InvalidRequest(f"the upload exceeds {most} bytes", reason="BODY_TOO_LARGE")
                 await service.transfers.run(partial(file.write, piece))
     except OSError as error:
         raise translated(error, path) from error
@@ -165,7 +165,7 @@ async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """Whom to bring back, how, and who asks for it."""
+    """Which agent to restore, how, and for which caller."""
 
     owner: AgentId
     replace: bool
@@ -202,7 +202,7 @@ async def _restored(
 
 
 def restored(staged: Staged, replaced: bool) -> Restored:
-    """What is told of an agent that came back."""
+    """Return the description of a restored agent."""
     counts = staged.counts
     return Restored(
         agent_id=staged.agent_id,
