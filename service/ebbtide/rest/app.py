@@ -1,9 +1,8 @@
-"""The REST app: routes, problems and documents, behind the guard."""
+"""The REST app: routes, errors and documentation, behind the HTTP checks."""
 
 from __future__ import annotations
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -19,21 +18,21 @@ from ebbtide.rest.routes import routes
 from ebbtide.verbs.service import Service
 
 COMPRESSED_FROM_BYTES = 1024
-"""Smaller answers are not worth a gzip header."""
+"""Smaller responses are not worth a gzip header."""
 
 COMPRESSION_LEVEL = 4
-"""A quarter of the time that level 9 takes, for a twelfth more bytes."""
+"""It takes a quarter of the time of level 9 for a twelfth more bytes."""
 
 
 class _Compression(GZipMiddleware):
-    """Compresses answers, but for files: they are packed already, or too large to be packed on the event loop."""
+    """Compresses responses except files: these are compressed already, or too large for the event loop."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await (self.app if moving.is_file(scope) else super().__call__)(scope, receive, send)
 
 
 def create_app(service: Service) -> ASGIApp:
-    """The ASGI application on a service."""
+    """Return the ASGI application of a service."""
     app = FastAPI(
         title="Ebbtide",
         version=__version__,
@@ -45,7 +44,6 @@ def create_app(service: Service) -> ASGIApp:
     app.state.service = service
     app.add_exception_handler(EbbtideError, problems.on_ebbtide_error)
     app.add_exception_handler(HTTPException, problems.on_http_exception)
-    app.add_exception_handler(RequestValidationError, problems.on_validation_error)
     app.add_exception_handler(Exception, problems.on_fault)
     app.add_middleware(_Compression, minimum_size=COMPRESSED_FROM_BYTES, compresslevel=COMPRESSION_LEVEL)
     origins = service.settings.server.cors_origins
