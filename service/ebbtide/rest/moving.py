@@ -29,7 +29,7 @@ class FileResponse(Response):
         self.headers["content-disposition"] = f'attachment; filename="{leaving.name}"'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, piece by piece."""
+        """Send the file piece by piece."""
         with self._leaving as leaving:
             await send(
                 {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}

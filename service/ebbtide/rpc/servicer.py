@@ -1,9 +1,9 @@
-"""The servicer: what every call has in common, whatever its verb.
+"""The servicer: every call of the catalogue, handled by one conversion and one error path.
 
-Bytes → message → fields → verb → answer → message, or an error as a status. A call that is cancelled, or whose
-deadline passes, is cancelled by gRPC itself: the task of the call ends, and work that has not begun with it
-(`fleet/runtime/mailbox.py`). What arrives too late is not begun at all. Requests are parsed here rather than by gRPC,
-whose own answer to bytes that are no message would be a fault of ours.
+Bytes → message → fields → request → verb → response → message, or an error as a status. gRPC itself cancels a call that
+the client cancels or whose deadline passes: its task ends, and with it work that has not started
+(`fleet/runtime/mailbox.py`). A call that arrives after its deadline is not started. Requests are parsed here instead of
+by gRPC, which would report invalid bytes as an internal error.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ REQUEST_ID_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 
 VERBS = {operation.name: operation.verb_name for operation in CATALOGUE if operation.is_rpc}
-"""What metrics call a verb, over each transport."""
+"""The names of verbs in metrics, over both transports."""
 
 LARGE_MESSAGE_BYTES = 16 << 10
-"""A message of this size or more is converted in a worker process: two bytes of it may be a message within."""
+"""Messages of this size or more are converted in a worker process: every two bytes may be a nested message."""
 
 ITEM_BYTES = 512
-"""What an item of a listing takes to write, as so many bytes of a request take to read."""
+"""The cost of writing one item of a listing, in bytes of a request to read."""
 
 Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
 
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Servicer:
-    """Every call of the service, on one daemon."""
+    """Every call of the service."""
 
     def __init__(self, service: Service, stalls: Stalls) -> None:
         self._service = service
@@ -65,16 +65,16 @@ class Servicer:
         self._log = get_log("rpc")
         self._in_hand = 0
         self.idle = asyncio.Event()
-        """Set while no call is in hand: come in, and its answer not yet gone out."""
+        """Set while no call is running."""
         self.idle.set()
 
     def handlers(self) -> Handlers:
-        """Our calls."""
+        """Return the handlers of the calls."""
         calls = {method.name: self._handler(method) for method in SERVICE.methods}
         return [grpc.method_handlers_generic_handler(SERVICE.full_name, calls)]
 
     def fallback(self) -> Handlers:
-        """Answers calls that nobody else knows; to be added last."""
+        """Return the handler of unknown calls; to be added last."""
         return [_Fallback(self)]
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
@@ -100,7 +100,7 @@ class Servicer:
 
             return await self.answer(operation.name, context, work)
 
-        # As a stream, which looks the same to clients: gRPC calls the handler of a single message only when all of
+        # As a stream, which is the same to clients: gRPC calls the handler of a single message only when all of
         # it has arrived, and waits for that without a deadline.
         return grpc.stream_unary_rpc_method_handler(handle)
 
@@ -144,9 +144,7 @@ class Servicer:
             async def work() -> bytes:
                 fields = await anext(messages, None)
                 if fields is None:
-                    raise InvalidRequest(
-                        "agent_id: required; the first message names it", reason="MISSING_FIELD"
-                    )
+                    raise InvalidRequest("agent_id: required in the first message", reason="MISSING_FIELD")
                 first_piece = fields.pop("chunk")
                 self._permit(operation.requires, fields["agent_id"])
                 request = validated(operation.request, fields, self._service.settings.limits)
@@ -163,29 +161,29 @@ class Servicer:
             try:
                 return await self.answer(operation.name, context, work)
             finally:
-                # Where it is refused before all has arrived, the rest is not waited for.
+                # If it is refused early, the rest of the upload is not awaited.
                 await messages.aclose()
 
         return grpc.stream_unary_rpc_method_handler(handle)
 
     async def _read(self, context: Context) -> bytes | None:
-        """The next message of a request; None where there is no further one."""
+        """Return the next message of a request; None after the last."""
         with self.stalls.arriving(context):
             body = await context.read()
         return None if body is EOF else body
 
     async def _write(self, context: Context, message: Message) -> None:
-        """Send one message of a stream; wait until the client takes it."""
+        """Send one message of a stream; wait until the client receives it."""
         body = message.SerializeToString()
         with self.stalls.sending(context, len(body)):
             await context.write(body)
 
     def _permit(self, requires: Requirement, agent_id: str | None) -> None:
-        """Refuse a caller without the right to do this to this agent."""
+        """Refuse a caller that may not do this with this agent."""
         self._service.authentication.permit(CALLER.get(), requires, agent_id)
 
     async def _request(self, operation: Operation, body: bytes) -> Request:
-        """Return the request in a message. What the caller may not do is refused before what is invalid."""
+        """Return the request in a message. A missing right is reported before invalid fields."""
         service = self._service
         agent_id, request = await service.read_request(
             len(body),
@@ -201,7 +199,7 @@ class Servicer:
         return request
 
     async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
-        """Do the work of one call, within its deadline; log how it ended."""
+        """Do the work of one call within its deadline, and log the outcome."""
         self._in_hand += 1
         self.idle.clear()
         context.add_done_callback(self._on_done)
@@ -244,7 +242,7 @@ class Servicer:
             self.idle.set()
 
     def admit(self, context: Context) -> None:
-        """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED(_TRIES)."""
+        """Authenticate the caller. MISSING_KEY, INVALID_KEY, RATE_LIMITED, RATE_LIMITED_TRIES."""
         shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context.peer())
         caller = self._service.authentication.admit(shown, address)
         let_ask(caller)
@@ -268,10 +266,10 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         self._servicer = servicer
 
     def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
-        """A handler for any call at all: it waits for no message, whatever kind of call it is."""
+        """Return a handler for any kind of call, which waits for no message."""
 
         async def refuse() -> bytes:
-            raise NotFound("there is no such call", reason="ROUTE_NOT_FOUND")
+            raise NotFound("This call does not exist.", reason="ROUTE_NOT_FOUND")
 
         async def handle(_: Any, context: Context) -> None:
             await self._servicer.answer("", context, refuse)
@@ -295,7 +293,7 @@ def read_message(
 
 
 def _bulk(answer: BaseModel) -> int:
-    """About how much there is to write of an answer: what it lists goes field by field, a text in one go."""
+    """Estimate the work of writing a response: lists are written field by field, texts at once."""
     listed = sum(len(value) for _, value in answer if isinstance(value, list))
     return listed * ITEM_BYTES
 
@@ -306,12 +304,12 @@ def _request_id(context: Context) -> str:
 
 @lru_cache(1024)
 def _address(peer: str) -> str:
-    """The address that a call comes from."""
+    """Return the address of a caller."""
     return place_of(peer)[0]
 
 
 def _metadata(context: Context, wanted: str) -> list[str]:
-    """The values of one name among a call's metadata, as far as they are text."""
+    """Return the text values of one name in a call's metadata."""
     return [
         value
         for name, value in context.invocation_metadata() or ()
@@ -322,4 +320,4 @@ def _metadata(context: Context, wanted: str) -> list[str]:
 def _refuse_late(context: Context) -> None:
     left_s = context.time_remaining()
     if left_s is not None and left_s <= 0:
-        raise Deadline("the call's deadline has passed", reason="REQUEST_TIMED_OUT")
+        raise Deadline("The deadline of the call has passed.", reason="REQUEST_TIMED_OUT")
