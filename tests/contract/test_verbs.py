@@ -645,7 +645,7 @@ async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
     async with rest_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
         call.service.asking.under_way[0] = -1e6
         reasons = (await call("GET", "/readyz")).json()["reasons"]
-        assert any("a model call has been under way" in reason for reason in reasons)
+        assert any("a model call has been running" in reason for reason in reasons)
         call.service.asking.under_way.clear()
         model.available = False
         response = await call("GET", "/readyz")

@@ -1,15 +1,15 @@
-"""recall: what the agent remembers, as text: near its focus, or as the answer to a question.
+"""recall: what the agent remembers, as text: memories near its focus, or the answer to a query.
 
-The story: check limits → wait up to `patience_ms` for batches being digested or next in line, so that with a
-fast model a recall sees everything said before it → one job, one read transaction → text.
+It waits up to `patience_ms` for batches that are being digested or next, so that with a fast model a recall sees
+everything said before it. Then one job, in one read transaction, makes the text.
 
-Two modes. *Associative*: strongest paths outward from the focus (`memory/association.py`), keywords filter.
-*Hybrid*, when a `query` is given: everything the agent ever heard is ranked by several signals, living memories
-and the archive alike (`fleet/recall/recollection.py`), and packed into the budget.
+There are two modes. *Associative*: the strongest paths from the focus (`memory/association.py`), filtered by keywords.
+*Hybrid*, with a `query`: several signals rank everything the agent was told, living memories and the archive alike
+(`fleet/recall/recollection.py`), and the best are packed into the budget.
 
-It never stands behind a model: it does not wait at all while no model server answers, while what is left is
-put off after failures, or when this agent's digests take longer than the patience. The reply says how many
-accepted batches were not yet digested.
+It never depends on a model. It does not wait while no model server answers, while the remaining batches are postponed
+after failures, or if this agent's digests take longer than the patience. The response says how many accepted batches
+were not yet digested.
 """
 
 from __future__ import annotations
@@ -201,18 +201,18 @@ ONLY_HYBRID = (
 
 
 class CitedSource(SourceInfo):
-    """Where a memory came from, with the key of the whole text and the words themselves."""
+    """The source of a memory, with the key of the whole text and a quote."""
 
     chunk_id: str = Field(
-        description="SHA-256 of the message's text, in hexadecimal; empty where that is gone."
+        description="SHA-256 of the message's text, in hexadecimal; empty if the text is deleted."
     )
-    quote: str = Field(description="What was said there, word for word; empty where the text is gone.")
+    quote: str = Field(description="The text of the slice; empty if it is deleted.")
 
 
 class RecalledMemory(Response):
-    """A memory of the answer, in the order of the text."""
+    """A memory of the response, in the order of the text."""
 
-    id: str = Field(description="Its node, or its message where no node of it lives.", examples=["n1"])
+    id: str = Field(description="Id of its node, or of its message if no node of it lives.", examples=["n1"])
     kind: str = Field(examples=["episode"])
     content: str
     state: str = Field(
@@ -223,24 +223,24 @@ class RecalledMemory(Response):
 
 
 class Recalled(Response):
-    """What came back."""
+    """The result of a recall."""
 
     text: str = Field(
-        description="Memories for a language model to read; empty when there is nothing.",
+        description="Memories for a language model to read; empty if there are none.",
         examples=["[Memory] Ann: I moved to Lisbon in May."],
     )
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
-    parked_batches: int = Field(description="Batches parked after failures.", examples=[0])
+    parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
     memories: list[RecalledMemory] = Field(
         default_factory=list, description="With `citations`: the memories of the text."
     )
-    explanation: Explanation | None = Field(None, description="With `explain`: how the answer came about.")
+    explanation: Explanation | None = Field(None, description="With `explain`: how the memories were ranked.")
 
     _asked: frozenset[str] = PrivateAttr(frozenset())
-    """Which of `memories` and `explanation` were asked for."""
+    """Which of `memories` and `explanation` were requested."""
 
     def as_json(self) -> str:
-        """What was not asked for is left out; what was is there, though it be empty."""
+        """Return the body, without fields that were not requested. Requested ones are there even if empty."""
         return self.model_dump_json(exclude={"memories", "explanation"} - self._asked)
 
 
@@ -259,14 +259,14 @@ async def recall(service: Service, request: RecallRequest) -> Recalled:
 
 
 async def caught_up(service: Service, agent: Agent, patience_ms: int | None) -> None:
-    """Wait for batches accepted before, as long as was asked, or as the daemon is set to."""
+    """Wait for batches accepted before, for the requested time or the daemon's default."""
     if patience_ms is None:
         patience_ms = service.settings.fleet.recall_patience_ms
     await agent.caught_up(patience_ms / 1000, lambda: not service.is_accepting)
 
 
 def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
-    """The job: ten thousand memories are worded here too, where nobody but this agent waits for it."""
+    """The job. It also writes the text, which may be of ten thousand memories, off the event loop."""
     answer, counts = workspace.recall(cue)
     contents = (content for _, content in answer.memories)
     text = word_answer(contents, answer.once_known, workspace.parameters.locale)
@@ -275,7 +275,7 @@ def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
 
 
 def note_told(workspace: Workspace, texts: Iterable[str]) -> None:
-    """Note what an answer tells, so that it is not remembered once more."""
+    """Record the returned texts, so that they are not remembered again."""
     if workspace.parameters.drop_recalled:
         workspace.echoes.note(texts)
 
@@ -310,7 +310,7 @@ async def _query_of(agent: Agent, request: RecallRequest) -> Query:
 
 
 async def query_of(agent: Agent, request: QueryRequest, words: Sequence[str] = ()) -> Query:
-    """Return the query of a request, and words besides it, as the agent's memories were stored."""
+    """Return the query of a request and further words, redacted as the agent's memories are."""
     parameters, time_range = agent.workspace.parameters, request.time_range or TimeRange()
     policy = PiiPolicy(parameters, agent.workspace.identity)
     texts = [request.query or "", *words]
@@ -361,7 +361,7 @@ def _asked_for(request: RecallRequest) -> frozenset[str]:
 
 
 def memory_info(one: Hit) -> RecalledMemory:
-    """A memory of an answer."""
+    """Return a memory for a response."""
     record = one.source.record
     told = source_info(record, one.source.offset, one.source.length, one.source.metadata)
     source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex(), quote=one.source.quote)

@@ -1,13 +1,12 @@
-"""remember: a batch of messages is stored durably and acknowledged; the digest comes later.
+"""remember: a batch of messages is stored durably and acknowledged; its digestion follows later.
 
-The story: check limits → open (or create) the agent → the door: what is personal is redacted or tagged
-(`verbs/pii_policy.py`), what a recall has just told is left out (`fleet/state/recall_filter.py`) → job *accept*:
-idempotency receipt or inbox entry, message records and chunks, one durable commit → acknowledged. Nothing waits for a
-language model here. Where the policy at the door was changed while a batch waited for its turn, it goes through the
-door anew.
+The steps: open or create the agent. Redact or tag personal data (`verbs/pii_policy.py`). Leave out what a recall has
+just returned (`fleet/state/recall_filter.py`). Then one job and one durable commit: the idempotency receipt, the
+inbox entry, message records and texts. No step waits for a language model. If the PII policy changes while a batch
+waits for its job, the batch is prepared again.
 
-What stands for a request beside its idempotency key is its hash as it was redacted, before anything was left out: what
-a recall told meanwhile must not make another request of it.
+The hash stored with an idempotency key is that of the redacted request, before anything was left out: what a recall
+returned in the meantime must not make the same request look like another one.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid
 from ebbtide.verbs.service import Service
 
 READING_COST = 8
-"""How much longer a text takes where it is looked through, for personal data or for echoes."""
+"""How much longer a text takes if it is searched for personal data or recalled lines."""
 
 
 class Message(Fields):
@@ -91,24 +90,25 @@ class RememberRequest(AgentRequest):
 
 
 class Remembered(Response):
-    """The batch is on disk."""
+    """The batch is stored durably."""
 
-    batch_id: str = Field(description="The batch, for its status.", examples=["b1"])
+    batch_id: str = Field(description="Id of the batch, for its status.", examples=["b1"])
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[1])
     pii: dict[str, int] = Field(
-        description="Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says.",
+        description="Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy.",
         examples=[{}],
     )
-    dropped_recalled: int = Field(description="Lines left out: a recall had just told them.", examples=[0])
-    collapsed: int = Field(description="Messages left out: they repeated an earlier one.", examples=[0])
+    dropped_recalled: int = Field(
+        description="Lines left out because a recall had just returned them.", examples=[0]
+    )
+    collapsed: int = Field(description="Messages left out because they repeat an earlier one.", examples=[0])
 
 
 async def remember(service: Service, request: RememberRequest) -> Remembered:
-    """Store a batch durably and return; memories come into being as the digest works it off.
+    """Store a batch of messages durably and acknowledge it. Its memories are made soon after.
 
-    Raises InvalidRequest for a bad id or a value outside its limits, QUEUE_FULL when the inbox is full,
-    STORE_FULL when there is no room, QUOTA_REACHED when the agent or the key holds as much as it may,
-    IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is stored.
+    Raise QUEUE_FULL if the inbox is full, STORE_FULL if there is no room, QUOTA_REACHED if the agent or the key has
+    reached its quota, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is stored.
     """
     now_ms = service.clock.now_ms()
     size = sum(len(message.content) + MESSAGE_WEIGHT for message in request.messages)
@@ -139,7 +139,7 @@ async def _admitted(
     stamp = Stamp(parameters, workspace.identity, now_ms, service.quota)
     if all(len(message.content) <= MAX_INLINE_CHARS for message in request.messages):
         return await service.offload(weight, partial(prepared, request, stamp, workspace.echoes))
-    # What depends on the texts alone is done in a worker process; what recalls told is known here only.
+    # Work on the texts alone runs in a worker process; the recall filter is only here.
     screened = await service.texts.run(size, screen, request, stamp)
     filtered = await service.offload(weight, partial(without_recalled, screened, stamp, workspace.echoes))
     return await service.texts.run(size, arrival_of, filtered, stamp)
@@ -147,7 +147,7 @@ async def _admitted(
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What of its agent, and of the moment, a batch depends on."""
+    """What a batch depends on, of its agent and the time."""
 
     parameters: AgentParameters
     identity: Identity
@@ -157,7 +157,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A message of a batch: its index there, and the personal data in it; None where that is to be found again."""
+    """A message of a batch: its index, and its personal data; None if that must be searched again."""
 
     index: int
     message: Message
@@ -166,7 +166,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """A request under the agent's policy on personal data, and what was found and left out."""
+    """A request after the PII policy, with what was found and left out."""
 
     request: RememberRequest
     spoken: Sequence[Spoken]
@@ -176,12 +176,12 @@ class Screened:
 
 
 def prepared(request: RememberRequest, stamp: Stamp, echoes: Echoes) -> Arrival:
-    """A request as it goes to its agent; its limits were checked before."""
+    """Return the batch of a request, ready to be stored."""
     return arrival_of(without_recalled(screen(request, stamp), stamp, echoes), stamp)
 
 
 def screen(request: RememberRequest, stamp: Stamp) -> Screened:
-    """Redact or tag personal data, as the agent's policy says."""
+    """Redact or tag personal data by the agent's policy."""
     policy = PiiPolicy(stamp.parameters, stamp.identity)
     request, spoken = _guarded(request, policy)
     hashed = body_hash(request) if request.idempotency_key else b""
@@ -189,7 +189,7 @@ def screen(request: RememberRequest, stamp: Stamp) -> Screened:
 
 
 def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
-    """The batch with its passages, ready to be stored."""
+    """Return the batch with its passages, ready to be stored."""
     parameters, request, now_ms = stamp.parameters, screened.request, stamp.now_ms
     policy = PiiPolicy(parameters, stamp.identity)
     spoken = [
@@ -221,7 +221,7 @@ def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
 
 
 def _guarded(request: RememberRequest, policy: PiiPolicy) -> tuple[RememberRequest, list[Spoken]]:
-    """The request as it may be stored, and its messages with what is personal in them."""
+    """Return the request as it may be stored, and its messages with their personal data."""
     if policy.is_open:
         return request, [Spoken(index, message) for index, message in enumerate(request.messages)]
     spoken = []
@@ -244,7 +244,7 @@ def _guarded(request: RememberRequest, policy: PiiPolicy) -> tuple[RememberReque
 
 
 def without_recalled(screened: Screened, stamp: Stamp, echoes: Echoes) -> Screened:
-    """The batch without lines that a recall has just returned; messages of nothing else are left out."""
+    """Leave out lines that a recall has just returned, and messages that have no other lines."""
     if not stamp.parameters.drop_recalled:
         return screened
     kept, dropped = [], 0
@@ -283,7 +283,7 @@ def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> Me
 
 
 def body_hash(request: RememberRequest) -> bytes:
-    """What stands for a request beside its idempotency key: a hash of its JSON, fields sorted, without the key.
+    """Return the hash stored with an idempotency key: of the JSON of the body, fields sorted, without the key.
 
     It is kept with the receipt, so it may not change from version to version. Taken message by message: the JSON
     of a large one in one go would hold everybody up.
@@ -298,7 +298,7 @@ def body_hash(request: RememberRequest) -> bytes:
 
 
 def _dumped(message: Message) -> dict[str, Any]:
-    # A message without metadata hashes as it did before there was any.
+    # A message without metadata has the hash that it had before messages could have any.
     return message.model_dump(exclude={"metadata"} if message.metadata is None else None)
 
 

@@ -38,7 +38,7 @@ class Request(Fields):
     """What a caller sends for one operation."""
 
     body_model: ClassVar[type[BaseModel] | None] = None
-    """The model of the JSON body where it is not the request without the fields of the path."""
+    """The model of the JSON body, if it is not the request without the fields of the path."""
 
     @classmethod
     def fields_in(cls, body: Any) -> Any:
@@ -74,20 +74,20 @@ Q = TypeVar("Q", bound=Request)
 T = TypeVar("T")
 
 SHOWN_CHARS = 40
-"""Characters of a refused value that are echoed."""
+"""Most characters of a refused value that an error echoes."""
 
 MAX_VALUES = 50_000
 VALUES_PER_MESSAGE = 20
-"""Values that a large request may contain: so many, or so many for each message that a batch may have."""
+"""Most values in a large request: this many, or this many per message that a batch may have."""
 
 SHOWN_ITEMS = 8
-"""Items of a refused list or object that are echoed."""
+"""Most items of a refused list or object that an error echoes."""
 
 LOOKED_AT_CHARS = 4096
-"""Characters of a refused value that are looked through for personal data: many more than are echoed."""
+"""Characters of a refused value that are searched for personal data: many more than are echoed."""
 
 MOST_VIOLATIONS = 10
-"""Bad fields named in one refusal."""
+"""Most invalid fields in one error."""
 
 REASON_OF_TYPE = {
     "extra_forbidden": "UNKNOWN_FIELD",
@@ -95,7 +95,7 @@ REASON_OF_TYPE = {
     "model_type": "INVALID_JSON",
     "string_too_long": "TEXT_TOO_LONG",
 }
-"""What pydantic calls a fault, and what we call it. Types not listed: see `_reason`."""
+"""Reasons by pydantic's error types; for other types see `_reason`."""
 
 
 def without_surplus(given: Any, model: type[BaseModel]) -> Any:
@@ -132,7 +132,7 @@ def validated(model: type[M], fields: Any, limits: LimitSettings) -> M:
 
 
 def read_bounded(limits: LimitSettings, read: Callable[..., T], *arguments: Any) -> T:
-    """Read a large request in a worker process. TOO_MANY_ITEMS for more values than can be handed over quickly."""
+    """Read a large request in a worker process. TOO_MANY_ITEMS for more values than can be returned quickly."""
     found = read(*arguments)
     max_values = max(MAX_VALUES, VALUES_PER_MESSAGE * limits.max_messages)
     if count_values(found, max_values) > max_values:
@@ -143,7 +143,7 @@ def read_bounded(limits: LimitSettings, read: Callable[..., T], *arguments: Any)
 
 
 def count_values(value: Any, most: int) -> int:
-    """Count the values in a request, all the way down, until there are more than `most`."""
+    """Count the values in a request at every depth, until there are more than `most`."""
     count, waiting = 0, [value]
     while waiting and count <= most:
         one = waiting.pop()
@@ -156,7 +156,7 @@ def count_values(value: Any, most: int) -> int:
 
 
 def read_json(body: bytes) -> Any:
-    """The value in a JSON body in UTF-8; INVALID_JSON for anything else, NaN and lone surrogates included."""
+    """Return the value of a JSON body in UTF-8. INVALID_JSON for anything else, also NaN and lone surrogates."""
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -211,7 +211,7 @@ def _reason(fault: ErrorDetails) -> str:
     if fault["loc"][-1:] in (("page_size",), ("page_token",)):
         return "INVALID_PAGE"
     if kind in REASON_OF_TYPE:
-        # A nested object of the wrong type is a field's fault, not the body's.
+        # A nested object of the wrong type is an error of its field, not of the body.
         nested = kind == "model_type" and fault["loc"]
         return "WRONG_TYPE" if nested else REASON_OF_TYPE[kind]
     if kind == "value_error" and not fault["loc"]:
@@ -270,16 +270,16 @@ def allowed_values(model: type[BaseModel] | None, path: tuple[int | str, ...]) -
 
 
 def echo(value: Any) -> str:
-    """A refused value, cut and fit to be shown; what is personal in it is not."""
+    """Return a refused value for an error: cut, printable, without personal data."""
     try:
         return shown(reprlib.repr(unnamed(value)))
     except ValueError:
-        # Python does not write integers of more than a few thousand digits.
+        # Python does not print integers of more than a few thousand digits.
         return "a very large number"
 
 
 def unnamed(value: Any, depth: int = 3) -> Any:
-    """A value without what is personal in it, as far as anything of it may be shown."""
+    """Return a value without personal data, at least in the part that may be shown."""
     if isinstance(value, str):
         return redacted(value[:LOOKED_AT_CHARS])
     if isinstance(value, int) and not isinstance(value, bool):
@@ -295,7 +295,7 @@ def unnamed(value: Any, depth: int = 3) -> Any:
 
 
 def shown(text: str, most: int = SHOWN_CHARS) -> str:
-    """A text fit to be echoed: cut, on one line, nothing invisible."""
+    """Return a text fit for an error: cut, on one line, printable."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in cut)
 

@@ -36,7 +36,7 @@ from ebbtide.verbs.requests import Response, invalid
 from ebbtide.verbs.service import Service
 
 LARGEST_NUMBER = 1e18
-"""In a vector: its length must be measurable."""
+"""Limit for the numbers of a vector, so that its length can be computed."""
 
 
 def _measurable(number: float) -> float:
@@ -78,17 +78,19 @@ class SearchRequest(QueryRequest):
 
 
 class FoundMemory(RecalledMemory):
-    """A memory that was found."""
+    """A found memory."""
 
-    score: float = Field(description="What the signals give it together; comparable within one answer only.")
+    score: float = Field(
+        description="The combined score of the signals; comparable within one response only."
+    )
 
 
 class Found(Response):
-    """What was found, best first."""
+    """The found memories, best first."""
 
     memories: list[FoundMemory]
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
-    parked_batches: int = Field(description="Batches parked after failures.", examples=[0])
+    parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
 
 
 async def search(service: Service, request: SearchRequest) -> Found:

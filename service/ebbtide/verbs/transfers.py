@@ -72,7 +72,7 @@ class Transfer:
 
     @asynccontextmanager
     async def piece(self) -> AsyncIterator[None]:
-        """Wait for the client in the block. Raise REQUEST_TIMED_OUT if one piece takes too long, or what `check` raises."""
+        """Wait for the client in the block. Raise REQUEST_TIMED_OUT for a slow piece, or what `check` raises."""
         self.check()
         left_s = self._deadline_s - time.monotonic()
         try:
@@ -100,14 +100,14 @@ class Transfers:
     def place(self) -> Iterator[Transfer]:
         """Take one of the places for the block.
 
-        TOO_MANY_TRANSFERS when all are taken, or where keys are asked for the caller's has its share of them.
+        TOO_MANY_TRANSFERS if all are in use, or the caller's key has its share of them.
         """
         key, share = CALLER.get().key_id, share_of(MOST_TRANSFERS)
         if key and self._by_key[key] >= share:
             told = f"Too many concurrent transfers for this key (limit {share} of {MOST_TRANSFERS}). Retry later."
             raise _too_many(told, "key", share)
         if len(self._under_way) >= MOST_TRANSFERS:
-            told = f"{MOST_TRANSFERS} agents are on their way in or out already"
+            told = f"Too many concurrent transfers (limit {MOST_TRANSFERS}). Retry later."
             raise _too_many(told, "daemon", MOST_TRANSFERS)
         transfer = Transfer(self._timeout_s, self._give_way)
         self._under_way.add(transfer)
