@@ -290,6 +290,9 @@ def _documented(operation: Operation) -> dict[str, Any]:
 def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
     description = schema.pop("description", "")
     examples = schema.pop("examples", None)
+    options = [option for option in schema.pop("anyOf", []) if option != {"type": "null"}]
+    # An option of a query cannot be null.
+    schema |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
     return {
         "name": name,
         "in": place,
