@@ -259,10 +259,19 @@ class VerbRoute(APIRoute):
             response_model=operation.response,
             response_class=JSONResponse if is_json else Response,
             responses={**ERRORS, **special.responses},
-            openapi_extra=_documented(operation),
         )
+        self._operation = operation
         # FastAPI's own way to an endpoint solves dependencies, of which there are none.
         self.app = request_response(handle)
+
+    @property
+    def openapi_extra(self) -> dict[str, Any] | None:
+        """What FastAPI cannot know of the request. Only the OpenAPI document needs it, so it is computed then."""
+        return _documented(self._operation)
+
+    @openapi_extra.setter
+    def openapi_extra(self, _: dict[str, Any] | None) -> None:
+        """Ignore what the base class sets."""
 
 
 def _documented(operation: Operation) -> dict[str, Any]:
