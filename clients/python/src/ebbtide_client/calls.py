@@ -364,6 +364,7 @@ def search(
     max_results: int | None = None,
     archive: ArchiveUse | None = None,
     patience_ms: int | None = None,
+    created_after: int | None = None,
 ) -> Call[Found]:
     """The memories that answer a question, best first: a recall with a `query` for who wants results, not wording."""
     span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
@@ -378,6 +379,7 @@ def search(
         "max_results": max_results,
         "archive": archive,
         "patience_ms": patience_ms,
+        "created_after": created_after,
     }
     return Call(
         "POST",
