@@ -211,12 +211,14 @@ async def test_the_user_and_our_own_pages_are_answered(site: Site) -> None:
 
 
 async def test_only_pages_open_from_a_link_on_another_site(site: Site) -> None:
-    """A link leads to /docs and nowhere else; a frame, an image, a script and a form do not lead there either."""
-    response = await site.client.get("/docs", headers=OPENS_A_TAB)
-    assert response.status_code == 200
-    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    """A link opens / and /docs and nothing else; a frame, an image, a script and a form do not open them either."""
+    pages = [("GET", "/"), ("GET", "/docs")]
+    for method, path in pages:
+        response = await site.client.request(method, path, headers={**OPENS_A_TAB, "Accept": "text/html"})
+        assert response.status_code == 200
+        assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
     for method, path in every_route(site.service):
-        if (method, path) != ("GET", "/docs"):
+        if (method, path) not in pages:
             response = await site.client.request(method, path, headers=OPENS_A_TAB)
             assert response.status_code == 403, (method, path)
     for changed in (
@@ -428,7 +430,7 @@ async def test_endless_and_contradictory_lengths_never_reach_a_verb(site: Site) 
 async def test_unknown_routes_and_methods_have_the_one_error_body(site: Site) -> None:
     """404 and 405 look like every other error; FastAPI's own shape never appears."""
     for method, path in (
-        ("GET", "/"),
+        ("GET", "/v1"),
         ("GET", "/v2/agents"),
         ("GET", "/v1/agents/ann/nodes/n1/x"),
         ("POST", "/v1/agents/ann/remember/"),
