@@ -189,7 +189,7 @@ class RecallRequest(QueryRequest):
         for name in ONLY_HYBRID:
             value = getattr(self, name)
             if name in self.model_fields_set and value not in ([], None, False):
-                raise violation("INVALID_VALUE", f"{name} needs a query", name)
+                raise violation("INVALID_VALUE", "needs a query", name)
         return self
 
 
