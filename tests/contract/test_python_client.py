@@ -235,19 +235,19 @@ async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) ->
     }
     assert answers == wanted
     message = [f.name for f in dataclasses.fields(Message)]
-    assert message == list(schemas["MessageForm"]["properties"])
-    asked = {"remember": "RememberCommand", "recall": "RecallCommand", "flush": "FlushCommand"}
+    assert message == list(schemas["Message"]["properties"])
+    asked = {"remember": "RememberRequest", "recall": "RecallRequest", "flush": "FlushRequest"}
     for verb, form in {
         **asked,
-        "compress": "CompressCommand",
-        "delete_nodes": "DeleteNodesCommand",
-        "search": "SearchCommand",
-        "forget": "ForgetCommand",
-        "verify_audit": "VerifyAuditCommand",
-        "verify_erased_agents": "VerifyErasedAgentsCommand",
+        "compress": "CompressRequest",
+        "delete_nodes": "DeleteNodesRequest",
+        "search": "SearchRequest",
+        "forget": "ForgetRequest",
+        "verify_audit": "VerifyAuditRequest",
+        "verify_erased_agents": "VerifyErasedAgentsRequest",
     }.items():
         parameters = [p for p in inspect.signature(getattr(calls, verb)).parameters if p != "agent_id"]
-        assert parameters == [f for f in schemas[form]["properties"] if f != "agent_id"], verb
+        assert sorted(parameters) == sorted(f for f in schemas[form]["properties"] if f != "agent_id"), verb
 
 
 def test_an_answer_of_a_newer_daemon_is_read() -> None:

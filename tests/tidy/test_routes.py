@@ -12,7 +12,9 @@ import pytest
 
 from ebbtide.errors import REASONS
 from ebbtide.rest.app import create_app
+from ebbtide.verbs.catalogue import CATALOGUE
 from tests.support.in_process import service_in
+from tests.tidy.generate_api import TABLES, render
 from tests.tidy.pages import read
 
 METHODS = ("get", "put", "post", "patch", "delete")
@@ -52,6 +54,23 @@ def test_the_page_has_the_routes_of_the_daemon(document: dict[str, Any]) -> None
     assert set(told) == operations(document)
 
 
+def test_an_operation_has_one_name(document: dict[str, Any]) -> None:
+    """The RPC's name in snake case is that of the verb, in camel case that of OpenAPI; no two operations share one."""
+    for operation in CATALOGUE:
+        if operation.is_rpc:
+            assert operation.verb.__name__ == operation.verb_name
+        documented = document["paths"][operation.path][operation.method.lower()]
+        assert documented["operationId"] == operation.id
+    assert len({operation.name for operation in CATALOGUE}) == len(CATALOGUE)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_operations_are_those_of_the_catalogue(name: str) -> None:
+    """Each page has the table of operations that the catalogue makes; `python -m tests.tidy.generate_api` writes it."""
+    page = read(f"docs/{name}")
+    assert render(name, page) == page
+
+
 def test_every_route_has_an_example(document: dict[str, Any]) -> None:
     """Each section shows a request with its answer."""
     page = read("docs/api.md")
@@ -83,14 +102,14 @@ def test_every_field_and_option_is_named(document: dict[str, Any]) -> None:
 def test_fields_of_messages_are_named(document: dict[str, Any]) -> None:
     """Every field of a message stands with the route that takes messages."""
     text = section(read("docs/api.md"), "POST /v1/agents/{agent_id}/remember")
-    fields = document["components"]["schemas"]["MessageForm"]["properties"]
+    fields = document["components"]["schemas"]["Message"]["properties"]
     assert [name for name in fields if f"`messages[].{name}`" not in text] == []
 
 
 def test_reasons_on_the_page_exist() -> None:
     """The page names no error that the daemon does not have, and leaves none out that a request can meet."""
     words = set(re.findall(r"`([A-Z]{3,}(?:_[A-Z]+)*)`", read("docs/api.md")))
-    words -= {"POST", "PUT", "PATCH", "GET", "DELETE"}
+    words -= {"POST", "PUT", "PATCH", "GET", "DELETE", "HEAD"}
     words = {word for word in words if not word.startswith("NaN")}
     at_start_only = {
         "DATA_DIRECTORY_LOCKED",

@@ -82,7 +82,7 @@ def describe(error: ValidationError) -> str:
 def allowed(path: tuple[int | str, ...]) -> str:
     """The range or the list of values of a number or choice among the settings; empty for others."""
     from ebbtide.settings import Settings
-    from ebbtide.verbs.forms import allowed_values
+    from ebbtide.verbs.requests import allowed_values
 
     values = allowed_values(Settings, path)
     return f"allowed: {values}" if values else ""

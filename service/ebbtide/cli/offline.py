@@ -31,10 +31,17 @@ from ebbtide.store.encryption.keys import master_key_of
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.agents import get_agent
-from ebbtide.verbs.audit import VerifyAuditCommand, list_audit, verify_audit
-from ebbtide.verbs.batches import list_batches
-from ebbtide.verbs.erased import VerifyErasedAgentsCommand, list_erased_agents, verify_erased_agents
-from ebbtide.verbs.inspect import get_node
+from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
+from ebbtide.verbs.batches import ListBatchesRequest, list_batches
+from ebbtide.verbs.erased import (
+    ListErasedAgentsRequest,
+    VerifyErasedAgentsRequest,
+    list_erased_agents,
+    verify_erased_agents,
+)
+from ebbtide.verbs.inspect import NodeRequest, get_node
+from ebbtide.verbs.paging import AgentPageRequest
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 
 Json = dict[str, Any]
@@ -181,33 +188,50 @@ class OfflineClient:
 
     def agent(self, agent_id: str) -> Json:
         """An agent: parameters, counts, focus."""
-        return _ran(get_agent(self._service, agent_id)).model_dump(mode="json")
+        return _ran(get_agent(self._service, AgentRequest(agent_id=agent_id))).model_dump(mode="json")
 
     def batches(self, agent_id: str) -> list[Json]:
         """Every batch whose status is kept."""
-        return _all("batches", lambda token: list_batches(self._service, agent_id, None, 1000, token))
+        return _all(
+            "batches",
+            lambda token: list_batches(
+                self._service, ListBatchesRequest(agent_id=agent_id, page_size=1000, page_token=token)
+            ),
+        )
 
     def audit(self, agent_id: str) -> list[Json]:
         """Every record of an agent's audit log."""
-        return _all("records", lambda token: list_audit(self._service, agent_id, 1000, token))
+        return _all(
+            "records",
+            lambda token: list_audit_records(
+                self._service, AgentPageRequest(agent_id=agent_id, page_size=1000, page_token=token)
+            ),
+        )
 
     def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
         """Whether an agent's audit log is whole, and whether texts were erased."""
-        command = VerifyAuditCommand(texts=texts)
-        return _ran(verify_audit(self._service, agent_id, command)).model_dump(mode="json")
+        command = VerifyAuditRequest(agent_id=agent_id, texts=texts)
+        return _ran(verify_audit(self._service, command)).model_dump(mode="json")
 
     def erased_agents(self) -> list[Json]:
         """Every record of an erased agent."""
-        return _all("records", lambda token: list_erased_agents(self._service, None, 1000, token))
+        return _all(
+            "records",
+            lambda token: list_erased_agents(
+                self._service, ListErasedAgentsRequest(page_size=1000, page_token=token)
+            ),
+        )
 
     def verify_erased(self, texts: list[str]) -> Json:
         """Whether the log of erased agents is whole, and whether texts were among what they held."""
-        command = VerifyErasedAgentsCommand(texts=texts)
+        command = VerifyErasedAgentsRequest(texts=texts)
         return _ran(verify_erased_agents(self._service, command)).model_dump(mode="json")
 
     def node(self, agent_id: str, node_id: str) -> Json:
         """One memory with its links."""
-        return _ran(get_node(self._service, agent_id, node_id)).model_dump(mode="json")
+        return _ran(get_node(self._service, NodeRequest(agent_id=agent_id, node_id=node_id))).model_dump(
+            mode="json"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,9 @@ class IndexedPassage:
     """Passages of the same conversation are neighbours. Empty if the conversation is unknown."""
     is_withdrawn: bool = False
     """Whether the text was deleted; the entry is then made of its memories."""
+    role: str = "user"
+    accepted_ms: int = 0
+    """When the message was accepted."""
 
 
 @dataclass(slots=True)
@@ -195,6 +198,8 @@ class PassageIndex:
             "previous": before,
             "next": -1,
             "withdrawn": int(one.is_withdrawn),
+            "role": ROLES.index(one.role),
+            "accepted_ms": one.accepted_ms,
         }
         for name, value in values.items():
             self._columns[name].append(value)
@@ -357,7 +362,12 @@ _COLUMNS: Sequence[str] = (
     "previous",
     "next",
     "withdrawn",
+    "role",
+    "accepted_ms",
 )
+
+ROLES = ("user", "assistant", "system", "")
+"""The roles of messages in the order of their numbers in the column `role`; empty if unknown."""
 
 MAX_COUNT = 255
 """Maximum count of a term in a passage."""
@@ -371,7 +381,7 @@ MAX_TITLED = 3
 TAIL_BYTES, POSTING_BYTES = 300, 5
 """Memory of a passage that is not merged yet, and of each of its postings."""
 
-PASSAGE_BYTES = 250
+PASSAGE_BYTES = 282
 """Memory of a passage besides its postings: columns, arrays made of them, and those of the words signal."""
 
 MIN_MERGED = 20_000

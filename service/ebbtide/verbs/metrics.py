@@ -1,8 +1,8 @@
-"""metrics: everything counted so far, and what is looked at now, in the text format of Prometheus.
+"""metrics: all counters and the current gauges, in the text format of Prometheus.
 
-What the event loop knows is read here and now; what asks the disk is asked on the pool, and the text is written at the
-desk, so that a scrape holds nobody up. Agents are told apart only where the settings ask for it, and so many at most:
-those that lag most.
+State of the event loop is read here, disk sizes on the pool, and the text is written on the offload thread, so a scrape
+delays no request. Agents are separate only if the settings say so, and then a bounded number: those with the largest
+lag.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ import os
 from ebbtide import __version__
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.metrics import Metrics
-from ebbtide.verbs.service import LARGE_BYTES, Service, get_readiness
+from ebbtide.verbs.requests import Request
+from ebbtide.verbs.service import EMPTY, LARGE_BYTES, Service, get_readiness
 
 STATUS = {"ready": 2, "degraded": 1, "unavailable": 0}
 
 
-async def get_metrics(service: Service) -> bytes:
-    """Tell everything that is counted and looked at."""
+async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
+    """Return all metrics in the text format of Prometheus."""
     metrics, agents = service.metrics, service.fleet.open_agents
-    _look_at_agents(metrics, service, agents)
-    await _look_at_rim(metrics, service)
+    _read_agents(metrics, service, agents)
+    await _read_daemon(metrics, service)
     paths = [agent.workspace.store.path for agent in agents]
     sizes = await service.fleet.on_pool(lambda: [_size(path / "data.mdb") for path in paths])
     metrics.store_bytes.set(sum(sizes))
     if service.settings.metrics.per_agent:
-        _tell_apart(metrics, agents, service.settings.metrics.max_agents)
+        _separate_agents(metrics, agents, service.settings.metrics.max_agents)
     return await service.offload(LARGE_BYTES, metrics.text)
 
 
-def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
+def _read_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
     fleet = service.fleet
     metrics.info.labels(__version__).set(1)
     metrics.open_agents.set(len(agents))
@@ -53,7 +54,7 @@ def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> 
     metrics.event_streams.set(fleet.event_streams.count)
 
 
-async def _look_at_rim(metrics: Metrics, service: Service) -> None:
+async def _read_daemon(metrics: Metrics, service: Service) -> None:
     readiness = await get_readiness(service)
     metrics.ready.set(STATUS[readiness.status])
     state = await service.model_client.state()
@@ -68,12 +69,12 @@ async def _look_at_rim(metrics: Metrics, service: Service) -> None:
         metrics.disk_free.set(0)
 
 
-def _tell_apart(metrics: Metrics, agents: list[Agent], most: int) -> None:
-    told = sorted(agents, key=lambda agent: (-agent.digest.lag_s, -agent.counts.pending_batches, agent.id))
+def _separate_agents(metrics: Metrics, agents: list[Agent], most: int) -> None:
+    ordered = sorted(agents, key=lambda agent: (-agent.digest.lag_s, -agent.counts.pending_batches, agent.id))
     pending, lag, resident = metrics.per_agent.values()
     for family in (pending, lag, resident):
         family.clear()
-    for agent in told[:most]:
+    for agent in ordered[:most]:
         pending.labels(agent.id).set(agent.counts.pending_batches)
         lag.labels(agent.id).set(agent.digest.lag_s)
         resident.labels(agent.id).set(agent.derived_bytes)

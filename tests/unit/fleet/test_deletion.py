@@ -13,7 +13,7 @@ from ebbtide.fleet.compression.passes import ShorteningTask
 from ebbtide.fleet.deletion import correction
 from ebbtide.fleet.deletion.correction import Correction
 from ebbtide.fleet.deletion.deletion import Deleted, Deletion, UncitedText, delete_memories, outside
-from ebbtide.fleet.recall.recollected import Wanted
+from ebbtide.fleet.recall.query import Query
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
 from tests.property.homes import Home, shortened, snapshot
@@ -26,7 +26,7 @@ WORDS = ["boat", "tea", "harbour", "milk", "青岛", "外婆", "bread", "anchor"
 def home() -> Iterator[Home]:
     """An agent whose archive is loaded."""
     made = Home({"decay_rate": 0.5, "focus_limit": 2, "delete_threshold": 1, "link_initial_strength": 0.5})
-    made.workspace.recollect(Wanted("anything", 10), 10, len)
+    made.workspace.recollect(Query("anything", 10), 10, len)
     yield made
     assert made.faults() == []
     made.close()
@@ -68,7 +68,7 @@ def assert_it_agrees(home: Home) -> None:
     assert index == anew
     home.reopen()
     assert snapshot(home.workspace.network) == held
-    home.workspace.recollect(Wanted("anything", 10), 10, len)
+    home.workspace.recollect(Query("anything", 10), 10, len)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -142,7 +142,7 @@ def test_a_refused_deletion_changes_nothing(home: Home) -> None:
     home.store.is_full = False
     assert snapshot(home.workspace.network) == before
     assert_it_agrees(home)
-    assert len(home.workspace.recollect(Wanted("boat", 10), 10, len)[0].memories) == 1
+    assert len(home.workspace.recollect(Query("boat", 10), 10, len)[0].memories) == 1
 
 
 def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

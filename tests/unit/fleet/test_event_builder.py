@@ -58,7 +58,7 @@ class Follower:
 
     def news(self) -> list[Event]:
         """Return the new events after applying them."""
-        events = self.home.store.read(lambda txn: list(txn.events(self.seen + 1)))
+        events = self.home.store.read(lambda txn: list(txn.events.since(self.seen + 1)))
         assert [event.sequence for event in events] == list(range(self.seen + 1, self.seen + 1 + len(events)))
         self.seen += len(events)
         for event in events:

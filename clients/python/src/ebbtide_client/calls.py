@@ -302,7 +302,6 @@ def recall(
     token_budget: int | None = None,
     tokenizer: str | None = None,
     key_sentences: bool | None = None,
-    include_archive: bool | None = None,
     archive: ArchiveUse | None = None,
     citations: bool | None = None,
     explain: bool | None = None,
@@ -337,7 +336,6 @@ def recall(
         "token_budget": token_budget,
         "tokenizer": tokenizer,
         "key_sentences": key_sentences,
-        "include_archive": include_archive,
         "archive": archive,
         "citations": citations,
         "explain": explain,
@@ -355,7 +353,7 @@ def recall(
 
 def search(
     agent_id: str,
-    text: str | None = None,
+    query: str | None = None,
     *,
     vector: Sequence[float] = (),
     kinds: Sequence[str] = (),
@@ -364,13 +362,14 @@ def search(
     time_range: tuple[int | None, int | None] | None = None,
     metadata: Mapping[str, Any] | None = None,
     max_results: int | None = None,
-    include_archive: bool | None = None,
+    archive: ArchiveUse | None = None,
     patience_ms: int | None = None,
+    created_after: int | None = None,
 ) -> Call[Found]:
     """The memories that answer a question, best first: a recall with a `query` for who wants results, not wording."""
     span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
     form = {
-        "text": text,
+        "query": query,
         "vector": list(vector) or None,
         "kinds": _words("kinds", kinds),
         "speakers": _words("speakers", speakers),
@@ -378,8 +377,9 @@ def search(
         "time_range": None if span is None else _given(span),
         "metadata": None if metadata is None else dict(metadata),
         "max_results": max_results,
-        "include_archive": include_archive,
+        "archive": archive,
         "patience_ms": patience_ms,
+        "created_after": created_after,
     }
     return Call(
         "POST",

@@ -646,6 +646,19 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Me:
+    """What the caller's key allows."""
+
+    keys_required: bool
+    key_id: str
+    scopes: tuple[str, ...]
+    agents: tuple[str, ...]
+    agent_prefixes: tuple[str, ...]
+    everywhere: bool
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerInfo:
     """Whose turn it is to compress."""
 

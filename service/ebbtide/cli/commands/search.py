@@ -42,10 +42,10 @@ def search(
 
     text = " ".join(words)
     command: dict[str, Any] = {
-        "text": text,
+        "query": text,
         "speakers": speaker or [],
         "sources": conversation or [],
-        "include_archive": not living,
+        "archive": "never" if living else "always",
     }
     if most is not None:
         command["max_results"] = most

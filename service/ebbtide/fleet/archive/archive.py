@@ -108,8 +108,15 @@ def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Indexed
     """Return the passages of a message as index entries. Without a conversation id the batch is the conversation."""
     named = record.conversation_id
     conversation = conversation_key(named) if named else f"b{record.batch}"
-    passages = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
-    return [IndexedPassage(record.number, _entry(one), *passages) for one in kept]
+    common = (
+        record.time_ms,
+        record.speaker,
+        conversation,
+        record.is_withdrawn,
+        record.role,
+        record.accepted_at_ms,
+    )
+    return [IndexedPassage(record.number, _entry(one), *common) for one in kept]
 
 
 @dataclass(slots=True)

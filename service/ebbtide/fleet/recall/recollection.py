@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
-from ebbtide.fleet.archive.archive import Archive, conversation_key, terms_of
+from ebbtide.fleet.archive.archive import Archive, terms_of
 from ebbtide.fleet.archive.retention import is_digested
+from ebbtide.fleet.recall.query import Query, allowed_passages
 from ebbtide.fleet.recall.recollected import (
     ARCHIVED,
     LIVING,
@@ -28,7 +29,6 @@ from ebbtide.fleet.recall.recollected import (
     HeardMessage,
     Hit,
     Recollected,
-    Wanted,
 )
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
@@ -86,18 +86,19 @@ class QueryRunner:
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
     _messages: dict[int, HeardMessage | None] = field(default_factory=dict)
 
-    def answer(self, wanted: Wanted) -> Recollected:
-        """Return the best memories for a query, best first."""
+    def answer(self, query: Query) -> Recollected:
+        """The best memories for a question, best first."""
         index = self.archive.index
-        question = self._understood(wanted.query)
+        question = self._understood(query.text)
         if not len(index):
             return Recollected(question=question)
-        if wanted.archive_when_needed:
+        is_archive_optional = query.archive == "when_needed"
+        if is_archive_optional:
             # Living memories first: they may suffice.
-            wanted = replace(wanted, include_archive=False)
-        semantic, window, why_off = self._meaning(wanted)
+            query = replace(query, archive="never")
+        semantic, window, why_off = self._meaning(query)
         asked = RankingRequest(
-            terms=weighted_terms(question, wanted.query),
+            terms=weighted_terms(question, query.text),
             parts=[
                 terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
             ],
@@ -106,28 +107,28 @@ class QueryRunner:
             semantic=semantic,
             window=window,
             why_off={"semantic": why_off, "window": why_off},
-            graph=None if "graph" in wanted.without else self._graph(wanted),
+            graph=None if "graph" in query.without else self._graph(query),
             names=self._names,
-            linked=partial(self._linked, wanted.start_nodes),
+            linked=partial(self._linked, query.start_nodes),
             asks_for=question.asks_for,
             texts=self._text_at,
             worths=self._worths,
-            allowed=self._allowed(wanted),
-            without=wanted.without,
+            allowed=allowed_passages(query, self.archive, self.network),
+            without=query.without,
         )
-        most = wanted.max_results * 3 // 2 + MIN_CANDIDATES
-        if wanted.token_budget is not None:
+        most = query.max_results * 3 // 2 + MIN_CANDIDATES
+        if query.token_budget is not None:
             most = min(max(most, MIN_CANDIDATES_FOR_BUDGET), MAX_CANDIDATES_FOR_BUDGET)
         ranking = rank(index, self.archive.words, asked, most)
-        archive = "always" if wanted.include_archive else "never"
-        if wanted.archive_when_needed:
+        archive: str = query.archive
+        if is_archive_optional:
             archive = why_needed(question, ranking.scores) or "not needed"
             if archive != "not needed":
-                wanted = replace(wanted, include_archive=True)
-                asked = replace(asked, allowed=self._allowed(wanted))
+                query = replace(query, archive="always")
+                asked = replace(asked, allowed=allowed_passages(query, self.archive, self.network))
                 ranking = rank(index, self.archive.words, asked, most)
-        found = self._worded(ranking, wanted)
-        packed = self._packed(found, wanted, self._idf(asked.terms))
+        found = self._worded(ranking, query)
+        packed = self._packed(found, query, self._idf(asked.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
         return Recollected(
             tuple(
@@ -156,46 +157,46 @@ class QueryRunner:
         index = self.archive.index
         return index.passages_named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
-    def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
-        """Return the similarity of passages to the query, alone and with neighbours, or why it is unknown.
+    def _meaning(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
+        """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
 
         Raise VECTORS_UNAVAILABLE if it is unknown and no other signal was requested, and INVALID_VALUE for a vector of
         the wrong dimension.
         """
         vectors = self.archive.vectors
-        if wanted.needs_vectors and len(self.archive.index):
-            if vectors is None or vectors.model != wanted.embedding_model:
+        if query.needs_vectors and len(self.archive.index):
+            if vectors is None or vectors.model != query.embedding_model:
                 raise Precondition(
                     "this agent has no vectors for the current embedding model",
                     reason="VECTORS_UNAVAILABLE",
                 )
-            if wanted.vector is not None and len(wanted.vector) != vectors.dimension:
+            if query.vector is not None and len(query.vector) != vectors.dimension:
                 raise InvalidRequest(
-                    f"vector: it has {len(wanted.vector)} numbers; allowed: {vectors.dimension}",
+                    f"vector: it has {len(query.vector)} numbers; allowed: {vectors.dimension}",
                     reason="INVALID_VALUE",
                     violations=[FieldViolation("vector", f"allowed: {vectors.dimension} numbers")],
                 )
-        return self._nearness(wanted)
+        return self._nearness(query)
 
-    def _nearness(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
+    def _nearness(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
         vectors, index = self.archive.vectors, self.archive.index
-        if wanted.vector is None:
-            return None, None, wanted.no_vector
-        if vectors is None or vectors.model != wanted.embedding_model:
+        if query.vector is None:
+            return None, None, query.no_vector
+        if vectors is None or vectors.model != query.embedding_model:
             return None, None, "no vectors yet"
-        if vectors.dimension != len(wanted.vector):
+        if vectors.dimension != len(query.vector):
             return None, None, "vectors of another size"
         near = window = None
-        if "semantic" not in wanted.without:
-            near = vectors.scores(wanted.vector, len(index))
-        if "window" not in wanted.without:
+        if "semantic" not in query.without:
+            near = vectors.scores(query.vector, len(index))
+        if "window" not in query.without:
             beside = index.neighbours("previous"), index.neighbours("next")
-            window = vectors.window_scores(wanted.vector, len(index), *beside)
+            window = vectors.window_scores(query.vector, len(index), *beside)
         return near, window, "no vectors yet"
 
-    def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
-        """Return how strongly each passage is associated with the focus, by the best of its memories."""
-        reached = associate(self.network, wanted.depth, wanted.start_nodes or None)
+    def _graph(self, query: Query) -> NDArray[np.float64]:
+        """How strongly each passage is reached from the focus, by the best of its memories."""
+        reached = associate(self.network, query.depth, query.start_nodes or None)
         return self.archive.by_passage(reached.node_ids, reached.worths)
 
     def _linked(
@@ -226,47 +227,23 @@ class QueryRunner:
         kept = self.archive.best_of_memories(passages, self.network.kept_shares)
         return (newness + kept) / 2
 
-    def _allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
-        index = self.archive.index
-        allowed = np.ones(len(index), dtype=np.bool_)
-        if wanted.speakers:
-            numbers = [
-                index.speaker_numbers[name] for name in wanted.speakers if name in index.speaker_numbers
-            ]
-            allowed &= np.isin(index.column("speaker"), numbers)
-        if wanted.conversations:
-            keys = index.conversation_numbers(map(conversation_key, wanted.conversations))
-            allowed &= np.isin(index.column("conversation"), keys)
-        begin, end = wanted.time_range
-        if begin is not None:
-            allowed &= index.column("time_ms") >= begin
-        if end is not None:
-            allowed &= index.column("time_ms") < end
-        # A message without text and without living memories has nothing to return.
-        allowed &= (index.column("withdrawn") == 0) | (index.column("word_count") > 0)
-        if wanted.metadata:
-            allowed &= self.archive.metadata_of_passages.matching(wanted.metadata)
-        if not wanted.include_archive:
-            allowed &= self.archive.with_living_memories(self.network.are_alive)
-        return allowed
-
     # --- passages as memories ----------------------------------------------------------------------
 
-    def _worded(self, ranking: Ranking, wanted: Wanted) -> list[Hit]:
+    def _worded(self, ranking: Ranking, query: Query) -> list[Hit]:
         found: list[Hit] = []
         tokens = 0
         for passage, score in zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True):
-            one = self._recollection(passage, score, wanted.include_archive)
+            one = self._recollection(passage, score, query.archive == "always")
             if one is None:
                 continue
             found.append(one)
-            if wanted.token_budget is not None:
+            if query.token_budget is not None:
                 tokens += self.count_tokens(one.content)
-                if tokens > CANDIDATE_BUDGETS * wanted.token_budget and len(found) >= MIN_CANDIDATES:
+                if tokens > CANDIDATE_BUDGETS * query.token_budget and len(found) >= MIN_CANDIDATES:
                     break
         return found
 
-    def _recollection(self, passage: int, score: float, include_archive: bool) -> Hit | None:
+    def _recollection(self, passage: int, score: float, with_archive: bool) -> Hit | None:
         index = self.archive.index
         heard = self._heard(int(index.column("message")[passage]))
         if heard is None:
@@ -279,7 +256,7 @@ class QueryRunner:
         source = replace(source, metadata=self.archive.metadata_of_passages.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
-        if heard.text is None or not include_archive:
+        if heard.text is None or not with_archive:
             if not living:
                 return None
             state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)
@@ -323,16 +300,16 @@ class QueryRunner:
             term: weight * rarity(len(index.postings(term)[0]), len(index)) for term, weight in terms.items()
         }
 
-    def _packed(self, found: Sequence[Hit], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
-        # Equal contents are returned once, so the content identifies its formatted text.
-        told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
+    def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
+        # Copies of one content are told once, so a content stands for what is told of it.
+        told = {one.content: one.told(cites=query.cites, locale=self.locale) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 
         def shorten(candidate: Candidate, fits: Callable[[str], bool]) -> str:
             one = by_key[cast(int, candidate.key)]
 
             def is_short_enough(text: str) -> bool:
-                told[text] = replace(one, content=text).told(cites=wanted.cites, locale=self.locale)
+                told[text] = replace(one, content=text).told(cites=query.cites, locale=self.locale)
                 return fits(text)
 
             text = one.content.removeprefix(one.label)
@@ -340,11 +317,11 @@ class QueryRunner:
 
         return pack(
             [Candidate(one.passage, one.content, one.score, self._terms_at(one.passage)) for one in found],
-            max_results=wanted.max_results,
-            token_budget=wanted.token_budget,
+            max_results=query.max_results,
+            token_budget=query.token_budget,
             count=self.count_tokens,
             word=lambda contents: word_answer((told[content] for content in contents), (), self.locale),
-            shorten=shorten if wanted.key_sentences else None,
+            shorten=shorten if query.key_sentences else None,
         )
 
     def _text_at(self, passage: int) -> str:

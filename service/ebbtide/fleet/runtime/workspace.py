@@ -16,7 +16,8 @@ from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_scrub
 from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.fleet.ingest.inbox import Inbox
-from ebbtide.fleet.recall.recollected import Recollected, Wanted
+from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.recollected import Recollected
 from ebbtide.fleet.recall.recollection import QueryRunner
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
@@ -128,13 +129,13 @@ class Workspace(State):
         return self.open_archive.of(txn)
 
     def recollect(
-        self, wanted: Wanted, now_ms: int, count_tokens: Callable[[str], int]
+        self, query: Query, now_ms: int, count_tokens: Callable[[str], int]
     ) -> tuple[Recollected, AgentCounts]:
         """Answer a query over everything the agent heard. Return the result and the counts of the agent."""
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
             recollector = QueryRunner(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
-            return recollector.answer(wanted), txn.counts()
+            return recollector.answer(query), txn.counts()
 
         return self.store.read(read)
