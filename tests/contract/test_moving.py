@@ -197,7 +197,7 @@ async def test_transfers_are_bounded(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TOO_MANY_TRANSFERS when all places are taken, with a hint when to come back; then it works again."""
-    monkeypatch.setattr(transfers, "MOST_TRANSFERS", 1)
+    monkeypatch.setattr(transfers, "MAX_TRANSFERS", 1)
     async with caller_in(tmp_path) as call:
         await told(call)
         with call.service.transfers.place():

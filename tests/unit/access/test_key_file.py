@@ -151,7 +151,7 @@ def test_keys_and_what_is_remembered_of_revoked_ones_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """QUOTA_REACHED beyond the bound; of revoked ones the latest are kept, and they take no place of others."""
-    monkeypatch.setattr(key_file, "MOST_KEYS", 3)
+    monkeypatch.setattr(key_file, "MAX_KEYS", 3)
     monkeypatch.setattr(key_file, "KEPT_REVOKED", 2)
     file = KeyFile(tmp_path)
     revoked = [key(n, revoked_at_ms=10 + n) for n in range(5)]
