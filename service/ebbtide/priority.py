@@ -22,8 +22,8 @@ class RequestPriority:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running_count = 0
-        self._nobody = threading.Event()
-        self._nobody.set()
+        self._no_requests = threading.Event()
+        self._no_requests.set()
         self._own = threading.local()
 
     @contextmanager
@@ -31,7 +31,7 @@ class RequestPriority:
         """Count a request's job as running within the block."""
         with self._lock:
             self._running_count += 1
-            self._nobody.clear()
+            self._no_requests.clear()
         is_within = getattr(self._own, "is_request", False)
         self._own.is_request = True
         try:
@@ -41,14 +41,14 @@ class RequestPriority:
             with self._lock:
                 self._running_count -= 1
                 if self._running_count == 0:
-                    self._nobody.set()
+                    self._no_requests.set()
 
     @property
     def is_request_running(self) -> bool:
         """Whether a request's job is running."""
-        return not self._nobody.is_set()
+        return not self._no_requests.is_set()
 
     def yield_to_requests(self) -> None:
         """Pause for at most 2 ms while jobs of requests run. Do nothing within such a job."""
         if self.is_request_running and not getattr(self._own, "is_request", False):
-            self._nobody.wait(MAX_YIELD_S)
+            self._no_requests.wait(MAX_YIELD_S)

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from ebbtide.access.grants import CALLER
 from ebbtide.errors import Deadline, Exhausted, Unavailable
+from ebbtide.fleet.runtime.event_streams import max_places_per_key
 from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
