@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from ebbtide import __version__
 from ebbtide.parameters import AgentParameters
+from ebbtide.rest import openapi
 from ebbtide.rest.problems import ErrorBody
 from ebbtide.verbs.audit import VerifyAuditCommand
 from ebbtide.verbs.batches import CompressCommand, FlushCommand
@@ -131,7 +132,9 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
+        openapi.name_operations(document)
         _add_links(document["paths"])
+        openapi.complete(document)
         app.openapi_schema = document
     return app.openapi_schema
 
