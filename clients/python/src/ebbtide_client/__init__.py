@@ -1,7 +1,8 @@
 """Client of Ebbtide, the memory daemon for AI agents: sync and async, typed, with safe retries."""
 
 from ebbtide_client import errors, models
-from ebbtide_client.aclient import AsyncClient
+from ebbtide_client.async_client import AsyncClient
+from ebbtide_client.calls import OpenedAgent
 from ebbtide_client.client import Client
 from ebbtide_client.context_window import AsyncContextWindow, ContextWindow
 from ebbtide_client.errors import (
@@ -44,6 +45,7 @@ __all__ = [
     "InvalidRequest",
     "Message",
     "NotFound",
+    "OpenedAgent",
     "Precondition",
     "Retries",
     "Unauthenticated",

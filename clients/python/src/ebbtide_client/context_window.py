@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ebbtide_client.aclient import AsyncClient
+from ebbtide_client.async_client import AsyncClient
 from ebbtide_client.calls import AnyMessage
 from ebbtide_client.client import Client
 from ebbtide_client.errors import ConnectionFailed, Deadline, EbbtideError, Exhausted, NotFound, Unavailable

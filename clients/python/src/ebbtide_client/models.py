@@ -1,352 +1,588 @@
-"""Answers of the daemon as frozen dataclasses, under the names and with the fields of its OpenAPI document.
+"""Models of the daemon's responses, and the message of `remember`.
 
-Read leniently in one direction only: fields that a newer daemon adds are left out, fields that are missing or of
-another type make the answer unexpected. Times are milliseconds since 1970-01-01 UTC; ids are opaque.
+Generated from the OpenAPI document by `python -m tests.tidy.generate_client_models`. Do not edit.
+Times are milliseconds since 1970-01-01 UTC; ids are opaque. `ebbtide_client.decoding` reads them from JSON.
 """
 
 from __future__ import annotations
 
-import types
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
-from functools import cache
-from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-Role = Literal["user", "assistant", "system"]
-RecallMode = Literal["auto", "associative", "hybrid"]
-ArchiveUse = Literal["always", "never", "when_needed"]
-BatchState = Literal["waiting", "digesting", "digested", "parked"]
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """One message of a conversation, as `remember` takes it."""
+    """One message of a conversation."""
 
-    role: Role
+    role: Literal["user", "assistant", "system"]
+    """Who speaks."""
+
     content: str
+    """What was said."""
+
     timestamp: int | None = None
-    """When it was said, ms since the epoch."""
+    """When it was said, ms since the epoch, UTC."""
+
     id: str | None = None
-    """Your own id, given back with sources."""
+    """The caller's own id, given back with sources."""
+
     speaker: str | None = None
     """Who speaks, where the role does not say enough."""
-    metadata: dict[str, Any] | None = None
-    """Flat fields kept with the message, over those of its batch."""
+
+    metadata: Mapping[str, Any] | None = None
+    """Flat fields kept with the message, over those of its batch; at most 4 KiB as JSON."""
 
 
-# --- agents --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AgentParameters:
-    """How one agent remembers and forgets."""
+    """How one agent remembers and forgets (memory model, section 7)."""
 
     focus_limit: int
-    focus_policy: str
+    """Most nodes in focus at once; what is in focus is protected."""
+
+    focus_policy: Literal["nodes"]
+    """What moves into focus: the newest nodes of a batch."""
+
     decay_rate: float
+    """A link's strength is multiplied by this each time its source is scanned."""
+
     link_initial_strength: float
+    """Strength of the links between neighbours within a batch."""
+
     link_break_threshold: float
+    """Below this strength a link is broken."""
+
     delete_threshold: int
+    """A memory that would shrink below this many characters is forgotten."""
+
     min_shrink: float
-    strategy: str
+    """Content is rewritten only when it loses at least this share of its length."""
+
+    strategy: Literal["scan", "slots"]
+    """scan: every due node in every pass; slots: a bounded number of nodes."""
+
     max_nodes: int
+    """Most nodes under `slots`; at least focus_limit + 100 there."""
+
     compression_batch_size: int
+    """Nodes drawn for one pass under `slots`."""
+
     slot_sample_size: int
+    """Nodes drawn to find the least important one when `slots` are full."""
+
     long_term_factor: float
+    """After k scans a node is due again 1 + floor(k x this) passes later; 0 = every pass."""
+
     default_search_depth: int
+    """Hops a recall walks when it names no depth."""
+
     max_search_results: int
-    locale: str
-    speaker_prefix: str
+    """Most memories in one answer; 0 means 10000."""
+
+    locale: Literal["auto", "zh", "en"]
+    """Language of the wording; auto decides by the text."""
+
+    speaker_prefix: Literal["auto", "always", "never"]
+    """When a memory's content names who spoke."""
+
     digest_system: bool
+    """Whether system messages become memories."""
+
     max_queue_size: int
+    """Most batches in the inbox, waiting or parked; beyond it remember is refused."""
+
     max_owed_passes: int
+    """Most compression passes an agent can owe; further ones are merged."""
+
     segment_max_chars: int
+    """Advised longest segment, in characters."""
+
     retention: str
-    pii: str
+    """How long what was said is kept once it is digested: keep (for ever), days:N (N days from its acceptance), none. Memories made of it live on."""
+
+    pii: Literal["off", "tag", "redact"]
+    """What becomes of personal data in what is remembered from now on: off (nobody looks), tag (stored, and told where it stands), redact (replaced by its kind before anything is stored)."""
+
     drop_recalled: bool
+    """Whether what a recall has just told is left out when it comes back in a message."""
+
     collapse_repeats: bool
+    """Whether a message that repeats an earlier one of its batch exactly is left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditRecordInfo:
+    """One record of an audit log."""
+
+    number: int
+    """Its place in the chain, from 1."""
+
+    at: int
+    """When, ms since the epoch."""
+
+    actor: str
+    """Who: the id of a key; - where nobody knows."""
+
+    action: str
+    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored."""
+
+    details: Mapping[str, Any]
+    """Ids, names and counts; never content."""
+
+    proof_count: int
+    """Keyed hashes of erased texts that belong to it."""
+
+    previous_hash: str
+    """Hash of the record before it, hexadecimal."""
+
+    record_hash: str
+    """SHA-256 of `line`, hexadecimal."""
+
+    line: str
+    """The record as it was hashed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchInfo:
+    """A batch at this moment."""
+
+    batch_id: str
+    state: Literal["waiting", "digesting", "digested", "parked"]
+    """waiting, digesting, digested or parked."""
+
+    accepted_at: int
+    """ms since the epoch."""
+
+    digested_at: int | None
+    """ms since the epoch."""
+
+    not_before: int | None
+    """When it is tried again, after a failed round."""
+
+    message_count: int
+    conversation_id: str
+    attempts: int
+    """Failed rounds so far."""
+
+    last_error: str
+    """Why the last round failed."""
+
+    node_ids: Sequence[str]
+    """The memories it became."""
+
+    pii: Mapping[str, int]
+    """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+
+    dropped_recalled: int
+    """Lines left out: a recall had just told them."""
+
+    collapsed: int
+    """Messages left out: they repeated an earlier one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchPage:
+    """A page of batches."""
+
+    batches: Sequence[BatchInfo]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Closed:
+    """The agent rests."""
+
+    agent_id: str
+    closed: bool
+    """Whether it was open."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compressing:
+    """What is owed now."""
+
+    owed_passes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Counts:
     """How much an agent holds."""
 
     nodes: int
+    """Living memories."""
+
     links: int
+    """Links, dangling ones included."""
+
     messages: int
+    """Messages kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentInfo:
-    """An agent at this moment."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeletedNode:
+    """What went with a memory, or of a message."""
 
-    agent_id: str
-    created_at: int
-    parameters: AgentParameters
-    counts: Counts
-    focus: tuple[str, ...]
-    pending_batches: int
-    parked_batches: int
-    owed_passes: int
-    finished_passes: int
-    unembedded_messages: int
+    node_id: str
+    """What is gone, as it was named."""
+
+    links_removed: int
+    """Links that started or ended at it."""
+
+    bytes_withdrawn: int
+    """Bytes of messages it was made from, or of the message, that are gone from the archive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Initialised:
-    """An agent that now exists, and whether it came into being by this call."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmbedderInfo:
+    """The embedding model in force."""
 
-    agent: AgentInfo
-    is_new: bool
+    kind: str
+    """builtin, ollama, openai or off."""
 
+    name: str
+    """Name of the model."""
 
-@dataclass(frozen=True, slots=True)
-class AgentListing:
-    """An agent as a listing tells of it, without opening it."""
+    available: bool
+    """Whether it answers."""
 
-    agent_id: str
-    created_at: int
-    open: bool
-    counts: Counts
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The agent rests; whether it was open."""
-
-    agent_id: str
-    closed: bool
+    detail: str
+    """Why not, if it does not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Erased:
     """An agent is gone for good."""
 
     agent_id: str
     erased: bool
     record_number: int
+    """The record of it in the log of erased agents."""
+
     record_hash: str
+    """The hash of that record, hexadecimal: it vouches for all before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """An agent came back; whether one of its id was there and is gone."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErasedAgentRecord:
+    """One record of the log of erased agents."""
+
+    number: int
+    """Its place in the chain, from 1."""
+
+    at: int
+    """When, ms since the epoch."""
+
+    actor: str
+    """Who: the id of a key; - where nobody knows."""
+
+    action: str
+    """agent_erased; replaced where another one took its place; key_destroyed where its key was."""
+
+    details: Mapping[str, Any]
+    """Ids, names and counts; never content."""
+
+    proof_count: int
+    """Keyed hashes of erased texts that belong to it."""
+
+    previous_hash: str
+    """Hash of the record before it, hexadecimal."""
+
+    record_hash: str
+    """SHA-256 of `line`, hexadecimal."""
+
+    line: str
+    """The record as it was hashed."""
 
     agent_id: str
-    replaced: bool
-    counts: Counts
-    pending_batches: int
-    parked_batches: int
-    owed_passes: int
+    """Who was erased; empty where the record cannot be read."""
 
 
-# --- remember, recall, batches -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """The batch is on disk."""
-
-    batch_id: str
-    pending_batches: int
-    pii: dict[str, int] = field(default_factory=dict)
-    """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says."""
-    dropped_recalled: int = 0
-    """Lines left out: a recall had just told them."""
-    collapsed: int = 0
-    """Messages left out: they repeated an earlier one."""
-
-
-@dataclass(frozen=True, slots=True)
-class PersonalData:
-    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
-
-    kind: str
-    offset: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
-
-    message_id: str
-    batch_id: str
-    message_index: int
-    offset: int
-    length: int
-    role: str
-    speaker: str
-    timestamp: int | None
-    conversation_id: str
-    metadata: dict[str, Any]
-    pii: tuple[PersonalData, ...]
-    """What is personal in the slice, where the message was stored under the policy `tag`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CitedSource(SourceInfo):
-    """Where a recalled memory came from, with the key of the whole text and the words themselves."""
-
-    chunk_id: str
-    quote: str
-    """What was said there, word for word; empty where the text is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecalledMemory:
-    """A memory of an answer, in the order of the text."""
-
-    id: str
-    kind: str
-    content: str
-    state: str
-    node_ids: tuple[str, ...]
-    sources: tuple[CitedSource, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SignalShare:
-    """What one signal gave a memory."""
-
-    signal: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class SignalOff:
-    """A signal that did not take part."""
-
-    signal: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedMemory:
-    """Why a memory stands where it stands, or was left out."""
-
-    id: str
-    score: float
-    signals: tuple[SignalShare, ...]
-    dropped: str
-    shortened: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TimeSpoken:
-    """A time that a query speaks of."""
-
-    words: str
-    begin: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """How an answer came about."""
-
-    looked_for: str
-    phrases: tuple[str, ...]
-    speakers: tuple[str, ...]
-    times: tuple[TimeSpoken, ...]
-    signals_off: tuple[SignalOff, ...]
-    archive: str
-    memories: tuple[ExplainedMemory, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """What came back: text for a language model, empty when there is nothing."""
-
-    text: str
-    pending_batches: int
-    parked_batches: int
-    memories: tuple[RecalledMemory, ...] = ()
-    """With `citations`: the memories of the text."""
-    explanation: Explanation | None = None
-    """With `explain`: how the answer came about."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundMemory(RecalledMemory):
-    """A memory that was found; its score is comparable within one answer only."""
-
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What was found, best first."""
-
-    memories: tuple[FoundMemory, ...]
-    pending_batches: int
-    parked_batches: int
-
-
-@dataclass(frozen=True, slots=True)
-class BatchInfo:
-    """A batch at this moment."""
-
-    batch_id: str
-    state: str
-    accepted_at: int
-    digested_at: int | None
-    not_before: int | None
-    message_count: int
-    conversation_id: str
-    attempts: int
-    last_error: str
-    node_ids: tuple[str, ...]
-    pii: dict[str, int] = field(default_factory=dict)
-    dropped_recalled: int = 0
-    collapsed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EventInfo:
-    """One thing that happened. What its kind does not have is None, or empty."""
+    """One thing that happened. What its kind does not have is null, or empty."""
 
     sequence: int
+    """Its number: one more than that of the event before."""
+
     happened_at: int
-    kind: str
+    """ms since the epoch."""
+
+    kind: Literal[
+        "BatchDigested",
+        "BatchParked",
+        "BatchRetried",
+        "NodeCreated",
+        "NodeCompressed",
+        "NodeForgotten",
+        "NodeCorrected",
+        "MemoryErased",
+        "LinkBroken",
+        "FocusChanged",
+        "ParametersChanged",
+        "PassCompleted",
+    ]
+    """What happened; see docs/events.md."""
+
     node_id: str | None
+    """The memory, or the source of the link."""
+
     target_id: str | None
+    """The memory that the link points at."""
+
     batch_id: str | None
+    """The batch."""
+
     message_id: str | None
+    """The message."""
+
     pass_number: int | None
+    """The compression pass."""
+
     length_before: int | None
+    """Characters of the memory before."""
+
     length: int | None
+    """Characters of the memory now."""
+
     node_count: int | None
+    """How many memories the batch became."""
+
     attempts: int | None
-    focus: tuple[str, ...]
-    parameters: tuple[str, ...]
+    """Failed rounds of the batch."""
+
+    focus: Sequence[str]
+    """The memories in focus now, newest first."""
+
+    parameters: Sequence[str]
+    """Names of the parameters that were changed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Flushed:
     """Where things stand, also when the time ran out."""
 
     digested: bool
+    """Whether all that was accepted before is digested."""
+
     passes_done: bool
+    """Whether no compression pass is owed."""
+
     pending_batches: int
     owed_passes: int
     parked_batches: int
     unembedded_messages: int
+    """Messages that have no vectors yet; 0 without an embedder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compressing:
-    """The passes owed now."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetCounts:
+    """How much goes, or went."""
+
+    nodes: int
+    """Memories."""
+
+    links: int
+    """Links that started or ended at them; 0 in a dry run."""
+
+    messages: int
+    """Messages of which nothing is left."""
+
+    batches: int
+    """Batches of which nothing is left; 0 in a dry run."""
+
+    bytes: int
+    """Bytes of what was said."""
+
+    relations: int
+    """Links that stay without their names, since these told of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetProof:
+    """What vouches for it: records of the audit log, and keyed hashes of the texts."""
+
+    first_record: int
+    """The first record of it; 0 where nothing was there."""
+
+    last_record: int
+    """The last record of it."""
+
+    record_hash: str
+    """The hash of the last record, hexadecimal."""
+
+    hmacs: Sequence[str]
+    """HMAC-SHA256 of each erased text, hexadecimal; the first 1000."""
+
+    hmac_count: int
+    """How many there are in all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forgotten:
+    """What is gone, or in a dry run would go."""
+
+    dry_run: bool
+    counts: ForgetCounts
+    nodes: Sequence[str]
+    """The memories; the first 1000."""
+
+    messages: Sequence[str]
+    """The messages that go whole; the first 1000."""
+
+    partly: Sequence[str]
+    """Messages of which only sentences go; the first 1000."""
+
+    also_found_in: Sequence[str]
+    """Memories and messages that tell of it too, and stay; the first 1000."""
+
+    also_found_count: int
+    """How many there are in all."""
+
+    proof: ForgetProof
+    compacted: bool
+    """Whether the files hold no byte of it any more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """The process is alive."""
+
+    status: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkIn:
+    """A link from another memory."""
+
+    source: str
+    relation: str
+    strength: float
+    """Now; 1 while its source is in focus."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkInfo:
+    """A live link."""
+
+    source: str
+    target: str
+    relation: str
+    strength: float
+    """Now; 1 while its source is in focus."""
+
+    dangling: bool
+    """Whether its target is forgotten."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkOut:
+    """A link to another memory."""
+
+    target: str
+    relation: str
+    strength: float
+    """Now; 1 while its source is in focus."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkPage:
+    """A page of links."""
+
+    links: Sequence[LinkInfo]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeDeletion:
+    """What became of one of many memories that were to be deleted."""
+
+    node_id: str
+    """What is gone, as it was named."""
+
+    links_removed: int
+    """Links that started or ended at it."""
+
+    bytes_withdrawn: int
+    """Bytes of messages it was made from, or of the message, that are gone from the archive."""
+
+    deleted: bool
+    """Whether it was there."""
+
+    reason: str
+    """Why not: NODE_NOT_FOUND, BATCH_NOT_DIGESTED; empty when it was."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PersonalData:
+    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
+
+    kind: str
+    """email, phone, national_id, card, iban, ip or secret."""
+
+    offset: int
+    """Its first byte in the message's UTF-8."""
+
+    length: int
+    """Its bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Readiness:
+    """Whether the daemon can do its work."""
+
+    status: Literal["ready", "degraded", "unavailable"]
+    """ready, degraded or unavailable."""
+
+    reasons: Sequence[str]
+    """Why it is not ready."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remembered:
+    """The batch is on disk."""
+
+    batch_id: str
+    """The batch, for its status."""
+
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    pii: Mapping[str, int]
+    """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says."""
+
+    dropped_recalled: int
+    """Lines left out: a recall had just told them."""
+
+    collapsed: int
+    """Messages left out: they repeated an earlier one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Restored:
+    """An agent came back."""
+
+    agent_id: str
+    """Whose memory it is."""
+
+    replaced: bool
+    """Whether an agent of this id was there and is gone."""
+
+    counts: Counts
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after failures."""
 
     owed_passes: int
+    """Compression passes owed, the one under way included."""
 
 
-# --- nodes and links -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RewriteInfo:
     """One shortening of a memory."""
 
@@ -357,356 +593,466 @@ class RewriteInfo:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
-    """A memory at this moment."""
-
-    id: str
-    kind: str
-    content: str
-    phrase: str
-    keywords: tuple[str, ...]
-    created_at: int
-    scan_count: int
-    original_length: int
-    importance: float
-    in_focus: bool
-    sources: tuple[SourceInfo, ...]
-    rewrites: tuple[RewriteInfo, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkOut:
-    """A link to another memory, with its strength now."""
-
-    target: str
-    relation: str
-    strength: float
-
-
-@dataclass(frozen=True, slots=True)
-class LinkIn:
-    """A link from another memory, with its strength now."""
-
-    source: str
-    relation: str
-    strength: float
-
-
-@dataclass(frozen=True, slots=True)
-class NodeDetail(NodeInfo):
-    """A memory with its live links; `dangling` are those to what is forgotten."""
-
-    links_in: tuple[LinkIn, ...]
-    links_out: tuple[LinkOut, ...]
-    dangling: tuple[LinkOut, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedNode:
-    """What went with a memory: links at either end, bytes of the messages it was made from; or of a message."""
-
-    node_id: str
-    links_removed: int
-    bytes_withdrawn: int
-
-
-@dataclass(frozen=True, slots=True)
-class NodeDeletion(DeletedNode):
-    """What became of one of many memories that were to be deleted, and why if it was not there."""
-
-    deleted: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedNodes:
-    """What became of each memory, in the order asked."""
-
-    results: tuple[NodeDeletion, ...]
-    deleted_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetCounts:
-    """How much goes, or went; links and batches are 0 in a dry run."""
-
-    nodes: int
-    links: int
-    messages: int
-    batches: int
-    bytes: int
-    relations: int
-    """Links that stay without their names, since these told of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetProof:
-    """What vouches for it: records of the audit log, and keyed hashes of the texts, hexadecimal."""
-
-    first_record: int
-    last_record: int
-    record_hash: str
-    hmacs: tuple[str, ...]
-    hmac_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What is gone for good, or in a dry run would go."""
-
-    dry_run: bool
-    counts: ForgetCounts
-    nodes: tuple[str, ...]
-    messages: tuple[str, ...]
-    partly: tuple[str, ...]
-    also_found_in: tuple[str, ...]
-    also_found_count: int
-    proof: ForgetProof
-    compacted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRecordInfo:
-    """One record of an audit log: who, what, when, how many; `line` is what was hashed."""
-
-    number: int
-    at: int
-    actor: str
-    action: str
-    details: dict[str, Any]
-    proof_count: int
-    previous_hash: str
-    record_hash: str
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
-class ErasedAgentRecord(AuditRecordInfo):
-    """One record of the log of erased agents: whose it is stands last."""
-
-    agent_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TextVerdict:
-    """Whether a text was erased, and the record that vouches for it (0: none)."""
-
-    erased: bool
-    record: int
-
-
-@dataclass(frozen=True, slots=True)
-class AuditVerified:
-    """Whether an audit log is whole, and the first record that does not fit (0: none)."""
-
-    intact: bool
-    records: int
-    record_hash: str
-    broken_record: int
-    problem: str
-    texts: tuple[TextVerdict, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkInfo:
-    """A live link; whether its target is forgotten."""
-
-    source: str
-    target: str
-    relation: str
-    strength: float
-    dangling: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FocusInfo:
-    """What is in focus, newest first."""
-
-    nodes: tuple[NodeInfo, ...]
-
-
-# --- pages ---------------------------------------------------------------------------------------------
-
-
-class Page(Generic[T_co]):
-    """A page of a listing."""
-
-    __slots__ = ()
-
-    @property
-    def items(self) -> tuple[T_co, ...]:
-        """What stands on the page."""
-        return cast("tuple[T_co, ...]", getattr(self, fields(cast(Any, self))[0].name))
-
-    @property
-    def next_token(self) -> str:
-        """The token of the page that follows; empty on the last one."""
-        return cast(str, getattr(self, fields(cast(Any, self))[1].name))
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPage(Page[AgentListing]):
-    """A page of agents."""
-
-    agents: tuple[AgentListing, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPage(Page[BatchInfo]):
-    """A page of batches."""
-
-    batches: tuple[BatchInfo, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodePage(Page[NodeInfo]):
-    """A page of memories."""
-
-    nodes: tuple[NodeInfo, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class LinkPage(Page[LinkInfo]):
-    """A page of links."""
-
-    links: tuple[LinkInfo, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPage(Page[AuditRecordInfo]):
-    """A page of an audit log."""
-
-    records: tuple[AuditRecordInfo, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class ErasedAgentPage(Page[ErasedAgentRecord]):
-    """A page of the log of erased agents."""
-
-    records: tuple[ErasedAgentRecord, ...]
-    next_page_token: str
-
-
-# --- the daemon ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The process is alive."""
-
-    status: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """Whether requests are accepted: ready, degraded or unavailable, and why."""
-
-    status: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskTally:
-    """What became of the calls of one task."""
-
-    calls: int
-    parsed: int
-    bad_replies: int
-    unavailable: int
-    parse_rate: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedderInfo:
-    """The embedding model in force."""
-
-    kind: str
-    name: str
-    available: bool
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """The language model and the embedding model in force."""
-
-    kind: str
-    name: str
-    available: bool
-    detail: str
-    tasks: dict[str, TaskTally]
-    embedder: EmbedderInfo
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SchedulerInfo:
     """Whose turn it is to compress."""
 
     concurrency: int
+    """Slices at a time."""
+
     time_slice_ms: int
-    running: tuple[str, ...]
-    waiting: tuple[str, ...]
+    """Longest slice."""
+
+    running: Sequence[str]
+    """Agents whose turn it is."""
+
+    waiting: Sequence[str]
+    """Agents that wait for a turn, next first; at most 100."""
+
     waiting_count: int
+    """Agents that wait for a turn."""
+
     slices: int
+    """Slices given since the start."""
+
     failed_slices: int
+    """Slices that ended in a fault of ours."""
+
     open_agents: int
+    """Agents that are open."""
+
     max_open_agents: int
+    """Most agents open at once."""
 
 
-# --- reading -------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignalOff:
+    """A signal that did not take part."""
+
+    signal: str
+    why: str
 
 
-class Misfit(Exception):
-    """A value is not of the form that a model has."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignalShare:
+    """What one signal gave a memory."""
+
+    signal: str
+    score: float
 
 
-def read(kind: type[T], value: object) -> T:
-    """The model in a JSON value; unknown fields are left out, anything else that does not fit is a Misfit."""
-    return cast(T, _read(kind, value, kind.__name__))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceInfo:
+    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+
+    message_id: str
+    """The caller's own id of the message, empty if none was given."""
+
+    batch_id: str
+    message_index: int
+    """Place of the message in its batch."""
+
+    offset: int
+    """First byte of the slice in the message's UTF-8."""
+
+    length: int
+    """Bytes of the slice."""
+
+    role: Literal["user", "assistant", "system"]
+    speaker: str
+    timestamp: int | None
+    """When it was said, if the caller told."""
+
+    conversation_id: str
+    metadata: Mapping[str, Any]
+    """What the message was remembered with, over its batch's."""
+
+    pii: Sequence[PersonalData]
+    """What is personal in the slice, where the message was stored under the policy `tag`."""
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskTally:
+    """What became of the calls of one task."""
+
+    calls: int
+    """Calls made."""
+
+    parsed: int
+    """Replies that could be used."""
+
+    bad_replies: int
+    """Replies that could not."""
+
+    unavailable: int
+    """Calls that found no server."""
+
+    parse_rate: float | None
+    """Share of replies that could be used."""
 
 
-def _is_required(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextVerdict:
+    """Whether a text was erased."""
+
+    erased: bool
+    record: int
+    """The record that vouches for it; 0 for none."""
 
 
-def _read(kind: Any, value: Any, path: str) -> Any:
-    if kind is Any:
-        return value
-    if is_dataclass(kind):
-        if not isinstance(value, dict):
-            raise Misfit(f"{path} is not an object")
-        # What has a default here is what the daemon leaves out where it was not asked for.
-        absent = [f.name for f in fields(kind) if f.name not in value and _is_required(f)]
-        if absent:
-            raise Misfit(f"{path}.{absent[0]} is missing")
-        hints = _hints(cast(type, kind))
-        present = [f.name for f in fields(kind) if f.name in value]
-        return cast(Any, kind)(
-            **{name: _read(hints[name], value[name], f"{path}.{name}") for name in present}
-        )
-    origin = get_origin(kind)
-    if origin is tuple and isinstance(value, list):
-        return tuple(_read(get_args(kind)[0], item, f"{path}[]") for item in value)
-    if origin is dict and isinstance(value, dict):
-        return {key: _read(get_args(kind)[1], item, f"{path}.{key}") for key, item in value.items()}
-    if origin in (Union, types.UnionType):
-        others = [option for option in get_args(kind) if option is not type(None)]
-        return None if value is None else _read(others[0], value, path)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    # A bool is an int to Python, and nowhere else.
-    if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        return value
-    raise Misfit(f"{path} is of another type")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeSpoken:
+    """A time that the query speaks of."""
+
+    words: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentInfo:
+    """An agent at this moment."""
+
+    agent_id: str
+    """Whose memory it is."""
+
+    created_at: int
+    """When it came into being, ms since the epoch."""
+
+    parameters: AgentParameters
+    """The parameters in force."""
+
+    counts: Counts
+    focus: Sequence[str]
+    """Nodes in focus, newest first."""
+
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after failures."""
+
+    owed_passes: int
+    """Compression passes owed, the one under way included."""
+
+    finished_passes: int
+    """Compression passes done since it came into being."""
+
+    unembedded_messages: int
+    """Messages that have no vectors yet of the embedding model in force; 0 without one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentListing:
+    """An agent as a listing tells of it, without opening it."""
+
+    agent_id: str
+    created_at: int
+    """ms since the epoch."""
+
+    open: bool
+    """Whether it is open now."""
+
+    counts: Counts
+    """As of its last close when it is not open."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentPage:
+    """A page of agents."""
+
+    agents: Sequence[AgentListing]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditPage:
+    """A page of an audit log."""
+
+    records: Sequence[AuditRecordInfo]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditVerified:
+    """Whether an audit log is whole."""
+
+    intact: bool
+    records: int
+    """Records that follow each other from the first on."""
+
+    record_hash: str
+    """Hash of the last of them, hexadecimal; empty without any."""
+
+    broken_record: int
+    """The first record that does not fit; 0 for none."""
+
+    problem: str
+    """What is wrong with it."""
+
+    texts: Sequence[TextVerdict]
+    """One for each text, in the order asked."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CitedSource:
+    """Where a memory came from, with the key of the whole text and the words themselves."""
+
+    message_id: str
+    """The caller's own id of the message, empty if none was given."""
+
+    batch_id: str
+    message_index: int
+    """Place of the message in its batch."""
+
+    offset: int
+    """First byte of the slice in the message's UTF-8."""
+
+    length: int
+    """Bytes of the slice."""
+
+    role: Literal["user", "assistant", "system"]
+    speaker: str
+    timestamp: int | None
+    """When it was said, if the caller told."""
+
+    conversation_id: str
+    metadata: Mapping[str, Any]
+    """What the message was remembered with, over its batch's."""
+
+    pii: Sequence[PersonalData]
+    """What is personal in the slice, where the message was stored under the policy `tag`."""
+
+    chunk_id: str
+    """SHA-256 of the message's text, in hexadecimal; empty where that is gone."""
+
+    quote: str
+    """What was said there, word for word; empty where the text is gone."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeletedNodes:
+    """What became of each memory, in the order asked."""
+
+    results: Sequence[NodeDeletion]
+    deleted_count: int
+    """How many were there, and are gone."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErasedAgentPage:
+    """A page of the log of erased agents."""
+
+    records: Sequence[ErasedAgentRecord]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExplainedMemory:
+    """Why a memory stands where it stands, or was left out."""
+
+    id: str
+    score: float
+    signals: Sequence[SignalShare]
+    dropped: str
+    """Why it is not in the answer; empty for those that are."""
+
+    shortened: bool
+    """Whether only its key sentences are told."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """How an answer came about."""
+
+    looked_for: str
+    """What was left of the query for the words index."""
+
+    phrases: Sequence[str]
+    """What was quoted in the query."""
+
+    speakers: Sequence[str]
+    """Speakers named in the query."""
+
+    times: Sequence[TimeSpoken]
+    signals_off: Sequence[SignalOff]
+    archive: str
+    """Whether the archive took part: always, never, not needed, or why it was needed: code in the query, few results, no clear top. Empty for an agent that never heard anything."""
+
+    memories: Sequence[ExplainedMemory]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundMemory:
+    """A memory that was found."""
+
+    id: str
+    """Its node, or its message where no node of it lives."""
+
+    kind: Literal["episode"]
+    content: str
+    state: Literal["living", "archived", "pending"]
+    """living, archived (shortened or forgotten since) or pending (not digested)."""
+
+    node_ids: Sequence[str]
+    """Living nodes made from it."""
+
+    sources: Sequence[CitedSource]
+    score: float
+    """What the signals give it together; comparable within one answer only."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelInfo:
+    """The language model and the embedding model in force."""
+
+    kind: str
+    """builtin, ollama or openai."""
+
+    name: str
+    """Name of the model."""
+
+    available: bool
+    """Whether it answers."""
+
+    detail: str
+    """Why not, if it does not."""
+
+    tasks: Mapping[str, TaskTally]
+    """segment, process, relate: how calls went."""
+
+    embedder: EmbedderInfo
+    """The embedding model, for recall by meaning."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeDetail:
+    """A memory with its live links."""
+
+    id: str
+    kind: Literal["episode"]
+    content: str
+    phrase: str
+    """Summary of 10-20 characters, or up to 8 words."""
+
+    keywords: Sequence[str]
+    created_at: int
+    """ms since the epoch."""
+
+    scan_count: int
+    """Compression scans so far."""
+
+    original_length: int
+    """Characters of the first content."""
+
+    importance: float
+    """Support it receives: at 1 it is kept whole, at 0 forgotten."""
+
+    in_focus: bool
+    sources: Sequence[SourceInfo]
+    rewrites: Sequence[RewriteInfo]
+    """The latest shortenings."""
+
+    links_in: Sequence[LinkIn]
+    links_out: Sequence[LinkOut]
+    dangling: Sequence[LinkOut]
+    """Links to what was forgotten."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeInfo:
+    """A memory at this moment."""
+
+    id: str
+    kind: Literal["episode"]
+    content: str
+    phrase: str
+    """Summary of 10-20 characters, or up to 8 words."""
+
+    keywords: Sequence[str]
+    created_at: int
+    """ms since the epoch."""
+
+    scan_count: int
+    """Compression scans so far."""
+
+    original_length: int
+    """Characters of the first content."""
+
+    importance: float
+    """Support it receives: at 1 it is kept whole, at 0 forgotten."""
+
+    in_focus: bool
+    sources: Sequence[SourceInfo]
+    rewrites: Sequence[RewriteInfo]
+    """The latest shortenings."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePage:
+    """A page of nodes."""
+
+    nodes: Sequence[NodeInfo]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecalledMemory:
+    """A memory of the answer, in the order of the text."""
+
+    id: str
+    """Its node, or its message where no node of it lives."""
+
+    kind: Literal["episode"]
+    content: str
+    state: Literal["living", "archived", "pending"]
+    """living, archived (shortened or forgotten since) or pending (not digested)."""
+
+    node_ids: Sequence[str]
+    """Living nodes made from it."""
+
+    sources: Sequence[CitedSource]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FocusInfo:
+    """What the agent is attending to."""
+
+    nodes: Sequence[NodeInfo]
+    """Nodes in focus, newest first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What was found, best first."""
+
+    memories: Sequence[FoundMemory]
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after failures."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recalled:
+    """What came back."""
+
+    text: str
+    """Memories for a language model to read; empty when there is nothing."""
+
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after failures."""
+
+    memories: Sequence[RecalledMemory] = field(default_factory=list)
+    """With `citations`: the memories of the text."""
+
+    explanation: Explanation | None = None
+    """With `explain`: how the answer came about."""

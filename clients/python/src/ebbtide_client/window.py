@@ -262,6 +262,8 @@ class _Size:
 
 def as_mapping(message: AnyMessage) -> dict[str, Any]:
     """A message as the mapping it is in JSON."""
+    if isinstance(message, str):
+        return {"role": "user", "content": message}
     if not isinstance(message, Message):
         return dict(message)
     optional = {name: getattr(message, name) for name in OURS}
