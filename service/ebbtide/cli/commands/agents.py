@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.table import Table
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import local_time, out, say, write_json
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.files.source import source
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 
@@ -22,8 +22,8 @@ def agents(
     as_json: Json = False,
 ) -> None:
     """List agents, open or not, without opening any."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
-        found = where.agents()
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        found = client.list_agents()
     if as_json:
         write_json({"agents": found})
         return

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ebbtide.cli.client import MemoryClient
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, local_time, out, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.files.one_by_one import OneByOne
-from ebbtide.cli.files.source import Source, source
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 ERASED = "(erased agents)"
@@ -40,8 +41,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an agent's audit log."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
-        records = where.erased_agents() if agent is None else where.audit(agent)
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        records = client.list_erased_agents() if agent is None else client.list_audit_records(agent)
     if as_json:
         write_json({"records": records})
         return
@@ -75,17 +76,17 @@ def verify(
     Of all logs, one that cannot be read stops no other.
     """
     texts = [] if text is None else [_read(text)]
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
-        agents = [one["agent_id"] for one in where.agents()] if agent is None else [agent]
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        agents = [one["agent_id"] for one in client.list_agents()] if agent is None else [agent]
         row = OneByOne(agents, are_asked_for=agent is not None)
         found = []
         for name in row:
             with row.trying(name):
-                found.append((name, where.verify_audit(name, texts)))
+                found.append((name, client.verify_audit(name, texts)))
         erased = None
         if agent is None and not row.is_over:
             with row.trying(ERASED):
-                erased = _erased(where, texts)
+                erased = _erased(client, texts)
     told = found if erased is None else [*found, (ERASED, erased)]
     if as_json:
         # Apart from those of agents: an agent may have any name.
@@ -102,9 +103,9 @@ def verify(
         raise Failure(f"No record says that the text of {text} was erased.", ExitCode.NOT_FOUND)
 
 
-def _erased(where: Source, texts: list[str]) -> dict[str, Any] | None:
+def _erased(client: MemoryClient, texts: list[str]) -> dict[str, Any] | None:
     try:
-        return where.verify_erased(texts)
+        return client.verify_erased_agents(texts)
     except Failure as failure:
         if failure.reason != "KEY_NOT_FOR_AGENT":
             raise

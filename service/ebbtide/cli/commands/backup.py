@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, moving, out, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.files.moving import place, written
+from ebbtide.cli.files.disk import written
 from ebbtide.cli.files.one_by_one import OneByOne
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
@@ -39,16 +40,18 @@ def backup(
         raise Failure(f"{into} cannot be made: {error.strerror}.", ExitCode.REFUSED) from None
     made = []
     with (
-        place(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where,
+        connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client,
         moving() as bar,
     ):
-        row = OneByOne(agents or where.agent_ids(), are_asked_for=bool(agents))
+        row = OneByOne(
+            agents or [one["agent_id"] for one in client.list_agents()], are_asked_for=bool(agents)
+        )
         for agent_id in row:
             task = bar.add_task(f"backing up {agent_id}", total=None)
             with row.trying(agent_id):
                 path = into / f"{directory_name(parse_agent_id(agent_id))}.ebb"
                 with written(path) as file:
-                    where.fetch(agent_id, "backup", file, lambda size, task=task: bar.advance(task, size))  # type: ignore[misc]
+                    client.download(agent_id, "backup", file, lambda size, task=task: bar.advance(task, size))  # type: ignore[misc]
                 made.append({"agent_id": agent_id, "file": str(path), "bytes": path.stat().st_size})
             bar.remove_task(task)
     if as_json:

@@ -57,9 +57,9 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check stored data, offline. Exit code 7 when something is wrong."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         directories = _directories(data, agents or [])
         report = _check_all(data, directories, rebuild)
     if as_json:

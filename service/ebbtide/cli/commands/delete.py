@@ -35,9 +35,9 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """Delete memories, with their links and what they were made from. Irreversible."""
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         if not yes:
             _ask(remote, agent, nodes)
         answer = remote.delete_nodes(agent, nodes)
@@ -60,7 +60,7 @@ def _ask(remote: Any, agent: str, nodes: list[str]) -> None:
         raise Failure("Nobody can be asked here; nothing was deleted.", ExitCode.USAGE, hint="Say --yes.")
     for name in nodes[:MOST_SHOWN]:
         is_message = message_number(name) is not None
-        told = "what no memory has of a message" if is_message else remote.node(agent, name)["content"]
+        told = "what no memory has of a message" if is_message else remote.get_node(agent, name)["content"]
         say(f"{name}  {told}")
     if len(nodes) > MOST_SHOWN:
         say(f"… and {len(nodes) - MOST_SHOWN} more", "dim")

@@ -34,9 +34,9 @@ All = Annotated[bool, typer.Option("--all", help="Every agent.")]
 @encryption.command("status")
 def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_json: Json = False) -> None:
     """Which agents are encrypted, and under which keys. Needs no key."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         master = data.keys.master_fingerprint()
         rows = [_told(data, directory) for directory in data.directories()]
     if as_json:
@@ -70,10 +70,10 @@ def encrypt(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Encrypt agents that are kept in plain."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import seal_agent
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             if _is_encrypted(data, agent_id):
                 say(f"{agent_id}  is encrypted already")
@@ -89,10 +89,10 @@ def rotate(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Encrypt agents anew with new keys; the old ones are destroyed, and backups made with them unreadable."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import seal_agent
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             if _is_encrypted(data, agent_id):
                 say(f"{agent_id}  encrypted anew with key {seal_agent(data, agent_id)}")
@@ -108,10 +108,10 @@ def decrypt(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Keep agents in plain again; their keys are destroyed, and backups made with them unreadable."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import unseal_agent
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             was_sealed = unseal_agent(data, agent_id)
             say(f"{agent_id}  is kept in plain{'' if was_sealed else ' already'}")
@@ -129,12 +129,12 @@ def rotate_master(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Wrap every agent's key under another master key. What agents keep is not touched."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.store.encryption.keys import read_master_key
 
     new = read_master_key(new_key_file)
     warn_of_open_key(new_key_file, "the file of the new master key")
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         rotated = data.keys.rotate_master(new)
     say(
         f"{counted(rotated, 'key')} wrapped under the master key {new.fingerprint}; set it before the next start."
@@ -150,12 +150,12 @@ def destroy(
 ) -> None:
     """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible. Needs no key."""
     from ebbtide.actor import NOBODY
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.clock import SystemClock
     from ebbtide.store.chain import AuditEntry
     from ebbtide.store.directory.data_directory import directory_name
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         [agent_id] = _chosen(data, [agent], every=False)
         directory = directory_name(agent_id)
         if not data.keys.has_keys(directory):

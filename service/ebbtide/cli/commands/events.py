@@ -28,11 +28,11 @@ def events(
     as_json: Json = False,
 ) -> None:
     """Tell what happens to an agent's memory, in order."""
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
     count = 0
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        for event in remote.events(agent, after, follow=follow):
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        for event in remote.watch_events(agent, after, follow=follow):
             count += 1
             if as_json:
                 write_json(event)

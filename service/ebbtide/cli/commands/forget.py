@@ -60,7 +60,7 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """Forget for good: memories, what they were made from, and the bytes on disk. Irreversible."""
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
     from ebbtide.ids import message_number
 
     check_stretch(since, until)
@@ -74,10 +74,10 @@ def forget(
         **({} if topic is None else {"topic": topic}),
         **({} if span == {"begin": None, "end": None} else {"time_range": span}),
     }
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         if not (yes or dry_run):
-            _ask(remote.forget(agent, {**body, "dry_run": True}))
-        answer = remote.forget(agent, {**body, "dry_run": dry_run})
+            _ask(remote.forget_memories(agent, {**body, "dry_run": True}))
+        answer = remote.forget_memories(agent, {**body, "dry_run": dry_run})
     if as_json:
         write_json(answer)
     else:

@@ -14,17 +14,18 @@ import typer
 
 from ebbtide.cli.commands.remember import check
 from ebbtide.cli.commands.restore import Replace, put, tell
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.files.conversation import Request, bad_input, read_whole
+from ebbtide.cli.files.disk import opened
 from ebbtide.cli.files.foreign import FORMATS, Skipped, detected, read_foreign
-from ebbtide.cli.files.moving import opened, place
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 if TYPE_CHECKING:
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
 MOST_SHOWN = 20
 LOOKED_AT_BYTES = 64 << 10
@@ -50,7 +51,7 @@ def import_file(
     as_json: Json = False,
 ) -> None:
     """Import an export, or what mem0 or an MCP memory server kept."""
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
     if form not in ("auto", *FORMATS):
         raise Failure(f"--format: {form} is none of auto, {', '.join(FORMATS)}.", ExitCode.USAGE)
@@ -59,8 +60,8 @@ def import_file(
             form = detected(source.read(LOOKED_AT_BYTES), file.name)
     shown = credentials(api_key_file, ca_file, client_cert)
     if form == "ebbtide":
-        with place(url, data_dir, shown, master_key_file, make=True) as where:
-            done = put(where, file, agent, replace=replace)
+        with connected(url, data_dir, shown, master_key_file, create=True) as client:
+            done = put(client, file, agent, replace=replace)
         (write_json if as_json else tell)(done)
         return
     if data_dir is not None:
@@ -72,12 +73,12 @@ def import_file(
     if not found.requests and not found.skipped:
         raise bad_input(f"{file.name} holds nothing.")
     check(found.requests, file.name)
-    with Remote(url, shown) as remote:
+    with RemoteClient(url, shown) as remote:
         stored = _send(remote, agent, found.requests)
     _report(agent, form, found.requests, stored, found.skipped, as_json)
 
 
-def _send(remote: Remote, agent: str, requests: list[Request]) -> list[str]:
+def _send(remote: RemoteClient, agent: str, requests: list[Request]) -> list[str]:
     stored: list[str] = []
     with progress("importing") as bar:
         task = bar.add_task("importing", total=len(requests))
@@ -91,7 +92,7 @@ def _send(remote: Remote, agent: str, requests: list[Request]) -> list[str]:
     return stored
 
 
-def _remembered(remote: Remote, agent: str, body: dict[str, Any]) -> str:
+def _remembered(remote: RemoteClient, agent: str, body: dict[str, Any]) -> str:
     while True:
         try:
             batch_id: str = remote.remember(agent, body)["batch_id"]
@@ -100,7 +101,7 @@ def _remembered(remote: Remote, agent: str, body: dict[str, Any]) -> str:
             if "[QUEUE_FULL]" not in failure.message:
                 raise
         # More than an inbox holds: wait until some of it is digested.
-        before = remote.agent(agent)["pending_batches"]
+        before = remote.get_agent(agent)["pending_batches"]
         if remote.flush(agent)["parked_batches"] >= before:
             raise Failure("The inbox is full of parked batches.", ExitCode.REFUSED)
 

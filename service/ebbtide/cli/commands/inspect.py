@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, local_time, out, write_json
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.files.source import source
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 from ebbtide.cli.pictures import importance_bar, indented
 
@@ -32,20 +32,20 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Look at an agent, or at one of its memories with its links."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
         if node is not None:
-            found = where.node(agent, node)
+            found = client.get_node(agent, node)
             if as_json:
                 write_json(found)
             else:
                 _show_node(out(), found)
             return
-        info = where.agent(agent)
-        batches = where.batches(agent)[-LATEST_BATCHES:]
+        info = client.get_agent(agent)
+        batches = client.list_batches(agent)[-LATEST_BATCHES:]
         if as_json:
             write_json({**info, "latest_batches": batches})
             return
-        focus = [where.node(agent, node_id) for node_id in info["focus"]]
+        focus = [client.get_node(agent, node_id) for node_id in info["focus"]]
     _show_agent(out(), info, focus, batches)
 
 

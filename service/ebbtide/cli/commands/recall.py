@@ -137,9 +137,9 @@ def _given(**options: object) -> dict[str, object]:
 def _tell(
     command: dict[str, object], agent: str, url: str, shown: Credentials, nothing: str, *, as_json: bool
 ) -> None:
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
-    with Remote(url, shown) as remote:
+    with RemoteClient(url, shown) as remote:
         answer = remote.recall(agent, command)
     if as_json:
         write_json(answer)

@@ -24,7 +24,7 @@ from ebbtide.cli.files.messages import is_unicode
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
 
 if TYPE_CHECKING:
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
 DEFAULT_BATCH_SIZE = 40
 MOST_MESSAGES = 1000
@@ -48,14 +48,14 @@ def remember(
     as_json: Json = False,
 ) -> None:
     """Remember a conversation: JSON, JSON lines, or plain text."""
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
     name = "standard input" if file == "-" else file
     conversation = read_conversation(_read(file), name)
     requests = cut(conversation.batches, batch_size, conversation_id)
     check(requests, name)
     bodies = [request.body for request in requests]
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         stored = _send(remote, agent, bodies)
         flushed = _wait(remote, agent) if wait else None
     if as_json:
@@ -67,7 +67,7 @@ def remember(
 
 
 def _read(file: str) -> bytes:
-    from ebbtide.cli.files.moving import opened
+    from ebbtide.cli.files.disk import opened
 
     if file == "-":
         return read_whole(sys.stdin.buffer, "standard input")
@@ -113,7 +113,7 @@ def _refused(message: str, request: Request, name: str) -> Failure:
     return bad_input(f"{name}, {request.places[int(found[1])]}: {found[2]}.")
 
 
-def _send(remote: Remote, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _send(remote: RemoteClient, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     stored: list[dict[str, Any]] = []
     with progress("remembering") as bar:
         task = bar.add_task("remembering", total=len(bodies), visible=len(bodies) > 1)
@@ -136,7 +136,7 @@ def _cut_off(failure: Failure, stored: list[dict[str, Any]], total: int) -> Fail
     return Failure(failure.message, failure.code, hint=f"{done} {failure.hint}".strip())
 
 
-def _wait(remote: Remote, agent: str) -> dict[str, Any]:
+def _wait(remote: RemoteClient, agent: str) -> dict[str, Any]:
     with progress("digesting") as bar:
         task = bar.add_task("digesting", total=None)
         most = 0

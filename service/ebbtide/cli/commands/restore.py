@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ebbtide.cli.client import MemoryClient
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, moving, out, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.files.moving import Place, opened, place
+from ebbtide.cli.files.disk import opened
 from ebbtide.cli.files.one_by_one import OneByOne
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
@@ -38,13 +40,13 @@ def restore(
     if new_id is not None and len(files) > 1:
         raise Failure("--as: one file at a time.", ExitCode.USAGE)
     done = []
-    with place(
-        url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file, make=True
-    ) as where:
+    with connected(
+        url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file, create=True
+    ) as client:
         row = OneByOne(map(str, files), are_asked_for=True)
         for name in row:
             with row.trying(name):
-                done.append(put(where, Path(name), new_id, replace=replace))
+                done.append(put(client, Path(name), new_id, replace=replace))
     if as_json:
         write_json({"restored": done, "failed": row.failed})
     else:
@@ -53,19 +55,19 @@ def restore(
     row.end("of the files could not be restored")
 
 
-def put(where: Place, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:
+def put(client: MemoryClient, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:
     """Hand over one file; what became of it."""
     from ebbtide.store.transfer.receiving import whose
 
     with opened(path) as file, moving() as bar:
         owner = new_id or whose(file)
         task = bar.add_task(f"restoring {owner}", total=os.fstat(file.fileno()).st_size)
-        return where.put(
+        return client.upload(
             owner,
             file,
             replace=replace,
             rename=new_id is not None,
-            moved=lambda size: bar.advance(task, size),
+            progress=lambda size: bar.advance(task, size),
         )
 
 

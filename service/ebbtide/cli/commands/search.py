@@ -38,18 +38,18 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Search everything an agent ever heard."""
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
     text = " ".join(words)
     command: dict[str, Any] = {
-        "text": text,
+        "query": text,
         "speakers": speaker or [],
         "sources": conversation or [],
         "include_archive": not living,
     }
     if most is not None:
         command["max_results"] = most
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         answer = remote.search(agent, command)
     if as_json:
         write_json(answer)
