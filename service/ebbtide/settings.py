@@ -388,7 +388,9 @@ class LogSettings(_Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe level written."
     )
-    format: Literal["json", "console"] = Field("console", description="Lines for machines or people.")
+    format: Literal["auto", "json", "console"] = Field(
+        "auto", description="auto: console on a terminal, else JSON."
+    )
     log_content: bool = Field(
         False, description="Write texts of messages and memories to the log, for debugging only."
     )

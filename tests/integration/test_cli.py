@@ -176,9 +176,7 @@ def test_damage_is_a_finding(daemon: Daemon, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_the_daemon_cleanly(daemon: Daemon, number: signal.Signals) -> None:
-    """SIGTERM and Ctrl-C end `serve` with 0; it had said where it listens and what to try."""
-    assert f"Ebbtide listens at  {daemon.url}" in daemon.log
-    assert "curl" in daemon.log
+    """SIGTERM and Ctrl-C end `serve` with 0."""
     daemon.process.send_signal(number)
     assert daemon.process.wait(20) == 0
 
@@ -188,7 +186,7 @@ def test_a_taken_port_has_its_own_code(daemon: Daemon, tmp_path: Path) -> None:
     port = daemon.url.rpartition(":")[2]
     done = run("serve", "--data-dir", str(tmp_path / "other"), "--rest-port", port)
     assert done.returncode == ExitCode.PORT_TAKEN
-    assert f"Port {port} on 127.0.0.1 is taken" in done.stderr
+    assert f"Port {port} on 127.0.0.1 is in use" in done.stderr
 
 
 def test_memories_are_searched_and_deleted(daemon: Daemon) -> None:

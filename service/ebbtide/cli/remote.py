@@ -9,17 +9,19 @@ from dataclasses import asdict, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-import ebbtide.cli.light_httpx  # noqa: F401  before anything that imports httpx
 from ebbtide.cli.client import CountedReader, CountedWriter, FileFormat, Json, Progress
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode, of_error
 from ebbtide.cli.failures import Failure, program, sentence
-from ebbtide_client import calls, errors
-from ebbtide_client.calls import Call, PageCall
-from ebbtide_client.client import Client
-from ebbtide_client.decoding import Misfit
-from ebbtide_client.retries import Retries
-from ebbtide_client.wire import LONG_TIMEOUT_S, TIMEOUT_S
+from ebbtide.cli.lean_imports import lean_imports
+
+with lean_imports("httpx._main", "h2"):
+    from ebbtide_client import calls, errors
+    from ebbtide_client.calls import Call, PageCall
+    from ebbtide_client.client import Client
+    from ebbtide_client.decoding import Misfit
+    from ebbtide_client.retries import Retries
+    from ebbtide_client.wire import LONG_TIMEOUT_S, TIMEOUT_S
 
 if TYPE_CHECKING:
     import httpx
