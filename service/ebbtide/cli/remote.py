@@ -16,6 +16,8 @@ from ebbtide.cli.failures import Failure, program, sentence
 from ebbtide.cli.lean_imports import lean_imports
 
 with lean_imports("httpx._main", "h2"):
+    import httpcore  # noqa: F401  httpx would import it later, with h2
+
     from ebbtide_client import calls, errors
     from ebbtide_client.calls import Call, PageCall
     from ebbtide_client.client import Client
