@@ -1,8 +1,8 @@
-# Ebbtide in a container: docs/deploying.md says how to run it.
+# The container image of Ebbtide; docs/deploying.md describes how to run it.
 #
-# Two stages: the first one installs into a virtual environment, the second one takes that environment and
-# nothing else, so neither sources nor what builds them are in the image. Both begin with the same base,
-# because a virtual environment holds the path of its interpreter.
+# The first stage installs into a virtual environment. The second copies only that environment, so the image contains
+# neither sources nor build tools. Both use the same base, because a virtual environment contains the path of its
+# interpreter.
 
 ARG BASE=python:3.11-slim-bookworm
 
@@ -11,7 +11,7 @@ ENV PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 RUN python -m venv /opt/ebbtide
-# Dependencies first: this layer is made anew only when pyproject.toml changes.
+# Install the dependencies first: this layer is rebuilt only when pyproject.toml changes.
 COPY pyproject.toml ./
 RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > requirements.txt
 RUN /opt/ebbtide/bin/pip install --requirement requirements.txt
@@ -24,13 +24,13 @@ FROM ${BASE}
 LABEL org.opencontainers.image.title="ebbtide" \
       org.opencontainers.image.description="A memory daemon for AI agents" \
       org.opencontainers.image.licenses="Apache-2.0"
-# The user is named by number below, so that an orchestrator can see that it is not root.
+# USER below is numeric, so that an orchestrator can verify that it is not root.
 RUN groupadd --system --gid 10001 ebbtide \
  && useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/ebbtide --no-create-home --shell /usr/sbin/nologin ebbtide \
  && install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/ebbtide
 COPY --from=build /opt/ebbtide /opt/ebbtide
-# It listens on 127.0.0.1 of the container, as everywhere. Whoever puts something in front of it says so:
-# EBBTIDE_SERVER__HOST and EBBTIDE_SERVER__ALLOW_INSECURE, as docker-compose.yml does.
+# The daemon listens on 127.0.0.1 of the container. To make it reachable, set EBBTIDE_SERVER__HOST and
+# EBBTIDE_SERVER__ALLOW_INSECURE, as docker-compose.yml does.
 ENV PATH=/opt/ebbtide/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
@@ -39,10 +39,10 @@ ENV PATH=/opt/ebbtide/bin:$PATH \
 VOLUME ["/var/lib/ebbtide"]
 EXPOSE 8420 8421
 USER 10001:10001
-# Ready or degraded is healthy: a daemon whose model server is away still accepts and recalls. No proxy of the
-# environment stands between the check and the daemon.
+# Ready and degraded both count as healthy: without its model server the daemon still accepts batches and answers
+# recalls. The check ignores proxy settings of the environment.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:%s/readyz' % os.environ.get('EBBTIDE_SERVER__REST_PORT', '8420'), timeout=4)"]
 STOPSIGNAL SIGTERM
-# A list, not a line for a shell: the daemon itself receives SIGTERM.
+# Exec form, so that the daemon itself receives SIGTERM.
 CMD ["ebbtide", "serve"]

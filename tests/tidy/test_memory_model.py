@@ -39,9 +39,9 @@ def test_lifetimes_of_other_lengths(characters: int, monkeypatch: pytest.MonkeyP
 
 
 def test_the_default_is_named() -> None:
-    """The page names the defaults it speaks of as they are."""
+    """The page gives the defaults that it mentions as they are."""
     defaults = AgentParameters()
-    assert f"The default is {defaults.decay_rate:g} with {defaults.long_term_factor:g}." in read(PAGE)
+    assert re.search(rf"{defaults.decay_rate:g}\b[^|\n]{{0,60}}\b{defaults.long_term_factor:g}\b", read(PAGE))
     for name in ("decay_rate", "link_break_threshold", "delete_threshold", "focus_limit"):
         value = getattr(defaults, name)
         assert re.search(rf"{value:g}[^|.]{{0,20}} \(`{name}`\)|`{name}` \({value:g}\)", read(PAGE)), name
